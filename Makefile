@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate footprint scaling capaci
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies bench bench-peers clean-demo
+.PHONY: help build web typescript docs test-docs demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,17 @@ web/node_modules/.installed: web/package-lock.json
 web/dist/.built: web/node_modules/.installed $(WEB_SOURCES)
 	cd web && npm run build
 	@touch $@
+
+typescript: ## The TypeScript client as an npm package, target/meridian-client-VERSION.tgz
+	npm --prefix clients/typescript ci --no-audit --no-fund
+	@mkdir -p $(TARGET)
+	npm pack ./clients/typescript --silent --pack-destination $(TARGET)
+
+docs: ## The documentation as a site with a search, in target/book; its links are checked
+	@scripts/book.sh
+
+test-docs: ## Follows the pages of docs/ as a reader would, QGIS as well; PAGES="docs/gdal.md" takes some
+	@scripts/docs_test.sh --all $(PAGES)
 
 # Its own profile, without the lab and the labels of images: less to build before a first run (decision 027).
 demo: web ## Load real data into ./demo-data and serve it; PORT= and DATA= override

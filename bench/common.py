@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import shutil
 import signal
 import socket
@@ -34,10 +35,12 @@ def need(*programs):
 
 
 def free_port():
-    """A free port."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A free port, below those that the system gives to connections: one of these may take a port between this look and its use."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_port(port, process=None, seconds=60):

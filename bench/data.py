@@ -2,7 +2,7 @@
 
 Earthquakes (where the earth moves), ships (along coasts and rivers) and postal places (where people live) are drawn
 40 : 30 : 30; each copy lies a few kilometres from its original and at a random moment of three years.
-Trades are those that the driver sends. Files are kept under the target folder: the same rows and seed are made once.
+The trades are the ones that the driver sends. Files are kept under the target folder: the same rows and seed are made once.
 """
 
 import io

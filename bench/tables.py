@@ -4,7 +4,7 @@ import statistics
 
 
 def spread(values, digits=0):
-    """Median [least..greatest]."""
+    """Median [min..max]."""
     shown = [f"{v:,.{digits}f}" for v in (statistics.median(values), min(values), max(values))]
     return f"{shown[0]} [{shown[1]}..{shown[2]}]"
 
@@ -15,7 +15,7 @@ def middle(runs, key):
 
 
 def apart(runs, *keys):
-    """How far the rounds lie apart: the widest of some figures, greatest less least in per cent of the median."""
+    """How far the rounds lie apart: the widest of some figures, max less min in per cent of the median."""
     return f"{max((max(r[k] for r in runs) - min(r[k] for r in runs)) / middle(runs, k) for k in keys):.0%}"
 
 

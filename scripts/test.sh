@@ -94,7 +94,7 @@ step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-counted 11 "workspace: unit, property and end-to-end tests" cargo test --workspace --locked --no-fail-fast
+counted 11 "workspace: unit, property and end-to-end tests" python3 scripts/cargo_tests.py
 counted 2 "the server's tests again, over a gateway" env MERIDIAN_TEST_GATEWAY=1 cargo test --workspace --test server --locked --no-fail-fast
 counted 2 "the server's tests again, over a gateway to collections of four partitions" env MERIDIAN_TEST_GATEWAY=1 MERIDIAN_TEST_PARTITIONS=4 \
     cargo test --workspace --test server --locked --no-fail-fast -- "${of_one_partition[@]}"
@@ -107,6 +107,9 @@ step 1 "differential: a live server against an oracle" env MERIDIAN_BUILT=1 scri
 step 1 "readers: DuckDB and pyarrow on the files of a live server" env MERIDIAN_BUILT=1 scripts/readers_test.sh
 step 1 "flight: pyarrow and DuckDB over Arrow Flight, with TLS and tokens" env MERIDIAN_BUILT=1 scripts/flight_test.sh
 step 1 "Python: the client, its documentation and a notebook against live servers" env MERIDIAN_BUILT=1 scripts/python_test.sh
+counted 1.5 "TypeScript: the client as users install it, in Node and a browser, against live servers" env MERIDIAN_BUILT=1 scripts/typescript_test.sh
+step 0.1 "docs: links and anchors of every page" python3 tests/docs/links.py
+step 1.5 "docs: the commands of README, tutorial, DuckDB and GDAL print what the pages show" env MERIDIAN_BUILT=1 scripts/docs_test.sh
 step 0.3 "deploy: units, containers and manifests against the program" env MERIDIAN_BUILT=1 scripts/deploy_test.sh
 step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
 step 4 "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh
@@ -125,6 +128,8 @@ if [[ $long == yes ]]; then
     step 2.5 "soak: writes, deletions and queries at once with little memory" make --no-print-directory soak FOR=120
     step 2.5 "differential: new seeds" make --no-print-directory differential FOR=120
     step 2.5 "OpenAPI: requests from new seeds" make --no-print-directory schemathesis FOR=120
+    step 1 "docs: QGIS as its page says" env MERIDIAN_BUILT=1 scripts/docs_test.sh --all docs/qgis.md
+    step 4 "docs: the book, and its links" make --no-print-directory docs
     step 1.5 "Python: all notebooks" env MERIDIAN_BUILT=1 scripts/python_test.sh --all
     step 1 "traces: the OpenTelemetry collector takes them" env MERIDIAN_BUILT=1 scripts/otel_test.sh
 fi

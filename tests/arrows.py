@@ -1,4 +1,4 @@
-"""Holds the arrows between crates against the list of rooms in ARCHITECTURE.md: a crate may only need those that stand below it there,
+"""Holds the arrows between crates against the list of rooms in ARCHITECTURE.md: a crate may only need crates that stand below it there,
 those of ONLY nothing but what stands beside them there, and `api`, `saved` and `federation` reach collections through `backend`,
 never by `store` or `index`."""
 

@@ -461,7 +461,7 @@ def main():
             if not problems:
                 cluster(pathlib.Path(folder), servers, settings, first_token)
     finally:
-        # Before the error of a file of which so much is missing that this test cannot go on.
+        # Before the error of a file that lacks too much for this test to go on.
         print("\n".join(problems), end="\n" if problems else "")
     if not problems:
         print("deploy: units, containers and manifests agree with the program, and a cluster ran by them")

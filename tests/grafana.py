@@ -1,4 +1,4 @@
-"""Holds the dashboards of deploy/grafana against their schema, the program's metrics and its API: grafana.py MERIDIAN.
+"""Holds the dashboards of deploy/grafana and the queries of docs/grafana.md against their schema, the program's metrics and its API: grafana.py MERIDIAN.
 
 Grafana itself is not run. Its schema is that of its own SDK; a member that this does not know would be lost, and is named. Each query must
 ask for metrics that the program has. Each panel over the API is asked of a server, its selector is evaluated on the answer, and must give
@@ -69,7 +69,7 @@ def layout(name, panels):
 
 
 def families(page):
-    """The metrics of the program: those that this server shows, and those of the code that only other roles have."""
+    """The metrics of the program: the ones that this server shows, and the ones in the code that only other roles have."""
     shown = set(re.findall(r"^# TYPE (\S+)", page, re.M))
     written = {name for path in ROOT.glob("crates/*/src/**/*.rs") for name in re.findall(r'"(meridian_[a-z_]+)"', path.read_text())}
     return shown | written
@@ -114,6 +114,18 @@ def answers(name, document, url):
     return asked
 
 
+def guide():
+    """The queries of docs/grafana.md, as a dashboard."""
+    blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "grafana.md").read_text(), re.S)
+    kinds = ["timeseries", "geomap"]
+    expect(len(blocks) == len(kinds), f"docs/grafana.md has {len(blocks)} queries")
+    panels = [
+        {"type": kind, "title": f"query {n}", "id": n + 1, "gridPos": {"x": 0, "y": 8 * n, "w": 24, "h": 8}, "targets": [json.loads(block)]}
+        for n, (kind, block) in enumerate(zip(kinds, blocks))
+    ]
+    return {"panels": panels, "templating": {"list": []}}
+
+
 def step(row, selector):
     for part in selector.split("."):
         row = row[int(part)] if isinstance(row, list) else (row or {}).get(part)
@@ -144,6 +156,7 @@ def main():
     expect(fresh.returncode == 0, f"deploy/grafana: {fresh.stderr.strip()}")
     documents = {path.name: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
     expect(len(documents) == 3, f"deploy/grafana has {sorted(documents)}")
+    documents["docs/grafana.md"] = guide()
     with tempfile.TemporaryDirectory() as folder:
         server, url = served(folder)
         try:
@@ -160,7 +173,7 @@ def main():
         finally:
             server.terminate()
             server.wait(timeout=60)
-    expect(counts[0] > 60 and counts[1] == 3, f"{counts} queries")
+    expect(counts[0] > 60 and counts[1] == 5, f"{counts} queries")
     if problems:
         sys.exit("\n".join(problems))
     print(f"dashboards: {len(documents)}, {counts[0]} queries of metrics, {counts[1]} of the API")

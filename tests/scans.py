@@ -1,8 +1,9 @@
-"""bench-scans held against itself: what makes a row void, the arithmetic of its report, the scans that it draws, and a tiny row from end to end.
+"""Tests of bench-scans: what makes a row void, the arithmetic of its report, the scans that it draws, and a tiny row from end to end.
 
 The row needs a build with debug assertions (MERIDIAN; MERIDIAN_BUILT=1 skips building it).
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -24,35 +25,57 @@ import run
 from client import Seen
 from rig import profile
 from scans import Scans, draw, pieces
+from waits import Waits, run_delays
 
 
-def readings(busy, stolen=0.0, passed=100.0):
+def readings(own=0.0, busy=0.0, stolen=0.0, passed=100.0):
     """Processor seconds at the end of a span that began at nothing."""
-    return {"all": passed, "busy": busy, "stolen": stolen, "own": 0.0}
+    return {"all": passed, "busy": busy, "stolen": stolen, "own": own}
 
 
-START = readings(0.0, passed=0.0)
+START = readings(passed=0.0)
 DISTINCT = 20
 
 
 class Void(unittest.TestCase):
     def test_a_row_is_void_above_60_percent_of_the_processors(self):
         seen = Seen(took=[1.0], ended=1, complete=True)
-        self.assertEqual(run.reasons_void(START, readings(60.0), seen), [])
-        self.assertIn("61%", run.reasons_void(START, readings(61.0), seen)[0])
-        # What the host takes is not there for the servers.
-        self.assertIn("65%", run.reasons_void(START, readings(40.0, stolen=25.0), seen)[0])
+        void = lambda after: run.reasons_void(run.used_share(START, after), 0.0, seen)
+        self.assertEqual(void(readings(own=60.0)), [])
+        self.assertIn("61%", void(readings(own=61.0))[0])
+        # What the host takes is not there for the servers. What other programs take shows as waits.
+        self.assertIn("65%", void(readings(own=40.0, stolen=25.0))[0])
+        self.assertEqual(void(readings(own=40.0, busy=100.0)), [])
         # Nothing is known of a span without length.
-        self.assertTrue(run.reasons_void(START, START, seen))
+        self.assertTrue(void(START))
+
+    def test_a_row_is_void_where_its_threads_waited_for_a_processor(self):
+        seen = Seen(took=[60.0, 40.0], ended=2, complete=True)
+        void = lambda waited_s: run.reasons_void(0.1, run.waited_share(waited_s, seen.took), seen)
+        self.assertEqual(void(5.0), [])
+        self.assertIn("5.1%", void(5.1)[0])
+
+    def test_waits_are_those_of_all_processes_of_the_study(self):
+        # Two that want the one processor they may use: one of them always waits.
+        words = [sys.executable, "-c", "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nprint(flush=True)\nwhile True: pass"]
+        with contextlib.ExitStack() as both, Waits() as waits:
+            spins = [both.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE)) for _ in range(2)]
+            for spin in spins:
+                both.callback(spin.kill)
+                spin.stdout.readline()
+            # A test that hangs is cut off by its suite.
+            while sum(run_delays(os.getpid()).values()) - sum(waits.first.values()) < 0.2:
+                time.sleep(0.05)
+        self.assertGreater(waits.seconds, 0.1)
 
     def test_a_row_is_void_with_a_scan_that_failed_or_differs_or_is_missing(self):
         for seen, said in [(Seen(failed=["503"], complete=True), "503"), (Seen(differ=[7], complete=True), "scan 7"), (Seen(took=[1.0] * 12), "12 scans")]:
-            self.assertIn(said, run.reasons_void(START, readings(1.0), seen)[0])
+            self.assertIn(said, run.reasons_void(0.01, 0.0, seen)[0])
 
 
 def row(published, measured, forecast, **more):
     return {"published": {"mean_ms": published}, "figures": {"mean_ms": measured}, "forecast": {"mean_ms": forecast}, "fitted": False, "void": [], "times": 20, "cache_hits": 0.5, "scans": 300,
-            "held_against": 300, "used": 0.3, "set": {}} | more
+            "held_against": 300, "used": 0.3, "waited": 0.01, "set": {}} | more
 
 
 class Report(unittest.TestCase):

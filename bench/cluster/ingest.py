@@ -92,7 +92,7 @@ def ingest(options):
 
 
 def log_bytes(options):
-    """What the log takes for an event, in writes of 1, 10 and 100 events: of one process, in a bucket, and in NATS with the server's own framing."""
+    """Bytes of the log for an event, in writes of 1, 10 and 100 events. For one process, in a bucket, and in NATS with the server's own framing."""
     found = {}
     for batch in (1, 10, 100):
         for name, open_one, part in (("embedded", embedded, "/log"), ("bucket", lambda folder: Cluster(folder, 1, "bucket"), "/wal/"), ("NATS R1", lambda folder: Cluster(folder, 1, "nats"), "jetstream")):

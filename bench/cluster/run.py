@@ -1,4 +1,4 @@
-"""bench-cluster: what a cluster's log takes in beside bare NATS, what it costs in bytes, how long a takeover takes, and how long writes wait in a handover.
+"""bench-cluster: the write rate of a cluster's log beside bare NATS, and its bytes. Also how long a takeover takes, and how long writes wait in a handover.
 
 All processes share one machine, so the figures show ratios and waits, not what separate machines give. Each part can be run alone (`--parts takeover`);
 the figures of the others stay as they were.

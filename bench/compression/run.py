@@ -38,7 +38,7 @@ def read(server, path, coding):
 
 
 def decoded(coding, body):
-    """The plain bytes. The programs are others than those that encoded them."""
+    """The plain bytes. Other programs decode than encoded."""
     if coding == "gzip":
         return gzip.decompress(body)
     if coding == "identity":

@@ -152,7 +152,7 @@ def drop_page_cache():
 
 
 def opened(folder, rounds):
-    """Milliseconds from the start of Meridian to its first answer, page cache cold and warm; memory at rest after it."""
+    """Milliseconds from the start of Meridian to its first answer, page cache cold and warm; idle memory after it."""
     found = {"cold_ms": [], "warm_ms": [], "idle_mb": []}
     for _ in range(rounds):
         for kind in ("cold_ms", "warm_ms"):
@@ -188,14 +188,14 @@ def empty_idle(rounds):
 
 
 def weigh_meridian(folder, each):
-    """Loaded, settled, all read; the Parquet files at rest apart from the cache that serves and the log."""
+    """Loaded, settled, all read; the archived Parquet files apart from the cache that serves and the log."""
     with start_meridian(folder) as server:
         meridian(server, "create", each.name, "--schema", each.schema)
         began, cpu = time.time(), cpu_seconds(server.pid)
         meridian(server, "load", each.name, *each.files, "--quiet")
         settle(server.pid)
         load_s, load_cpu_s, loaded_mb = time.time() - began, cpu_seconds(server.pid) - cpu, resident_mb(server.pid)
-        # Lists the files at rest, and folds away what is not live.
+        # Lists the archived files, and folds away what is not live.
         at_rest = sum(pathlib.Path(file).stat().st_size for file in meridian(server, "files", each.name).splitlines())
         http(server, "GET", f"/collections/{each.name}/items?f=arrow")
         read_mb = resident_mb(server.pid)

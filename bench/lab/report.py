@@ -25,7 +25,7 @@ def render(result):
         f"The lab takes {times('cpu_us', 'wrk'):.2f} times wrk's processor time a request (at most 1.5 is the aim) at {times('per_second', 'wrk'):.0%} of its rate (at least 90 %)"
         + (f", and {times('cpu_us', 'k6'):.2f} of k6's (at most a third)." if "k6" in of else "; k6 was not installed."), "",
         f"Open, {result['open_rate']:,} a second: {spread([100 * run['within_1ms'] for run in of['open']], 2)} % of requests left within 1 ms "
-        f"of their time (aim: 99.9); greatest lateness {column('open', 'late_max_ms', 1)} ms.", ""]
+        f"of their time (aim: 99.9); max lateness {column('open', 'late_max_ms', 1)} ms.", ""]
     if "oha" in of:
         apart = lambda key: middle(of["agreed"], key) / middle(of["oha"], key) - 1
         out += [f"A mock source with log-normal answers (median 5 ms), {result['agreed_rate']:,} requests a second, waits from when a request was due:", "",
@@ -54,7 +54,8 @@ def stalled(stood):
     """A stall under an open load and under a closed one, by theory and as measured."""
     runs, seconds = stood["runs"], stood["seconds"]
     column = lambda name, key, digits=0: spread([run[name][key] for run in runs], digits)
-    # Of those who come on schedule, all that are due in the stall wait for what is left of it, so one in a hundred of all waits its length less a hundredth of the run.
+    # Requests on schedule that are due in the stall wait for the rest of it. So the 99th percentile is the
+    # stall's length less a hundredth of the run.
     theory = spread([1_000 * (run["open"]["stall_s"] - seconds / 100) for run in runs])
     met = max(stood["users"] / run["closed"]["sound"] for run in runs)
     hidden = f"met by {met:.2%} of the answers, so as without it: {column('calm', 'p99', 2)}" if met < 0.01 else "met by more than one in a hundred"

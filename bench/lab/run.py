@@ -35,8 +35,8 @@ AGREED_RATE = 1_000
 TRIES = 3
 DISTURBED = 0.05
 HERTZ = os.sysconf("SC_CLK_TCK")
-# A server that stands still for 2 s of 20: a user in a hundred of those who come on schedule waits 1.8 s or more. Four who ask again when they are
-# answered meet it four times in some 3,600 questions.
+# A server that stands still for 2 s of 20: one user in a hundred on schedule waits 1.8 s or more. Four who
+# ask again when they are answered meet it four times in some 3,600 questions.
 STALL_S, STALL_RUN_S, STALL_RATE, STALL_USERS, STALL_THINK_S = 2.0, 20.0, 200, 4, 0.02
 PIPELINE = pathlib.Path(__file__).resolve().parent.parent / "studies" / "search-pipeline.toml"
 # A search of it is a job of the first two stages, one for each of 25 sources, for each of the 17 calls that bring something, and for each of 93 packets.
@@ -246,7 +246,7 @@ def main():
     parser.add_argument("--stalls", type=int, default=3, help="rounds with a server that stands still; 0 leaves the part out")
     parser.add_argument("--streams", type=int, default=10_000, help="WebSockets at once; 0 leaves the part out")
     parser.add_argument("--packets", type=int, default=60, help="packets of each, one a second")
-    parser.add_argument("--requests", type=int, default=1_000_000, help="requests of which a report is made; 0 leaves the part out")
+    parser.add_argument("--requests", type=int, default=1_000_000, help="requests of the report; 0 leaves the part out")
     parser.add_argument("--searches", type=int, default=-(-10_000_000 // JOBS), help="simulated searches; 0 leaves the part out")
     options = parser.parse_args()
     need("wrk", "taskset", MERIDIAN)

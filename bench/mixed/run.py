@@ -106,7 +106,7 @@ class Bench:
         return result
 
     def phase(self, name, *drivers):
-        """Runs drivers at once and waits until the server is at rest."""
+        """Runs drivers at once and waits until the server is idle."""
         self.memory.phase = name
         cpu = cpu_seconds(self.server.pid)
         started = [start() for start in drivers]

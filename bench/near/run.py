@@ -178,7 +178,7 @@ def check(meridian, redis, postgis, files, places, count=200):
             in_redis = int(theirs.split(b"\r\n", 1)[0][1:])
             words = [int.from_bytes(w, "big") for w in pg_counts(rows)]
             in_pg = words[0] if words else 0
-            # Distances on the edge of the radius may fall on either side: spheres of radius 6,371,008.8 m
+            # Distances on the edge of the radius may fall on either side. Spheres of radius 6,371,008.8 m
             # (Meridian), 6,372,797.6 m (Redis) and PostGIS's own differ by 0.03 %.
             slack = max(3, 0.02 * max(total, in_redis, in_pg))
             if abs(total - in_redis) > slack or abs(total - in_pg) > slack:

@@ -36,7 +36,7 @@ DIFFERING = 0.05
 class Peer(System):
     """A system that is asked about the same subjects as Meridian, in its own words."""
 
-    # Of the kinds of the mix, those that it has an interface for, and what the report says of the others.
+    # The kinds of the mix that it has an interface for, and what the report says of the others.
     asks, lacks = (), ""
 
     def ready(self, by_band):
@@ -82,7 +82,7 @@ class Tipg(Peer):
         super().__init__(stack, "PostGIS, tipg")
         postgres = stack.enter_context(Postgres(self.folder))
         load(postgres, files)
-        # Those that it has started by now, and so all that it will start.
+        # The clients that it has started by now: it starts no more.
         for process in tree(postgres.pid):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(process, {int(SERVER_CORE)})

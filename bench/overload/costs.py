@@ -109,7 +109,7 @@ class Expecting(threading.Thread):
 
 
 def refusal(options):
-    """A full server alone, and with more on top: /healthz, the same question, writes, requests over a quota, requests of a stranger; rounds of all, both sides in turns."""
+    """A full server alone, and with more on top: /healthz, the same question, writes, requests over a quota, requests of a stranger. All in rounds, both sides in turns."""
     with sides(options) as both:
         prepare(both, options, ASKER)
         for side in both:
@@ -129,9 +129,9 @@ def refusal(options):
 
 
 def weighed(rounds, rig):
-    """Microseconds of the server's processor for each of the requests on top: what a full server took more than without them, less what it answered more."""
+    """Microseconds of the server's processor for each request on top: the extra time of a full server, less the cost of its extra answers."""
     base = rounds["nothing"]
-    # An answer of a full server may cost more than one by itself; refusals of the base load are a small part of it, and the same in all conditions.
+    # An answer of a full server may cost more than one by itself. Refusals of the base load are a small part of it, and the same in all conditions.
     answer = base["cpu_s"] / max(base["answered"], 1)
 
     def more(what, count, beside=0.0):
@@ -149,7 +149,7 @@ def weighed(rounds, rig):
 
 
 def cascade(options):
-    """Circles and countries over 16 and 16 connections: users who stay, users who leave after 2 s, and the same through a relay that does not tell the server."""
+    """Circles and countries over 16 and 16 connections. Users stay, or leave after 2 s, or leave behind a relay that does not tell the server."""
     found = {}
     with sides(options) as both:
         prepare(both, options)

@@ -7,7 +7,7 @@ from common import say
 from rig import DEADLINE_S, quantiles, users
 from side import sides, turns
 
-# What users do who are refused or whose patience ends: leave; ask again at once; ask again, but not before the time that they were told.
+# Reactions of users to a refusal or a timeout: leave; retry at once; retry, but not before the time that they were told.
 AGAIN = {"never": "", "impatient": "times = 5, wait_s = 0.01", "obedient": "times = 5, wait_s = 1, after = true"}
 P99_TIMES, P99_MS, GOOD = 5, 500, 0.99
 PROBE_RATE, WINDOW_S = 20, 0.25

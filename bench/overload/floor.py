@@ -1,4 +1,4 @@
-"""What any server pays to read a request and to refuse it: nginx with a constant 503, beside Meridian's refusal of a tenant that is over its quota."""
+"""The cost for any server to read a request and to refuse it. Compares nginx with a constant 503 and Meridian's refusal of a tenant over its quota."""
 
 import contextlib
 import statistics

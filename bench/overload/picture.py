@@ -47,7 +47,7 @@ def goodput(pyplot, title, runs):
 
 
 def over_time(pyplot, title, runs):
-    """The largest flood by the second, a column for each kind of users: what was offered, good and refused, and the wait of the probe below."""
+    """The largest flood by the second, a column for each kind of users. Offered, good and refused requests; below, the wait of the probe."""
     times = max(run["times"] for run in runs)
     chosen = [run for run in runs if run["times"] == times]
     figure, panels = pyplot.subplots(2, len(chosen), figsize=(5 * len(chosen), 6), squeeze=False, sharex="col", height_ratios=[2, 1])

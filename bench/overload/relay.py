@@ -40,7 +40,7 @@ def serve(listener, port):
 
 
 def joined(client, port):
-    """One connection: what the client asks goes to the server; what the server answers is read to its end, whether or not the client is still there."""
+    """One connection. The client's requests go to the server. The server's responses are read to their end, with or without the client."""
     with client, socket.create_connection(("127.0.0.1", port)) as server:
         server.settimeout(SILENCE_S)
         pair = Pair(client, server)

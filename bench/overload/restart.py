@@ -1,4 +1,4 @@
-"""Kills and stops under the load of three tenants: what was acknowledged is there, nobody is left without an end, and how soon the server serves again.
+"""Kills and stops under the load of three tenants. Acknowledged writes are there, no request is left without an end, and the time to serve again is measured.
 
 For each tenant two producers write batches and keep what was acknowledged, two readers ask, and one stream is open. After each start a reader holds
 the batches of the round before against what is stored. What got no response may be there whole or not at all.
@@ -148,7 +148,7 @@ def diff(side, load):
 
 
 def ended(side, how, grace):
-    """Ends the server: its exit code, the seconds until its end, and whether it was ready to a new client once it was told to stop."""
+    """Ends the server. Returns its exit code, the seconds until its end, and whether it was ready to a new client after the order to stop."""
     began, ready = time.time(), None
     side.server.process.send_signal(SIGNALS[how])
     while side.server.process.poll() is None and time.time() - began < grace:

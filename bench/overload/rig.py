@@ -105,7 +105,7 @@ class Run:
         return {OUTCOMES[code]: int(count) for code, count in zip(*numpy.unique(self.outcome[where], return_counts=True))}
 
     def reasons(self, where):
-        """What the lab says of those that are neither sound nor refused, the most frequent first."""
+        """The lab's reasons for responses that are neither sound nor refused, the most frequent first."""
         bad = where & ~self.sound & ~self.refused
         return dict(collections.Counter(str(text) for text in self.detail[bad]).most_common(5))
 
@@ -132,7 +132,7 @@ class System:
             settle(server.pid, rest=rest, most=most)
 
     def kinds(self, mix):
-        """The kinds of questions of a mix that it is asked: those that questions were found for."""
+        """The kinds of questions of a mix that it is asked: the ones with questions that were found."""
         return [kind for kind in q.MIXES[mix] if kind == "ingest" or any(one.kind == kind for one in self.questions[mix])]
 
     def mix(self, name, only=None):

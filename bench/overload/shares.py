@@ -10,7 +10,7 @@ from side import sides, turns
 DEADLINE_MS = int(DEADLINE_S * 1e3)
 HEAVY = (1, 8)
 SHARE, TIMES = 0.01, 10
-# The light tenant asks as many short questions as use half of its share, and as many of 5 to 10 ms as use the other.
+# The light tenant uses half of its share for short questions, and the other half for questions of 5 to 10 ms.
 BANDS = {"short": "light", "middle": "middle"}
 
 

@@ -36,7 +36,7 @@ class Side(System):
         self.servers = [self.server]
 
     def load(self, files, token=None):
-        """The events that are asked for, and a collection for those that come meanwhile."""
+        """The events that are asked for, and a collection for events that come meanwhile."""
         self.command("create", "events", "--schema", data.SCHEMA, "--url", self.url, token=token)
         self.command("create", "arrivals", "--schema", q.INGEST, "--url", self.url, token=token)
         self.command("load", "events", *files, "--quiet", "--url", self.url, token=token)

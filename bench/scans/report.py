@@ -17,7 +17,8 @@ DEFINITIONS = [
     "",
     "- **busy**: busy answers that a probe of as many scans as the study's sees. All clients are counted, not one probe.",
     "- **cache**: share of blocks that scan servers found in memory, for real. What is missing costs no modelled time: the study had no cache of data.",
-    "- **used**: the machine's processors, by any program. Above 60 % a row is void, and it is not kept.",
+    "- **used**: the machine's processors, by the study and the host. Above 60 % a row is void, and it is not kept.",
+    "- **waited**: what all threads of the study waited for a processor, over the time of all scans. So the mean is at most that much too long. Above 5 % a row is void.",
     ""]
 
 
@@ -27,7 +28,7 @@ def render(result):
     rows = result["rows"]
     published = {name: row for name, row in rows.items() if row["published"]}
     if published:
-        out += ["Published / **measured** / forecast, in ms.", "", *table(["row", *FIGURES.values(), "error", "cache", "scans", "held against", "used", ""], [cells(name, row) for name, row in published.items()]), "", *agreement(published)]
+        out += ["Published / **measured** / forecast, in ms.", "", *table(["row", *FIGURES.values(), "error", "cache", "scans", "held against", "used", "waited", ""], [cells(name, row) for name, row in published.items()]), "", *agreement(published)]
     bound = {name: row for name, row in rows.items() if not row["published"]}
     if bound:
         out += ["### A tier that storage bounds", "", "Small scans, and storage nodes of one core: more servers do not help.", "",
@@ -67,11 +68,11 @@ def cells(name, row):
     of = lambda figure: f"{number(row['published'].get(figure))} / **{number((row['figures'] or {}).get(figure))}** / {number((row['forecast'] or {}).get(figure))}"
     errors = " / ".join("-" if one is None else f"{one:+.0%}" for one in (error(row, "figures"), error(row, "forecast")))
     said = ["fitted to"] * row["fitted"] + ["**void**"] * bool(row["void"]) + [f"x{row['times']}"] * (row["times"] != 20)
-    return [name, *map(of, FIGURES), errors, share(row["cache_hits"]), f"{row['scans']:,}", f"{row['held_against']:,}", share(row["used"]), ", ".join(said)]
+    return [name, *map(of, FIGURES), errors, share(row["cache_hits"]), f"{row['scans']:,}", f"{row['held_against']:,}", share(row["used"]), f"{row['waited']:.1%}", ", ".join(said)]
 
 
 def ranks(values):
-    """The place of each value, those that are equal at the mean of their places."""
+    """The rank of each value; equal values have the mean of their ranks."""
     order = sorted(values)
     return [order.index(value) + (order.count(value) - 1) / 2 for value in values]
 
@@ -87,7 +88,7 @@ def spearman(pairs):
 
 
 def agree(rows, which):
-    """Of rows that are not void and that nothing was fitted to: how far the means are off, and whether their order is the published one."""
+    """For rows that are not void and were not fitted to: how far the means are off, and whether their order is the published one."""
     held = {name: row for name, row in rows.items() if not row["fitted"] and not row["void"] and error(row, which) is not None}
     if not held:
         return None

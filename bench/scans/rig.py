@@ -141,6 +141,8 @@ class Rig:
         """Writes the events of each tablet, and waits until the bucket has them."""
         for gateway in self.gateways:
             gateway.wait_ready()
+        # A group that changes hands ends the answers under way, after a time that is not dilated.
+        wait_for("each owner has its group", self.is_divided)
         for tablet, events in enumerate(scans.events):
             name = f"tablet-{tablet}"
             file = self.folder / f"{name}.ndjson"
@@ -148,6 +150,14 @@ class Rig:
             self.command("create", name, "--schema", schema)
             if events:
                 self.command("load", name, file)
+
+    def is_divided(self):
+        """Whether each owner process has a group of partitions."""
+        if self.groups == 1:
+            return True
+        run = subprocess.run([str(MERIDIAN), "cluster", "status", "--bucket", f"file://{self.folder / 'bucket'}", "--json"], capture_output=True, text=True)
+        owners = json.loads(run.stdout).get("owners", []) if run.returncode == 0 else []
+        return len({one["owner"]["node"] for one in owners if one["owner"]["state"] == "held"}) == self.groups
 
     def add(self):
         """Starts a scan server."""

@@ -1,4 +1,4 @@
-"""The rows of the study: those that were published, with what they published, and a tier that storage bounds."""
+"""The rows of the study: the published ones, with their published figures, and a tier that storage bounds."""
 
 import dataclasses
 import math

@@ -1,8 +1,8 @@
 """bench-scans: Accumulo's study of scan servers with real owners, gateways and scan servers, in dilated time.
 
 Processor time and storage are modelled by the simulator's costs and slept, so that servers of eight cores fit on a small machine; all else is real. A row
-takes so many times as long as the study's, and every answer is held against the owner's. A row is void where the machine's processors are used beyond
-60 %: then waits are those of the machine. Void rows are not kept.
+takes so many times as long as the study's, and every answer is held against the owner's. A row is void where it uses more than 60 % of the machine's
+processors, or where its threads wait for a processor: then times are those of the machine. Void rows are not kept.
 
     make bench-scans                             every row, the changes; --plan says how long each takes, and ends
     make bench-scans ARGS="--resume"             goes on after a stop, with the rows that this build has not been measured for
@@ -26,16 +26,20 @@ from common import MERIDIAN, RESULTS, commit, machine, need, save, say, steal_an
 from rig import Rig
 from rows import FIGURES, ROW_S_MAX, SCENARIO, TIMES, TIMES_SMALL, rows, scenario
 from scans import SCANS, SCHEMA, Scans
+from waits import Waits
 
 # Issue 21: above this share of the machine a row says nothing.
 USED_MAX = 0.60
+# Of the time of all scans, what threads of the study waited for a processor, also where no scan waited for them.
+WAITED_MAX = 0.05
 CHANGES_S = 120
 
 
-def reasons_void(before, after, seen):
-    """Why a row says nothing of the servers; empty where it does. `before` and `after` are `quiet.readings()` about what was measured."""
-    used = used_share(before, after)
+def reasons_void(used, waited, seen):
+    """Why a row says nothing of the servers; empty where it does. `used` and `waited` are shares, as `used_share` and `waited_share` give them."""
     found = [f"{used:.0%} of the machine's processors were in use: at most {USED_MAX:.0%} may be"] if used > USED_MAX else []
+    if waited > WAITED_MAX:
+        found.append(f"threads waited for a processor for {waited:.1%} of the scans' time: at most {WAITED_MAX:.0%} may be")
     if seen.failed:
         found.append(f"{len(seen.failed)} scans failed, the first: {seen.failed[0]}")
     if seen.differ:
@@ -46,9 +50,14 @@ def reasons_void(before, after, seen):
 
 
 def used_share(before, after):
-    """Share of the machine's processors that were in use, by whatever program."""
+    """Share of the machine's processors that the study and the host used. Other programs count as waits, where there were any."""
     passed = after["all"] - before["all"]
-    return (after["busy"] + after["stolen"] - before["busy"] - before["stolen"]) / passed if passed > 0 else 1.0
+    return (after["own"] + after["stolen"] - before["own"] - before["stolen"]) / passed if passed > 0 else 1.0
+
+
+def waited_share(waited_s, took_s):
+    """Share of the scans' time that threads of the study waited for a processor: the most by which waits can have lengthened the mean."""
+    return waited_s / sum(took_s) if took_s else 1.0
 
 
 def forecast(row):
@@ -75,8 +84,9 @@ def measure(row, options):
         at = {}
 
         def begins():
-            at.update(counters=rig.counters(), reading=quiet.readings(), noise=quiet.Watch())
+            at.update(counters=rig.counters(), reading=quiet.readings(), noise=quiet.Watch(), waits=Waits())
             at["noise"].__enter__()
+            at["waits"].__enter__()
 
         pause_s = tier["clients"]["scan_ms"] / 1e3 * row.times
         warm_s = row.warm_s() if options.warm_s is None else options.warm_s
@@ -84,8 +94,10 @@ def measure(row, options):
         seen = load.run()
         after, now = quiet.readings(), rig.counters()
         at["noise"].__exit__()
+        at["waits"].__exit__()
+    used, waited = used_share(at["reading"], after), waited_share(at["waits"].seconds, seen.took)
     took = [seconds * 1e3 / row.times for seconds in seen.took]
-    void = reasons_void(at["reading"], after, seen)
+    void = reasons_void(used, waited, seen)
     for why in void:
         say(f"VOID: {row.name}: {why}")
     during = {key: now[key] - at["counters"][key] for key in now}
@@ -94,7 +106,7 @@ def measure(row, options):
         "figures": figures(took, during["busy"] / max(during["questions"], 1) * row.workload["probe_scans"]) if took else None,
         "scans": len(took), "held_against": seen.ended - len(seen.failed) if expected else 0, "differ": len(seen.differ), "failed": len(seen.failed), "times": row.times,
         "cache_hits": during["cache_hits"] / asked if asked else None, "counters": during,
-        "used": used_share(at["reading"], after), "noise": at["noise"].said, "void": void,
+        "used": used, "waited": waited, "noise": at["noise"].said, "void": void,
     }
 
 

@@ -45,7 +45,7 @@ def beside_truth(tag, run, calls):
 
 
 def whole(answers, rig, calls, eligible):
-    """What is wrong with answers that should be whole, by packets and by ids; and how many ids were looked at."""
+    """What is wrong with answers that should be whole, by packets and by ids; and how many ids were checked."""
     wrong, ids = [], 0
     found = by_word(calls)
     for answer in answers:
@@ -64,14 +64,14 @@ def whole(answers, rig, calls, eligible):
 
 
 def by_ids(answers, rig, calls):
-    """What searches that were asked beside a load say of it: those that were taken are held against the ids of the sources."""
+    """Checks of searches that ran beside a load: accepted ones are held against the ids of the sources."""
     taken = [answer for answer in answers if answer.status != 429]
     wrong, ids = whole(taken, rig, calls, names(rig.kinds))
     return {"probes": len(taken), "probes_refused": len(answers) - len(taken), "probe_ids": ids, "wrong": wrong[:10]}
 
 
 def isolated(options):
-    """One search at a time; then many at 20 s, of which the late sources must be declared and no others."""
+    """One search at a time; then many at 20 s, which must declare the late sources and no others."""
     with contextlib.ExitStack() as stack:
         rig = rig_a(stack, options)
         # The first search after a start makes the HTTP client, and finds the program's pages on disk.
@@ -121,14 +121,14 @@ def load_of(tag, rig, run, calls, checked=A_CALLS):
 
 
 def is_flat(load):
-    """The issue's word for it: the 95 % interval of the slope holds 0 and stays under a millisecond a search; and every search is whole."""
+    """As the issue defines it: the 95 % interval of the slope holds 0 and stays under a millisecond a search, and every search is whole."""
     slope = load["slope_first"]
     low, high = slope["slope"] - slope["half"], slope["slope"] + slope["half"]
     return low <= 0 <= high and max(-low, high) < 1e-3 and load["outcomes"] == {"sound": load["searches"]} and load["calls"] == load["calls_due"]
 
 
 def flat(options):
-    """One search a second, and now and then one whose ids are looked at."""
+    """One search a second, and now and then one whose ids are checked."""
     with contextlib.ExitStack() as stack:
         rig = rig_a(stack, options)
         probe = asker.Probe(rig.server.port, "p", options.minutes * 60 / 4, patience=60)
@@ -142,7 +142,7 @@ def flat(options):
 
 
 def edge(options):
-    """Set A at one rate after another while it stays flat; then the breakpoint with set B on one core, and what a search costs there."""
+    """Set A at one rate after another while it stays flat. Then the breakpoint with set B on one core, and the cost of a search there."""
     rates = []
     for rate in options.edge_rates:
         with contextlib.ExitStack() as stack:
@@ -231,7 +231,7 @@ class Refusals(threading.Thread):
 
 
 def overload(options, at):
-    """Half the edge, then past it, then half again; with users who leave, with users who try again at once, and with users who wait as long as they are told."""
+    """Half the edge, then past it, then half again. With users who leave, users who try again at once, and users who wait as long as they are told."""
     found = []
     for times in (2, 5):
         for tries, retry in AGAIN.items():

@@ -39,7 +39,7 @@ class Readers(threading.Thread):
         self.poll.register(connection.fileno(), select.EPOLLIN)
 
     def once(self, seconds):
-        """Reads whatever is there, waiting so long for it."""
+        """Reads what has arrived, and waits this long for it."""
         for descriptor, _ in self.poll.poll(max(seconds, 0)):
             stream = self.streams[descriptor]
             try:

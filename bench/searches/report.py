@@ -4,7 +4,7 @@ from tables import parts, spread, table
 
 TITLE = "Searches: many sources, answers as they come, and the truth about what is missing"
 COMMAND = "make bench-searches"
-SET_A = ("Set A follows the published run: 25 sources of which 14 take the question, 17 calls, 93 packets of {} bytes of text, the first near 2.5 s and the last near 21.9 s. "
+SET_A = ("Set A follows the published run: 25 sources, 14 take the question, 17 calls, 93 packets of {} bytes of text, the first near 2.5 s and the last near 21.9 s. "
          "(The text is made of words of some five letters, so that the fingerprint which finds near duplicates costs what it does with real ones.)")
 SET_B = "Set B: 25 sources of 5 to 50 ms with two items of 500 bytes each."
 
@@ -24,7 +24,7 @@ def outcomes(found):
 
 
 def ended(load):
-    """The same of a load, with what the lab says of those that failed."""
+    """The same of a load, with the lab's reasons for failed searches."""
     return outcomes(load["outcomes"]) + "".join(f"; {count:,} failed: {why}" for why, count in load.get("failures", {}).items())
 
 
@@ -56,7 +56,7 @@ def isolated(found):
         f"the first {spread(alone['first_later_ms'], 1)} ms after the quickest source (50 wanted), the last {spread(alone['last_later_ms'], 1)} ms after the slowest "
         f"(100 wanted). {alone['sound']} whole; {calls(alone)}.", "",
         f"{late['searches']} searches at once with a deadline of 20 s: of their sources {late['in_time']} were in time and {late['late']} were not, by the log ({late['near']} within "
-        f"0.25 s of it); told otherwise: {late['wrong_count']}. {late['ids']:,} ids came, held against those that the sources gave. The last packet came at most "
+        f"0.25 s of it); told otherwise: {late['wrong_count']}. {late['ids']:,} ids came, held against the ids that the sources gave. The last packet came at most "
         f"{late['end_over_ms_max']:.0f} ms after the deadline." + (f" Wrong: {'; '.join(late['wrong'])}." if late["wrong"] else "")]
 
 
@@ -132,7 +132,7 @@ def standing(found):
     ceiling = next(m for m in found["modes"] if m["matches"] == 1_000)
     fences = (f"a twentieth both, a twentieth fences, {found['fences']:,} of them, that ask for `enter`, `inside`, `exit` or some of these of {found['ships']:,} ships" if "fences" in found else "a tenth both")
     return [f"{found['standing']:,} saved searches (two fifths boxes, two fifths words, a tenth words that a thousand share, {fences}), made in {found['made_s']:.1f} s "
-            f"({found['standing'] / found['made_s']:,.0f} a second, each synced); {found['resident_peak_mb']:,.0f} MB at most. Events come at {found['rate']:,.0f} a second in batches of 100, those that answer "
+            f"({found['standing'] / found['made_s']:,.0f} a second, each synced); {found['resident_peak_mb']:,.0f} MB at most. Events come at {found['rate']:,.0f} a second in batches of 100; events that answer "
             f"a thousand as fast as they are acknowledged. From the acknowledged write to the packet at one of {found['read']} readers over SSE, whose ids are held against a matcher that tries each question.", "",
             *table(["matches an event", "events", "events/s", "matched", "dropped", "to the reader, p50 / p99 ms", "acknowledged after", "server CPU µs an event", "ids checked"], rows), "",
             f"With a thousand matches an event the ceiling is {ceiling['deliveries_s']:,.0f} packets made a second: {ceiling['deliveries_s'] / ceiling['matches']:,.0f} such events. "

@@ -95,7 +95,7 @@ class Run:
             self.samples[source, metric].append(value)
 
     def most(self, source, metric):
-        """The greatest sample."""
+        """The max sample."""
         return max(self.samples[source, metric], default=0)
 
     def outcomes(self, where=None):
@@ -104,7 +104,7 @@ class Run:
         return {OUTCOMES[code]: int(count) for code, count in zip(*numpy.unique(chosen, return_counts=True))}
 
     def failures(self):
-        """What the lab says of those that failed, the most frequent first."""
+        """The lab's reasons for failures, the most frequent first."""
         failed = self.outcome == OUTCOMES.index("failed")
         return dict(collections.Counter(self.detail[failed].tolist()).most_common(5))
 
@@ -150,7 +150,7 @@ class Rig:
             return json.load(answer)
 
     def calls(self):
-        """The calls that the mock was asked since this was last looked at."""
+        """The calls that the mock was asked since the last call of this."""
         with self.log.open() as file:
             file.seek(self.read)
             lines = file.readlines()
@@ -190,7 +190,7 @@ class Rig:
         return run
 
     def breakpoint(self, tag, arrival, *options, **more):
-        """The greatest load that keeps the objectives, as `breakpoint.json` says."""
+        """The max load that keeps the objectives, as `breakpoint.json` says."""
         scenario = self.scenario(tag, arrival, **more)
         out = scenario.with_suffix("")
         self.program("lab", "breakpoint", scenario, "--out", out, *options, codes=(0, 1))

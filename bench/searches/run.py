@@ -32,7 +32,7 @@ def overload(options, figures):
 
 
 def beside(before, runs):
-    """Bursts of an earlier run, each with the commit that it is of, but for those that were run again."""
+    """Bursts of an earlier run, each with the commit that it is of, except bursts that were run again."""
     cell = lambda run: (run["size"], run["gap_s"])
     kept = [{"commit": before["commit"]} | run for run in before["runs"] if cell(run) not in map(cell, runs)] if before else []
     return sorted(kept + runs, key=cell)

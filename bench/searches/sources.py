@@ -1,6 +1,6 @@
 """The sources that searches ask: what `meridian lab mock` serves, and how Meridian is told of each.
 
-Set A follows the published isolated run (25 sources of which 14 take the question; the first result after 2.5 s, a tenth of 93 packets after
+Set A follows the published isolated run (25 sources, 14 take the question; the first result after 2.5 s, a tenth of 93 packets after
 4.0 s, nine tenths after 7.8 s, the last after 21.9 s, with the standard deviations given for first and last). Set B is 25 fast sources.
 """
 

@@ -23,7 +23,7 @@ SPEC = "text:String,time:Date,*geometry:Point:srid=4326;meridian.id='given'"
 FLEET = "ship:String:object=true," + SPEC
 ID = re.compile(rb'"id":"(?:events|ships)/(e\d+)"')
 WHEN = re.compile(rb'"kind":"results","when":"(\w+)"')
-# Places and words come in groups of five questions, alarms of a thousand: an event in a place and with a word has ten that it answers.
+# Places and words come in groups of five questions, alarms of a thousand. So an event in a place and with a word answers ten.
 GROUP, ALARM = 5, 1_000
 # What the five fences of a place tell of a ship. Who asks for no coming hears of it as of a stay.
 WHENS = (["enter", "exit"], ["enter", "inside", "exit"], ["exit"], ["inside"], ["enter"])
@@ -40,7 +40,7 @@ SAILED = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 class Asked:
-    """Standing questions: their bodies, and what a naive matcher needs of them: a box (or none), a word (or none), and what of a moving object is told (or none)."""
+    """Standing questions: their bodies, and their fields for a naive matcher. These are a box (or none), a word (or none), and what of a moving object is told (or none)."""
 
     def __init__(self, count, seed=1):
         rng = random.Random(seed)
@@ -330,7 +330,7 @@ def measured(server, questions, events, read, came, options):
     count, expected = events.count, events.expected(questions)
     bodies = [events.body(at, min(at + BATCH, count)) for at in range(0, count, BATCH)]
     before, cpu = meridian_metrics(server), cpu_seconds(server.pid)
-    # Those that answer a thousand come as fast as they are acknowledged: how many packets a second can be made is what is asked.
+    # Events that answer a thousand searches come as fast as they are acknowledged. The part measures how many packets a second can be made.
     every = 0.0 if events.matches == 1000 else BATCH / options.event_rate
     writer = Writer(server.port, events.collection, bodies, every)
     wrote_s = writer.run()

@@ -86,7 +86,7 @@ def inserts(study):
 
 
 def searches(study):
-    """Mock sources, and 25 providers of which 14 ask them."""
+    """Mock sources, and 25 providers; 14 ask the sources."""
     mock = study.mock(HERE / "search" / "sources.toml")
     declared = (HERE / "search" / "provider.toml").read_text()
     providers = {}

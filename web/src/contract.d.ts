@@ -624,7 +624,7 @@ export interface ExplainedItems {
    */
   parts: number;
   /**
-   * Of these, the ones whose bounds ruled them out.
+   * The part of these whose bounds ruled them out.
    */
   parts_pruned: number;
   /**
@@ -693,7 +693,7 @@ export interface ExplainedGroups {
    */
   parts: number;
   /**
-   * Of these, the ones whose bounds ruled them out.
+   * The part of these whose bounds ruled them out.
    */
   parts_pruned: number;
   /**
@@ -1769,7 +1769,7 @@ export interface Cluster {
    */
   version: number;
   /**
-   * Time of the look.
+   * Time of the survey.
    */
   time: string;
   /**
@@ -1789,7 +1789,7 @@ export interface Cluster {
    */
   log_error: string | null;
   /**
-   * The holder of the lease, or the last one; null before the first owner. Of several groups of partitions, that of group 0.
+   * The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that of group 0.
    */
   owner: Owner | null;
   /**

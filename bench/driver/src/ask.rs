@@ -1,10 +1,10 @@
 //! Closed-loop questions.
 //!
-//! Each of `--connections` connections sends its next question as soon as the answer to the last one
-//! is in, so that rates of different servers are compared with one client's cost on top of each. The
-//! questions come from a file, a line each, and are filled into `--template` (`{1}`, `{2}`, … are the
-//! line's words, tabs between them). `--dump N` instead asks the first N questions once and prints each
-//! raw answer as a line of hexadecimal, for a judge to compare the answers of different servers.
+//! Each of `--connections` connections sends its next question as soon as the answer to the last one is in.
+//! So rates of different servers are compared with one client's cost on top of each. The questions come from
+//! a file, a line each, and are filled into `--template` (`{1}`, `{2}`, … are the line's words, tabs between
+//! them). `--dump N` instead asks the first N questions once and prints each raw answer as a line of
+//! hexadecimal. So a judge can compare the answers of different servers.
 
 use crate::tally::{Tally, cpu_seconds};
 use crate::wire::{self, Connection, Protocol};

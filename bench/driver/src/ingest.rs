@@ -1,8 +1,8 @@
 //! Batches sent as fast as they are acknowledged.
 //!
-//! All batches are made first; then `ready` is printed and a line awaited on standard input, so that whoever started
-//! this can read the server's counters right before and right after. A connection sends its next batch once its last
-//! one is acknowledged.
+//! All batches are made first. Then `ready` is printed and a line awaited on standard input. So the program
+//! that started this can read the server's counters right before and right after. A connection sends its next
+//! batch once its last one is acknowledged.
 
 use crate::ask::refused;
 use crate::bodies::{self, Encoding, Events, INSERT};

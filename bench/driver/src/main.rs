@@ -1,8 +1,8 @@
 //! What the benches drive servers with, so that no client in Python is what they measure.
 //!
-//! `ask` keeps questions in flight over a server's own protocol, `ingest` sends prepared batches and waits for each
-//! acknowledgement; `null` and `raw` are ceilings: a handler that does nothing, and a file that is written and synced.
-//! Each prints one JSON object.
+//! `ask` keeps questions in flight over a server's own protocol. `ingest` sends prepared batches and waits
+//! for each acknowledgement. `null` and `raw` are ceilings: a handler that does nothing, and a file that is
+//! written and synced. Each prints one JSON object.
 #![allow(clippy::disallowed_methods, reason = "the benches measure in real time")]
 
 mod ask;

@@ -15,16 +15,16 @@ use tokio::time::{Duration, Instant};
 
 /// The position of a write, as its answer gave it.
 static AFTER: HeaderName = HeaderName::from_static("meridian-after");
-/// First interval at which a waiting request looks for the write; it doubles up to the max, as many may wait, and a gateway
-/// asks the owner.
+/// First interval at which a waiting request looks for the write. It doubles up to the max, as many may wait, and a gateway asks the owner.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(250);
 /// When a client that waited in vain may come back: a server that only reads takes up what is new about once a second.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Context {
-    /// The collection of a read. Where this server follows an owner, a client that knows of a write may know of a collection that has not
-    /// arrived here: it is waited for, as the write is. A name that the caller's grant does not cover is absent at once.
+    /// The collection of a read. Where this server follows an owner, a client that knows of a write may know
+    /// of a collection that has not arrived here. The server waits for it, as for the write. A name that the
+    /// caller's grant does not cover is absent at once.
     ///
     /// # Errors
     /// As of [`Scope::collection`], with the same answer after a wait.
@@ -58,7 +58,8 @@ impl Context {
     /// The run of a read, once the collection shows the write that the header `Meridian-After` names, if there is one.
     ///
     /// # Errors
-    /// 400 for a position of a collection with another number of partitions. 503 where the write has not arrived by the deadline, or by the default one of requests.
+    /// 400 for a position of a collection with another number of partitions. 503 if the write has not arrived
+    /// by the deadline, or by the default one of requests.
     pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
         if let Some(after) = position(&self.headers)? {
             fits(&after, collection)?;
@@ -124,12 +125,12 @@ async fn wait(
     Ok(())
 }
 
-/// What a read shows where its request does not say: every acknowledged write, or what the owner of the data has flushed.
+/// The consistency of a read without one in its request: every acknowledged write, or what the owner of the data has flushed.
 pub fn consistency(state: &AppState) -> &'static str {
     if state.backend.follows() { "eventual" } else { "immediate" }
 }
 
-/// What a read may miss, as its request says.
+/// The consistency of a read, as its request says.
 #[derive(Debug, Clone)]
 pub struct Consistency {
     /// Its name in the answer.

@@ -1,5 +1,5 @@
-//! What a call over Arrow Flight wants of a route beyond its parameters. No client sends this: the Flight door puts it
-//! into the extensions of the request that it makes of a call.
+//! The demands of an Arrow Flight call on a route beyond its parameters. No client sends this: the Flight
+//! door puts it into the extensions of the request that it makes of a call.
 #![cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only the Flight door asks"))]
 
 use crate::entry::Segments;
@@ -8,7 +8,7 @@ use crate::scope::no_collection;
 use meridian_model::Seqs;
 use meridian_query::Cursor;
 
-/// What is wanted.
+/// The demand.
 #[derive(Debug, Clone)]
 pub enum Ask {
     /// The schema of the answer and the number of its rows, in place of the answer: a [`Described`].
@@ -22,7 +22,7 @@ pub enum Ask {
     List,
 }
 
-/// What a ticket fixes about an answer.
+/// The part and snapshot of an answer that a ticket fixes.
 #[derive(Debug, Clone)]
 pub struct Pin {
     /// The tenant of the caller that the ticket was made for.
@@ -46,7 +46,7 @@ impl BatchKey {
         BatchKey(format!("{key}\n{batch}"))
     }
 
-    /// What is stored.
+    /// The stored events.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -65,13 +65,13 @@ pub struct Described {
     pub cuts: Vec<Cursor>,
 }
 
-/// The collections that a caller sees, as an extension of a response: the name of each, and the schema of its events as the
-/// first message of an Arrow stream.
+/// The collections that a caller sees, as an extension of a response. Each has its name, and the schema of
+/// its events as the first message of an Arrow stream.
 #[derive(Debug, Clone)]
 pub struct Listed(pub Vec<(String, Vec<u8>)>);
 
 impl Ask {
-    /// What a ticket fixes.
+    /// The pin of a ticket.
     pub fn pin(&self) -> Option<&Pin> {
         match self {
             Ask::Answer(pin) => Some(pin),

@@ -100,8 +100,7 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
     Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
 
-/// Parses a body as a JSON document that is kept while its request waits: what it takes in memory, which may be many times its
-/// text, is added to the body's share.
+/// Parses a body as a JSON document that is kept while its request waits. Its memory, which may be many times its text, is added to the body's share.
 ///
 /// # Errors
 /// 503 where there is no memory for it.

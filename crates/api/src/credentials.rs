@@ -108,7 +108,7 @@ fn judge(state: &AppState, current: Instant) {
     state.registry.set_behind(behind);
 }
 
-/// What changes of tenants mean beyond the registry, but for what they have stored.
+/// The effects of changes of tenants beyond the registry, except on their stored data.
 fn apply(state: &AppState, tenants: &BTreeSet<String>) {
     state.share_out();
     for name in tenants {

@@ -4,8 +4,8 @@
 //! a future that completes when the server is to stop. It promises that
 //! - every refusal is an RFC 9457 problem that names the parameter, field or line at fault;
 //! - responses are streamed, and stop costing anything once their client disconnects or their deadline passes;
-//! - the number of running requests, and the memory of bodies and responses, are bounded by [`ServerConfig`]; what
-//!   exceeds a bound is refused early with 503;
+//! - the number of running requests, and the memory of bodies and responses, are bounded by [`ServerConfig`].
+//!   Work beyond a bound is refused early with 503;
 //! - no page of another origin changes anything, and requests for other host names are refused (`guard`);
 //! - a transfer that breaks off never looks complete.
 //!

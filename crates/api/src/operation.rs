@@ -194,7 +194,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
     );
 }
 
-/// What a process keeps of a bucket. Only of processes that read one.
+/// The parts of a bucket that a process keeps. Only for processes that read one.
 fn bucket_metrics(state: &AppState, out: &mut String) {
     let Some((extents, trees)) = state.backend.bucket_cache() else { return };
     families!(out;

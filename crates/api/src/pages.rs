@@ -16,8 +16,8 @@ use std::time::{Duration, UNIX_EPOCH};
 #[allow_missing = true]
 struct Dist;
 
-/// What the pages may load: their own files and objects that they create. The pages contain the same policy, for when
-/// another server delivers them.
+/// The sources that pages may load: their own files and objects that they create. The pages contain the same
+/// policy, for when another server delivers them.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
     object-src 'none'; base-uri 'none'; form-action 'self'";
 

@@ -161,7 +161,7 @@ struct Details {
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
 impl Problem {
-    /// A problem of this kind; `detail` is a sentence, of which only the ends are kept if it is long.
+    /// A problem of this kind; `detail` is a sentence. Of a long one only both ends are kept.
     pub fn new(kind: Kind, detail: impl Display) -> Problem {
         Problem(Box::new(Details {
             kind,

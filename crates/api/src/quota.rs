@@ -99,7 +99,7 @@ fn problem(exceeded: Exceeded, detail: String, retry: Option<Duration>) -> Probl
     let window = if quota.is_rate() { ";w=1" } else { "" };
     let policy = format!("\"{quota}\";q={limit}{window}{unit}");
     let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
-    // Of a quota that servers of a cluster divide, the limit is the part of this one.
+    // The limit of a quota that servers of a cluster divide is this server's part.
     let problem = if whole == limit { problem } else { problem.with("whole", whole) };
     match retry {
         Some(wait) => {

@@ -34,7 +34,7 @@ pub struct Context {
     pub query: Option<String>,
     /// The path, undecoded.
     pub path: String,
-    /// What a call over Arrow Flight wants; none over HTTP.
+    /// The demands of an Arrow Flight call; none over HTTP.
     pub ask: Option<Ask>,
     /// The idempotency key of a record batch over Arrow Flight; none over HTTP.
     pub batch_key: Option<BatchKey>,

@@ -140,7 +140,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// What answers clients of Arrow Flight.
+/// The server for clients of Arrow Flight.
 #[cfg(feature = "flight")]
 fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<Door>> {
     let Some(listener) = listener else { return Ok(None) };

@@ -43,7 +43,7 @@ impl SseSender {
     /// If this is dropped before, the message is still sent.
     pub async fn send(&mut self, message: impl AsRef<[u8]> + Send + 'static) -> bool {
         let (waits, taken) = oneshot::channel();
-        let message = Bytes::from_owner(InHand { message, _waits: waits });
+        let message = Bytes::from_owner(PendingMessage { message, _waits: waits });
         // There is room, since the previous message was taken.
         if self.messages.send(message).await.is_err() {
             return false;
@@ -62,7 +62,7 @@ impl SseSender {
     pub async fn end_within(self, message: Bytes, grace: Duration) {
         let SseSender { messages, last, hang_up, .. } = self;
         let (waits, taken) = oneshot::channel();
-        *last.lock() = Some(Bytes::from_owner(InHand { message, _waits: waits }));
+        *last.lock() = Some(Bytes::from_owner(PendingMessage { message, _waits: waits }));
         drop((messages, last));
         // The end of the body is not enough: the library may have taken all of it, and still hold it for the client.
         if tokio::time::timeout(grace, taken).await.is_err() {
@@ -72,13 +72,13 @@ impl SseSender {
 }
 
 /// A message that waits for the system.
-struct InHand<M> {
+struct PendingMessage<M> {
     message: M,
     /// Dropped with the message.
     _waits: oneshot::Sender<()>,
 }
 
-impl<M: AsRef<[u8]>> AsRef<[u8]> for InHand<M> {
+impl<M: AsRef<[u8]>> AsRef<[u8]> for PendingMessage<M> {
     fn as_ref(&self) -> &[u8] {
         self.message.as_ref()
     }

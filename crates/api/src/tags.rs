@@ -129,8 +129,8 @@ pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head
 /// Adds the target of the request to a weak tag.
 ///
 /// The tag of a read is its snapshot's, which all queries of a collection share. That is enough for HTTP, which compares the
-/// tags of one URL. But MapLibre compares a tile with the one that it shows in its place, whatever was asked for: it would keep
-/// a tile without the field that is now wanted.
+/// tags of one URL. But MapLibre compares a tile with the one that it shows in its place, for any URL. It would keep a tile
+/// without the field that is now wanted.
 pub fn of_target(headers: &mut HeaderMap, target: &Uri) {
     let Some(tag) = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()) else { return };
     if let Some(state) = tag.strip_prefix("W/\"").and_then(|tag| tag.strip_suffix('"')) {

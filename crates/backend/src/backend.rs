@@ -18,7 +18,7 @@ pub struct Figure {
     pub kind: FigureKind,
     /// Its name.
     pub name: &'static str,
-    /// What it counts, as a sentence.
+    /// The meaning of the count, as a sentence.
     pub help: &'static str,
     /// Its value.
     pub value: u64,
@@ -91,7 +91,7 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// Takes up what the owner of a collection's first partition has made or dropped, where this process has other partitions of it.
     ///
     /// # Errors
-    /// What the store said.
+    /// The error of the store.
     fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let _ = (tenant, name);
         Ok(())
@@ -128,7 +128,7 @@ pub trait Backend: Flusher + Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What became of eventual reads that scan servers were asked for; `None`: this process asks none. Returns at once.
+    /// The outcomes of eventual reads at scan servers; `None`: this process asks none. Returns at once.
     fn scan_reads(&self) -> Option<ScanReads> {
         None
     }
@@ -138,7 +138,7 @@ pub trait Backend: Flusher + Debug + Send + Sync {
         false
     }
 
-    /// What this process keeps of the objects of a bucket, and the trees that it keeps of segments; `None`: it reads no bucket.
+    /// The parts of a bucket's objects and the trees of segments that this process keeps; `None`: it reads no bucket.
     fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
         None
     }

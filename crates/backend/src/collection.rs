@@ -110,7 +110,7 @@ pub trait Collection: Debug + Send + Sync {
     /// Events in an order, one page or all of them.
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError>;
 
-    /// Where to cut all events in natural order into at most `parts` parts of about as many events, for
+    /// Cuts that divide all events in natural order into at most `parts` parts of about equal size, for
     /// [`Items::after`] and [`Items::until`]: ascending, fewer than `parts`.
     fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError>;
 
@@ -123,7 +123,7 @@ pub trait Collection: Debug + Send + Sync {
         control: &Control,
     ) -> Result<Option<u64>, QueryError>;
 
-    /// What the collection says to a question for one value, unfinished: what another server merges and finishes.
+    /// The collection's partial answer to a question for one value. Another server merges and finishes it.
     fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError>;
 
     /// The cost of a query for events, and how it is executed.

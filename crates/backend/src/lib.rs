@@ -39,7 +39,7 @@ pub use turns::PermitTurns;
 pub use view::View;
 pub use written::{Deleted, Files, Written};
 
-// The types that this interface uses. They belong to the crates below, of which callers need nothing else.
+// The types that this interface uses. They belong to the crates below. Callers need nothing else of those.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
     Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone,

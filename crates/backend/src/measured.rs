@@ -1,4 +1,4 @@
-//! What a query has cost, for its log lines and spans.
+//! The cost of a query, for its log lines and spans.
 
 use meridian_observe::{Count, Measured, Stage};
 use meridian_query::Stats;

@@ -42,8 +42,8 @@ pub struct Head {
     pub seq: Seqs,
     /// The schema of its events.
     pub schema: Arc<Schema>,
-    /// The result shows every write that was acknowledged before this, in microseconds since 1970: when the snapshot was taken, or, of
-    /// collections that another process writes, what that process has said.
+    /// The result shows every write that was acknowledged before this, in microseconds since 1970. That is
+    /// when the snapshot was taken, or what another process has said that writes the collection.
     pub taken_at: i64,
     /// Damaged parts that are missing: a result that may need them must report them.
     pub missing: Arc<[Problem]>,
@@ -77,7 +77,7 @@ pub trait Rows: Iterator<Item = Result<Hits, QueryError>> + Send {
     /// The snapshot that they are read from.
     fn head(&self) -> &Head;
 
-    /// What the query has cost so far.
+    /// The cost of the query so far.
     fn stats(&self) -> Stats;
 
     /// The number of events that match over all pages, if it is known at no extra cost.
@@ -151,8 +151,8 @@ pub trait PriorEvents {
     /// construct such a pair.
     fn object(&self, batch: &Batch, row: usize) -> Option<u64>;
 
-    /// The newest event of a row's object among those of lower numbers, which in its partition were written before: a batch of that one event with these
-    /// columns.
+    /// The newest event of a row's object among events of lower numbers, which in its partition were written
+    /// before. Gives a batch of that one event with these columns.
     ///
     /// # Errors
     /// The disk's error, or [`StoreError::Corrupt`].

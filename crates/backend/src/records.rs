@@ -26,7 +26,7 @@ pub trait RecordSource: Debug + Send + Sync {
     }
 }
 
-/// What a backup is asked for.
+/// The scope of a backup.
 pub struct BackupOf<'a> {
     /// The collections and records that it holds.
     pub scope: &'a BackupScope,
@@ -94,8 +94,8 @@ pub trait Records: Debug + Send + Sync {
     /// Whether other processes change them too.
     fn is_shared(&self) -> bool;
 
-    /// What was changed after a version; `None` where that is the newest. Version 0 is before all. Records that nobody else changes have
-    /// version 1 from then on.
+    /// The changes after a version; `None` where that is the newest. Version 0 is before all. Records that
+    /// nobody else changes have version 1 from then on.
     fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError>;
 
     /// Makes changes, written twice where records have copies, and returns the version that has them. `None`: the records were changed after

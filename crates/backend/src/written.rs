@@ -1,4 +1,4 @@
-//! What became of writes.
+//! The outcomes of writes.
 
 use meridian_model::{Positions, Seq, Seqs};
 use std::path::PathBuf;

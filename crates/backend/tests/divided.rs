@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const TENANT: &str = "t";
 
-/// What kind of collection it is.
+/// The kind of collection.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     given: bool,
@@ -95,17 +95,17 @@ fn control() -> Control {
 }
 
 /// A store, and its one collection.
-struct Place {
+struct Fixture {
     store: Arc<Store>,
     collection: Arc<dyn Collection>,
 }
 
-impl Place {
-    fn of(store: Store) -> Place {
+impl Fixture {
+    fn of(store: Store) -> Fixture {
         assert_eq!(store.problems(), []);
         let store = Arc::new(store);
         let collection = Embedded::new(store.clone()).collection(TENANT, "c").unwrap().unwrap();
-        Place { store, collection }
+        Fixture { store, collection }
     }
 
     /// The number of each event by its id, in the view of the mode and in the history.
@@ -140,10 +140,10 @@ impl Place {
 }
 
 /// Backs a store up into a folder of the disk.
-fn back_up(disk: &Arc<MemoryDisk>, place: &Place, folder: &str) {
+fn back_up(disk: &Arc<MemoryDisk>, fixture: &Fixture, folder: &str) {
     let kept = BackupFolder::open(disk.clone(), Path::new(folder)).unwrap();
     let mut tar = Vec::new();
-    place.store.backup(&BackupScope::everything(), &kept.have().unwrap(), &mut tar, &|| false).unwrap();
+    fixture.store.backup(&BackupScope::everything(), &kept.have().unwrap(), &mut tar, &|| false).unwrap();
     kept.receive(&mut tar.as_slice(), &mut |_| {}).unwrap();
 }
 
@@ -165,26 +165,26 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn perform(place: &Place, acts: &[Act], first: i64) {
+fn perform(fixture: &Fixture, acts: &[Act], first: i64) {
     // In collections that make ids, no number is written twice.
     let mut next = first;
     for act in acts {
         match act {
             Act::Write(from, count) => {
-                let given = place.collection.schema().id == IdRole::Given;
+                let given = fixture.collection.schema().id == IdRole::Given;
                 let from = if given { *from } else { next };
                 next += if given { 0 } else { *count };
-                let batch = events(&*place.collection, from..from + count);
-                place.collection.write(Write::new(batch).replacing()).unwrap();
+                let batch = events(&*fixture.collection, from..from + count);
+                fixture.collection.write(Write::new(batch).replacing()).unwrap();
             }
             Act::Delete(every) => {
-                let [_, history] = place.content();
+                let [_, history] = fixture.content();
                 let ids: Vec<String> = history.into_keys().step_by(*every + 2).collect();
-                assert_eq!(place.collection.delete(&ids).unwrap().deleted, ids.len() as u64);
+                assert_eq!(fixture.collection.delete(&ids).unwrap().deleted, ids.len() as u64);
             }
-            Act::Flush => place.store.collections().iter().for_each(|partition| partition.flush().unwrap()),
+            Act::Flush => fixture.store.collections().iter().for_each(|partition| partition.flush().unwrap()),
             Act::Archive => {
-                for partition in place.store.collections() {
+                for partition in fixture.store.collections() {
                     partition.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
                 }
             }
@@ -205,7 +205,7 @@ proptest! {
         let disk = Arc::new(MemoryDisk::new());
         let store = Store::open(options("/a"), seams(&disk)).unwrap();
         store.create(TENANT, "c", schema(kind), Settings { partitions: first, ..Settings::default() }).unwrap();
-        let before = Place::of(store);
+        let before = Fixture::of(store);
         perform(&before, &acts, 0);
         back_up(&disk, &before, "/kept");
         let content = before.content();
@@ -219,7 +219,7 @@ proptest! {
             restore.to_folder(options("/b"), seams(&disk), &mut |_| {}).unwrap();
             Store::open(options("/b"), seams(&disk)).unwrap()
         };
-        let moved = Place::of(store);
+        let moved = Fixture::of(store);
         prop_assert_eq!(moved.collection.settings().partitions, second);
         prop_assert_eq!(&moved.content(), &content);
         moved.check_ids(&content[1]);
@@ -231,24 +231,24 @@ proptest! {
 
         back_up(&disk, &moved, "/kept-2");
         Restore::of("/kept-2").in_partitions(Some(third)).to_folder(options("/c"), seams(&disk), &mut |_| {}).unwrap();
-        let again = Place::of(Store::open(options("/c"), seams(&disk)).unwrap());
+        let again = Fixture::of(Store::open(options("/c"), seams(&disk)).unwrap());
         prop_assert_eq!(&again.content(), &content);
         again.check_ids(&content[1]);
     }
 }
 
 /// A collection of made ids in four partitions that were one.
-fn divided() -> (Arc<MemoryDisk>, Place) {
+fn divided() -> (Arc<MemoryDisk>, Fixture) {
     let disk = Arc::new(MemoryDisk::new());
     let store = Store::open(options("/a"), seams(&disk)).unwrap();
     store.create(TENANT, "c", schema(Kind { given: false, object: true, latest: false }), Settings::default()).unwrap();
-    let before = Place::of(store);
+    let before = Fixture::of(store);
     for n in 0..6 {
         before.collection.write(Write::new(events(&*before.collection, n * 50..n * 50 + 50))).unwrap();
     }
     back_up(&disk, &before, "/kept");
     Restore::of("/kept").in_partitions(Some(4)).to_folder(options("/b"), seams(&disk), &mut |_| {}).unwrap();
-    let moved = Place::of(Store::open(options("/b"), seams(&disk)).unwrap());
+    let moved = Fixture::of(Store::open(options("/b"), seams(&disk)).unwrap());
     (disk, moved)
 }
 

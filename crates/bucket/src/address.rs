@@ -1,4 +1,4 @@
-//! What an address names.
+//! Addresses of buckets.
 
 use meridian_model::Invalid;
 use object_store::path::Path as Name;

@@ -42,8 +42,9 @@ impl FolderBucket {
     }
 }
 
-/// Makes the folders of records and of the audit log, which hold secrets of webhooks and digests of tokens: closed to others even where an
-/// older version has made the bucket for all to read. A group that shares the bucket keeps its rights.
+/// Makes the folders of records and of the audit log, which hold secrets of webhooks and digests of tokens.
+/// They are closed to others, even if an older version has made the bucket for all to read. A group that
+/// shares the bucket keeps its rights.
 #[allow(clippy::disallowed_methods, reason = "object_store knows no rights of folders")]
 fn make_private(bucket: &Path) -> io::Result<()> {
     let rights = std::fs::metadata(bucket)?.permissions().mode() & 0o770;
@@ -62,7 +63,7 @@ pub(crate) fn name_of(name: &str) -> io::Result<Name> {
     Name::parse(name).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
 }
 
-/// What came of a create.
+/// The outcome of a create.
 pub(crate) fn put_of(answer: io::Result<()>) -> io::Result<Put> {
     match answer {
         Ok(()) => Ok(Put::Created),

@@ -47,8 +47,8 @@ impl Calls {
 
     /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
     pub(crate) fn answer<T>(&self, within: Duration, call: impl Future<Output = T>) -> io::Result<T> {
-        // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime; a task that such a thread
-        // spawned would wait for it in turn.
+        // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime. A
+        // task that such a thread spawned would wait for it in turn.
         let _runtime = self.handle.enter();
         // The budget of the task that this thread may run is not renewed here: once it is used up, each poll would ask for another.
         let mut call = pin!(unconstrained(timeout(within, call)));
@@ -69,8 +69,8 @@ impl Calls {
 }
 
 impl Calls {
-    /// The answers of calls that do not need each other, in their order: [`TOGETHER`] at a time. At the deadline those that are not there yet are
-    /// errors.
+    /// The answers of calls that do not need each other, in their order: [`TOGETHER`] at a time. At the
+    /// deadline answers that have not come yet are errors.
     pub(crate) fn together<T>(
         &self,
         within: Duration,

@@ -3,8 +3,8 @@
 //! [`open`] gives the store what it keeps collections in ([`meridian_store::Bucket`]). The calls go through `object_store`, whose tasks run on
 //! a runtime of the caller; the thread that calls waits for the answer, until its deadline.
 //!
-//! A bucket is probed when it is opened: everything above rests on one operation, the create of an object that is not there, so a bucket
-//! where that lets two win is refused.
+//! A bucket is probed when it is opened. Everything above rests on one operation, the create of an absent
+//! object. So a bucket where that lets two win is refused.
 //!
 //! | file | holds |
 //! |---|---|
@@ -51,8 +51,8 @@ pub fn open_to_look(address: &str, s3: &S3Options, handle: &Handle) -> Result<Ar
 /// probe.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of an address that names no bucket, of settings, and of a bucket where creates do not exclude each other;
-/// [`StoreError::Io`] where the bucket does not answer, or refuses.
+/// [`StoreError::Invalid`] of an address that names no bucket, of settings, and of a bucket where creates do
+/// not exclude each other. [`StoreError::Io`] where the bucket does not answer, or refuses.
 pub fn open(
     address: &str,
     s3: &S3Options,

@@ -293,7 +293,7 @@ fn a_create_is_sent_once_and_says_so_where_its_outcome_is_unknown() {
     assert_eq!(upload.finish().unwrap(), Put::Created);
     assert_eq!(line.writes() - sent, 3);
     assert!(beside.get("a/3").unwrap() == content);
-    // Of one that is a part exactly, the end is next, and that is sent once.
+    // An object of one exact part has its end next, and that is sent once.
     let mut upload = bucket.upload("a/4").unwrap();
     upload.write(&content[..8 << 20]).unwrap();
     let sent = line.writes();

@@ -53,7 +53,7 @@ struct Own {
     served: JoinHandle<io::Result<()>>,
 }
 
-/// What is let go of at the end.
+/// Resources that are released at the end.
 enum Held {
     Store(Arc<Store>),
     #[cfg(feature = "cluster")]

@@ -92,7 +92,7 @@ impl Transport for SocketTransport {
     }
 
     fn is_open(&mut self) -> bool {
-        // Each request connects anew.
+        // Each request connects again.
         false
     }
 }

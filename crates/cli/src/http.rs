@@ -317,7 +317,7 @@ impl Server {
         if status.is_success() {
             let answer = serde_json::from_slice(&read(response)?);
             return answer
-                .map(Posted::Taken)
+                .map(Posted::Stored)
                 .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)));
         }
         let (why, problem) = refused(response);
@@ -344,7 +344,7 @@ impl Server {
 #[derive(Debug)]
 pub enum Posted {
     /// It is stored; the server's receipt.
-    Taken(Value),
+    Stored(Value),
     /// It exceeds the server's limit, in bytes of the body, if known.
     TooLarge { limit: Option<usize>, why: Failure },
     /// Another batch was written under its key, with this many events, if known.

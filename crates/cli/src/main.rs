@@ -1,8 +1,8 @@
 //! The `meridian` program: one small file per subcommand.
 //!
 //! Start reading at [`Command`]; each variant's file holds its arguments, its help and its `run`. The exit codes are
-//! those of [`failure::Failure`]. 0: done. 1: it ran and the result is bad. 2: wrong usage. 3: the server, or the
-//! store in a data folder, refused or cannot be reached.
+//! those of [`failure::Failure`]. 0: done. 1: it ran and the result is bad. 2: wrong usage. 3: the server or the
+//! store refused, or cannot be reached.
 
 mod args;
 #[cfg(feature = "cluster")]

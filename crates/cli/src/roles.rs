@@ -27,7 +27,7 @@ pub fn open(settings: &Roles, host: Option<&str>) -> Result<Option<Certificates<
     })
 }
 
-/// What a caller demands of servers of roles: as the settings say.
+/// A caller's demands on servers of roles, from the settings.
 pub fn security(settings: &Roles, certificates: Option<&Certificates<RoleTls>>) -> Security {
     match certificates {
         Some(certificates) => Security::Tls(certificates.tls()),

@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 /// The outcome of a batch's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct Stored {
     /// Stored by this call.
     pub written: u64,
     /// Stored before, by a batch with the same key.
@@ -21,9 +21,9 @@ pub struct Taken {
 }
 
 /// The server's answer to one request.
-enum Said {
+enum Reply {
     /// The events are in.
-    Taken(Taken),
+    Stored(Stored),
     /// The body is too large.
     TooLarge(Failure),
     /// This many other events are stored under the key; `None` if the server does not give the number.
@@ -32,7 +32,7 @@ enum Said {
 
 /// The outcome of sending a piece.
 enum Sent {
-    Taken(Taken),
+    Stored(Stored),
     /// A larger piece, of this many events, is stored under the key of this one.
     Larger(u64),
 }
@@ -52,9 +52,9 @@ impl<'a> Upload<'a> {
     }
 
     /// Sends a batch under its key; a repetition under the same key changes nothing.
-    pub fn send(&self, batch: &Batch, key: &str) -> Result<Taken, Failure> {
+    pub fn send(&self, batch: &Batch, key: &str) -> Result<Stored, Failure> {
         match self.piece(batch, key, 1)? {
-            Sent::Taken(taken) => Ok(taken),
+            Sent::Stored(stored) => Ok(stored),
             Sent::Larger(_) => Err(Failure::Refused(format!(
                 "the key {key} of this batch belongs to more events than it has: load with --again to send all as new"
             ))),
@@ -65,18 +65,18 @@ impl<'a> Upload<'a> {
         let rows = batch.rows() as u64;
         let body = encode(batch)?;
         // A body known to be too large is not sent, so it is unknown whether it was stored before.
-        let said = match body.len() <= self.limit.get() {
+        let reply = match body.len() <= self.limit.get() {
             true => Some(self.post(&body, key, rows)?),
             false => None,
         };
         // Freed before the halves are encoded: the recursion would hold a body at each level.
         drop(body);
-        match said {
-            Some(Said::Taken(taken)) => return Ok(Sent::Taken(taken)),
+        match reply {
+            Some(Reply::Stored(stored)) => return Ok(Sent::Stored(stored)),
             // The key was used for a larger piece, so all of that piece is stored: the caller, which knows its size,
             // decides.
-            Some(Said::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
-            Some(Said::Other(_, why) | Said::TooLarge(why)) if rows < 2 => return Err(why),
+            Some(Reply::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
+            Some(Reply::Other(_, why) | Reply::TooLarge(why)) if rows < 2 => return Err(why),
             None if rows < 2 => {
                 let limit = self.limit.get();
                 return Err(Failure::Bad(format!("an event is larger than the {limit} bytes that the server accepts")));
@@ -86,40 +86,40 @@ impl<'a> Upload<'a> {
         let half = batch.rows() / 2;
         let first = match self.piece(&batch.slice(0, half), key, depth + 1)? {
             // The whole piece was stored before, under a higher limit.
-            Sent::Larger(there) if there == rows => return Ok(Sent::Taken(Taken { written: 0, before: rows })),
+            Sent::Larger(there) if there == rows => return Ok(Sent::Stored(Stored { written: 0, before: rows })),
             Sent::Larger(there) => return Ok(Sent::Larger(there)),
-            Sent::Taken(taken) => taken,
+            Sent::Stored(stored) => stored,
         };
         // The depth keeps the second half of a first half apart from the first half of the second.
         let key = format!("{key}/{depth}");
         match self.piece(&batch.slice(half, batch.rows() - half), &key, depth + 1)? {
-            Sent::Taken(taken) => {
-                let (written, before) = (first.written + taken.written, first.before + taken.before);
-                Ok(Sent::Taken(Taken { written, before }))
+            Sent::Stored(stored) => {
+                let (written, before) = (first.written + stored.written, first.before + stored.before);
+                Ok(Sent::Stored(Stored { written, before }))
             }
             larger @ Sent::Larger(_) => Ok(larger),
         }
     }
 
-    fn post(&self, body: &[u8], key: &str, rows: u64) -> Result<Said, Failure> {
+    fn post(&self, body: &[u8], key: &str, rows: u64) -> Result<Reply, Failure> {
         match self.server.post(&self.path, Format::Arrow.media_type(), key, body)? {
-            Posted::Taken(answer) => {
+            Posted::Stored(answer) => {
                 let count = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or(0);
-                let taken = Taken { written: count("written"), before: count("duplicates") };
-                if taken.written == 0 && taken.before != rows {
-                    let why = format!("{} other events are in under the key {key}", taken.before);
-                    return Ok(Said::Other(Some(taken.before), Failure::Refused(why)));
+                let stored = Stored { written: count("written"), before: count("duplicates") };
+                if stored.written == 0 && stored.before != rows {
+                    let why = format!("{} other events are in under the key {key}", stored.before);
+                    return Ok(Reply::Other(Some(stored.before), Failure::Refused(why)));
                 }
-                Ok(Said::Taken(taken))
+                Ok(Reply::Stored(stored))
             }
             Posted::TooLarge { limit, why } => {
                 // A body within the limit can be refused because its events take more once they are parsed.
                 let limit = limit.map_or(body.len() - 1, |limit| limit.min(body.len() - 1));
                 // Kept for the next batches, so that they are not sent and refused first.
                 self.limit.set(self.limit.get().min(limit));
-                Ok(Said::TooLarge(why))
+                Ok(Reply::TooLarge(why))
             }
-            Posted::OtherBody { events, why } => Ok(Said::Other(events, why)),
+            Posted::OtherBody { events, why } => Ok(Reply::Other(events, why)),
         }
     }
 }

@@ -30,7 +30,7 @@ fn body(n: u64) -> String {
     out
 }
 
-/// Writes one batch after another, and counts those that are acknowledged.
+/// Writes one batch after another, and counts the acknowledged ones.
 fn write(url: &str, acknowledged: &AtomicU64, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let n = acknowledged.load(Ordering::Relaxed);
@@ -151,7 +151,7 @@ fn a_backup_that_is_killed_leaves_none_and_what_is_there_is_not_written_over() {
         meridian(&["restore", text(&at(from)), "--data", text(&to)]).ended(2).says(&["is a data folder already"]);
     }
     meridian(&["restore", text(&at("kept")), "--url", &server.url]).ended(2).says(&["--data"]);
-    // Of a folder that no server has open, too.
+    // Also a backup of a folder that no server has open.
     assert_eq!(server.stop("TERM"), Some(0));
     meridian(&["backup", text(&at("cold")), "--data", text(&at("data"))]).ended(0);
     meridian(&["restore", text(&at("cold")), "--data", text(&at("from-cold"))]).ended(0);

@@ -193,7 +193,7 @@ fn a_backup_of_a_tenant_holds_nothing_of_another() {
     let planted = tenants.map(|tenant| plant(&server, &operator, tenant));
     let key = at("backup.key");
     std::fs::write(&key, "ab".repeat(32)).unwrap();
-    // Of a running server and, with the packets that a stop keeps, of a folder.
+    // Backups of a running server and, with the packets that a stop keeps, of a folder.
     let of_server = ["--url".to_owned(), server.url.clone()];
     for (tenant, to) in [("default", "1"), ("harbour", "2")] {
         let to = at(to);

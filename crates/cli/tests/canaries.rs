@@ -21,14 +21,14 @@ const ABSENT: &str = "absent";
 
 const JSON: &str = "application/json";
 
-/// An answer as it came, without what differs from one to the next.
+/// A response as it came, without what differs from one to the next.
 #[derive(Debug, Clone, PartialEq)]
-struct Answer {
+struct Response {
     head: BTreeSet<String>,
     body: String,
 }
 
-impl Answer {
+impl Response {
     fn status(&self) -> u16 {
         let line = self.head.iter().find_map(|line| line.strip_prefix("HTTP/1.1 ")).unwrap();
         line[..3].parse().unwrap()
@@ -43,14 +43,14 @@ impl Answer {
     }
 
     /// The same with another text in the place of one.
-    fn with(&self, text: &str, other: &str) -> Answer {
+    fn with(&self, text: &str, other: &str) -> Response {
         let head = self.head.iter().map(|line| line.replace(text, other)).collect();
-        Answer { head, body: self.body.replace(text, other) }
+        Response { head, body: self.body.replace(text, other) }
     }
 }
 
 /// Asks, and reads all that comes until the server closes the connection.
-fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut request = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
@@ -63,7 +63,7 @@ fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&st
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{method} {target}: {text:?}"));
     let differs = ["date:", "server-timing:", "x-request-id:", "traceresponse:", "retry-after:"];
     let head = head.lines().filter(|line| !differs.iter().any(|name| line.to_ascii_lowercase().starts_with(name)));
-    Answer { head: head.map(str::to_owned).collect(), body: body.to_owned() }
+    Response { head: head.map(str::to_owned).collect(), body: body.to_owned() }
 }
 
 /// A planted id, by its kind, and one of the same shape that stands for nothing.
@@ -136,7 +136,7 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
-fn made(answer: &Answer) -> Value {
+fn made(answer: &Response) -> Value {
     assert!(matches!(answer.status(), 200..=202), "{answer:?}");
     answer.json()
 }
@@ -209,7 +209,7 @@ impl World {
         World { server, collector, operator, owner, foreign, ids, page, _folder: folder }
     }
 
-    fn ask(&self, token: &str, method: &str, path: &str, target: &str) -> Answer {
+    fn ask(&self, token: &str, method: &str, path: &str, target: &str) -> Response {
         let (kind, body) = body(method, path);
         let body = if matches!(method, "GET" | "DELETE") { String::new() } else { body };
         ask(&self.server, token, method, target, &[("Content-Type", kind)], &body)

@@ -260,7 +260,7 @@ fn exit_codes_say_who_is_to_blame() {
         let run = meridian(args).ended(2);
         assert!(!run.err.is_empty(), "{args:?}");
     }
-    // 3: whoever keeps the data refused, or is not there.
+    // 3: the server or the store refused, or is not there.
     for args in [
         &["query", "no-such-collection", "--data", at][..],
         &["query", "spots", "--filter", "no_such_field = 1", "--data", at],

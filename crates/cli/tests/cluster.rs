@@ -1,5 +1,5 @@
-//! A cluster over a bucket, as real processes: owners that are killed, paused and stopped while clients write; gateways and
-//! servers that only read, whose answers equal those of one process.
+//! A cluster over a bucket, as real processes. Owners are killed, paused and stopped while clients write.
+//! Gateways and read-only servers answer as one process does.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

@@ -1,5 +1,6 @@
-//! Planned changes of a cluster as real processes, while clients write and read that take no refusal: the collections pass to another owner,
-//! processes are drained, added and removed, and programs of two versions run side by side.
+//! Planned changes of a cluster as real processes, while clients write and read and accept no refusal.
+//! Collections pass to another owner, and processes are drained, added and removed. Programs of two versions
+//! run side by side.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -109,7 +110,7 @@ fn a_drained_process_takes_no_new_work_until_it_starts_again() {
         two.says("owns");
         clients.goes_on();
     });
-    // Of gateways and scan servers a balancer hears it, and a client that comes yet is served.
+    // A balancer learns it from gateways and scan servers, and a late client is still served.
     for (server, role) in [(&gateway, "gateway"), (&scan, "scan")] {
         let name = format!("{role}-{}", server.pid());
         order(&cluster, &["drain", &name]).ended(0);

@@ -1,5 +1,5 @@
-//! A cluster whose partitions have several owners, as real processes: they divide the groups, write at once, take over from one that is killed, and
-//! pass some on to one that comes later.
+//! A cluster whose partitions have several owners, as real processes. They divide the groups, write at once,
+//! take over from a killed one, and pass some on to a later one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
 
@@ -38,7 +38,7 @@ fn holders(cluster: &Cluster) -> Vec<Option<(String, String)>> {
     owners.iter().map(held).collect()
 }
 
-/// Waits until so many processes have the groups, each those that it should have; gives the address of the owner of each.
+/// Waits until so many processes have the groups, each its own part. Gives the address of the owner of each.
 fn divided(cluster: &Cluster, processes: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {
@@ -145,14 +145,14 @@ fn owners_share_the_partitions_and_take_over_from_one_that_is_killed() {
     answered(&gateway, "/collections/events/items?limit=1");
     batches.resend(&gateway.url);
     check(&gateway, "the takeover");
-    // A process that comes later gets its part, from those that have it.
+    // A process that comes later gets its part, from the processes that have it.
     let later = start(&cluster, "o3");
     later.1.says("owns group");
     owners.push(later);
     divided(&cluster, 3);
     answered(&gateway, "/collections/events/items?limit=1");
     check(&gateway, "the handovers");
-    // Stopped, they leave everything to those that only read.
+    // Stopped, they leave everything to read-only processes.
     owners.iter().for_each(|(_, owner)| owner.signal("TERM"));
     owners.iter_mut().for_each(|(_, owner)| assert_eq!(owner.ends(), Some(0)));
     let scan = cluster.server("scan");

@@ -1,5 +1,5 @@
-//! A cluster whose bucket is in a real S3-compatible store: owners are killed and the store is started again while clients write, and
-//! commands find it by the settings.
+//! A cluster whose bucket is in a real S3-compatible store. Owners are killed and the store is restarted
+//! while clients write. Commands find it by the settings.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

@@ -129,7 +129,7 @@ fn roles_with_certificates_work_and_nothing_is_served_in_plain() {
     plain.set_read_timeout(Some(PATIENCE)).unwrap();
     plain.write_all(PREFACE).unwrap();
     let mut answer = Vec::new();
-    // The server may reset a connection of which it has not read everything.
+    // The server may reset a connection before it has read everything.
     let _ = plain.read_to_end(&mut answer);
     assert!(answer.first().is_none_or(|kind| *kind == ALERT), "{answer:?}");
     world.logs("o0", "a caller is refused: it does not speak TLS");

@@ -122,8 +122,7 @@ fn write(c: &Collection, ids: std::ops::Range<i64>) {
     c.write(Write::new(builder.finish().unwrap())).unwrap();
 }
 
-/// A folder in which upkeep is overdue: events past their retention, four segments to be merged, a file that only a list
-/// kept whose time is over, and a tail of log.
+/// A folder in which upkeep is overdue. It has events past their retention, four segments to be merged, a file of an expired list, and a tail of log.
 fn overdue(folder: &Path) {
     let store = open(folder);
     let at = Field { name: "at".into(), kind: FieldType::Time, required: true, title: None };

@@ -8,7 +8,7 @@ use common::{MERIDIAN, Mock, Run, root};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What makes the guide's runs short, and lets them pass on a machine that does other things: its waits are not what is looked at.
+/// Settings that make the guide's runs short, and let them pass on a busy machine: its waits are not tested.
 const SHORT: &str =
     "\n[phases]\nmeasured_s = 0.4\n[trials]\npause_s = 0.1\n[limits]\nlate_ms = 1e6\nother_load = 1e3\n";
 

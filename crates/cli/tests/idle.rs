@@ -84,8 +84,8 @@ fn ten_thousand_idle_connections_keep_nobody_else_out() {
     for (from, of_one) in (1..).zip(&mut open) {
         for count in (STEP..=OF_ONE_MAX).step_by(STEP) {
             of_one.extend(connect(from, address, STEP));
-            // Those that the server has not taken yet must fit into the system's queue: it drops others, and they come again
-            // after a second.
+            // Connections that the server has not accepted yet must fit into the system's queue: it drops
+            // others, and they come again after a second.
             wait_for(&server, "meridian_connections_open", |n| n > OF_ONE_MAX * usize::from(from - 1) + count);
         }
     }

@@ -229,7 +229,7 @@ fn numbers_are_taken_from_a_run_and_from_spans() {
     std::fs::write(&spans, format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{span}]}}]}}]}}\n")).unwrap();
     let ran = meridian(&["lab", "simulate", &server, "--calibrate", text(&spans)]).ended(0);
     assert!(ran.out.contains("source.work.call.mean_s = 0.025"), "{}", ran.out);
-    // And the rate that the model holds is foretold: 4 workers of 20 ms hold less than 200 a second.
+    // And the rate that the model holds is predicted: 4 workers of 20 ms hold less than 200 a second.
     let ran = meridian(&[&["lab", "simulate", &server, "--edge", "p95_s=0.1", "--json"], &sets[..]].concat()).ended(0);
     let edge = serde_json::from_str::<Value>(&ran.out).unwrap()["breakpoint"]["value"].as_f64().unwrap();
     assert!((170.0..205.0).contains(&edge), "{edge}");

@@ -223,7 +223,7 @@ fn within_the_memory_that_it_says_it_takes_a_server_is_never_killed() {
         }
         for client in &clients {
             scope.spawn(move || {
-                // Those that are evicted are replaced.
+                // Evicted ones are replaced.
                 let mut streams = VecDeque::new();
                 for n in 0.. {
                     if begun.elapsed() > LOAD {

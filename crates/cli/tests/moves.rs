@@ -1,5 +1,5 @@
-//! Data that moves between a single server and a cluster, with real processes: backups through a gateway and of a bucket alone, restores into a
-//! bucket and into a folder, and the files of a cluster.
+//! Data that moves between a single server and a cluster, with real processes. Tests backups through a
+//! gateway and of a bucket alone, restores into a bucket and into a folder, and the files of a cluster.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

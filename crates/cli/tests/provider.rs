@@ -77,7 +77,7 @@ fn a_server_names_a_mapping_that_can_find_nothing_when_it_starts() {
     ]);
 }
 
-/// What each source is asked, by what it documents; the rest of those that ship is asked in the tests of the server.
+/// What each source is asked, by what it documents; the tests of the server ask the other shipped providers.
 #[test]
 fn sources_that_want_credentials_are_asked_as_they_document() {
     const FLOOD: &str = r#"{"keywords":"flood"}"#;

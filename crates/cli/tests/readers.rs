@@ -74,7 +74,7 @@ fn five_hundred_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end(
     }
     assert_eq!(server.get("/collections/big/items?f=ndjson").1.lines().count(), ROWS);
     assert_eq!(metric(&server, "meridian_readers_gave_way_total"), 0);
-    // Those that read on get their answers, whole and once.
+    // Clients that read on get their answers, whole and once.
     let taken = (2 << 10) / 100;
     for reader in readers.iter_mut().step_by(100) {
         let lines = rest(reader);

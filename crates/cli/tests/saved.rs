@@ -111,7 +111,7 @@ fn a_saved_search_outlives_the_server() {
     drop(packets);
     server.kill();
 
-    // A kill: it still stands; whoever asks for what is not there any more hears so.
+    // A kill: it still stands. A reader of packets that are gone is told so.
     let server = Server::start(folder.path());
     assert_eq!(Packets::open(&server, &id, Some(3)).err(), Some(410));
     let mut packets = Packets::open(&server, &id, None).unwrap();
@@ -200,7 +200,7 @@ fn a_backup_has_saved_searches_and_what_they_have_yet_to_see() {
     assert_eq!(server.stop("TERM"), Some(0));
     meridian(&["backup", &text("cold"), "--data", &text("data")]).ended(0);
 
-    // Of a running server packets are not in it: what they tell of is looked at again.
+    // A running server's packets are not in it: their events are processed again.
     meridian(&["restore", &text("hot"), "--data", &text("from-hot")]).ended(0);
     meridian(&["check", "--data", &text("from-hot")]).ended(0);
     let server = Server::start(&at("from-hot"));
@@ -210,7 +210,7 @@ fn a_backup_has_saved_searches_and_what_they_have_yet_to_see() {
     assert_eq!(packets.until("flood anew"), ["flood one", "flood two", "flood anew"]);
     drop((packets, server));
 
-    // Of a stopped one they are, with their numbers.
+    // A stopped server's packets are in it, with their numbers.
     meridian(&["restore", &text("cold"), "--data", &text("from-cold")]).ended(0);
     let server = Server::start(&at("from-cold"));
     let mut packets = Packets::open(&server, &id, None).unwrap();

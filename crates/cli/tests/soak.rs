@@ -23,7 +23,7 @@ log_file_bytes = "2 MiB"
 [ingest]
 batch_bytes = "1 MiB"
 "#;
-/// Most memory that the server may take with these, in bytes.
+/// Max memory that the server may take with these, in bytes.
 const RESIDENT_MAX: u64 = 1 << 30;
 const ITEMS: &str = "/collections/events/items";
 

@@ -1,5 +1,5 @@
-//! The studies of `bench/studies`, each cut short, against a real server with a little data: every answer is sound, what it says is
-//! true, and a report is made. Nothing here is about speed.
+//! The studies of `bench/studies`, each cut short, against a real server with a little data. Every answer is
+//! sound and true, and a report is made. Nothing here is about speed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -172,7 +172,7 @@ fn searches_in_a_burst_and_on_and_off_bring_every_packet_of_every_source() {
         assert_eq!((sum(&groups, "results"), sum(&groups, "packets")), (93 * count, 93 * count));
         searches += count as usize;
     }
-    // The truth of what was asked: one call of each of 13 sources and four of the slow one, and none of those that decline.
+    // The truth of what was asked: one call of each of 13 sources and four of the slow one, and none of the sources that decline.
     let log = std::fs::read_to_string(&calls).unwrap();
     assert_eq!(log.lines().count(), 17 * searches);
 }

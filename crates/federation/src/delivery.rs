@@ -115,7 +115,7 @@ impl Outbox {
         true
     }
 
-    /// Appends a packet that must not be lost, even over the budget: provider states, of which there are few.
+    /// Appends a packet that must not be lost, even over the budget: provider states, which are few.
     pub fn push_state(&self, make: impl FnOnce(u64) -> String) {
         // A state that comes after the last packet is dropped: that packet has stated how many there are.
         let mut state = self.state.lock();

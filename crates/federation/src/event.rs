@@ -84,8 +84,8 @@ impl Event<'_> {
         time_of(self.of.batch, self.row)
     }
 
-    /// Its end, in microseconds since 1970. Of two events of an object the one that ends later is newer, as in
-    /// collections of mode `latest`. Events without a time are newer in the order of their arrival.
+    /// Its end, in microseconds since 1970. The newer of two events of an object is the one that ends later,
+    /// as in collections of mode `latest`. Events without a time are newer in the order of their arrival.
     pub fn ends(&self) -> i64 {
         self.of.batch.interval(self.row).1
     }

@@ -4,8 +4,8 @@
 //! capitalised, if its script has capitals. It does not count behind a qualifier such as "New" or "East", which makes
 //! another name of it. Names that are as often words or persons do not count.
 //!
-//! Of several places with one name, the most populous counts if it has at least twice as many people as the next.
-//! Otherwise, or without populations, the name is ambiguous and matches nothing.
+//! Several places may have one name. The most populous counts if it has at least twice as many people as the
+//! next. Otherwise, or without populations, the name is ambiguous and matches nothing.
 
 use crate::words::stands_alone;
 use meridian_model::caseless::{compose, fold_sign};

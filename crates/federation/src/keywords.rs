@@ -55,8 +55,8 @@ impl KeywordQuery {
         }
     }
 
-    /// A set of words of which every matching text has at least one, with min total cost, and that cost. `None` for a query
-    /// without such a set; [`KeywordQuery::parse`] refuses these.
+    /// A set of words with min total cost, and that cost. Every matching text has at least one of them.
+    /// `None` for a query without such a set; [`KeywordQuery::parse`] refuses these.
     pub fn required(&self, cost: &dyn Fn(&str) -> f64) -> Option<(f64, Vec<&str>)> {
         let by_cost = |a: &(f64, Vec<&str>), b: &(f64, Vec<&str>)| a.0.total_cmp(&b.0);
         match self {

@@ -23,7 +23,7 @@ pub struct Leg {
     unreadable: AtomicUsize,
     results: Mutex<Results>,
     decided: Notify,
-    /// What work for it belongs to.
+    /// The request or trace that its work belongs to.
     pub(crate) current: Current,
     span: Span,
 }
@@ -107,7 +107,7 @@ impl Leg {
         self.decide(Results { under_way: results, unmatched: results, ..Results::default() });
     }
 
-    /// Counts `of` results as decided, of which `some` are sent. The others are duplicates or over the limit.
+    /// Counts `of` results as decided. `some` of them are sent; the others are duplicates or over the limit.
     pub(crate) fn accept(&self, of: usize, some: usize) {
         self.decide(Results { under_way: of, accepted: some, ..Results::default() });
     }

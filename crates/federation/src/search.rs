@@ -60,7 +60,7 @@ pub struct Search {
     pub seen: Mutex<Seen>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) packet_bytes: usize,
-    /// What work for it belongs to.
+    /// The request or trace that its work belongs to.
     pub(crate) current: Current,
     /// Its part of a trace, up to its end.
     span: Mutex<Span>,

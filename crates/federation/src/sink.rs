@@ -40,7 +40,7 @@ pub struct Response {
     pub reply: oneshot::Sender<Result<PageSummary, String>>,
 }
 
-/// What a response contained.
+/// The content of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageSummary {
     /// Results in it, including unreadable ones.

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 /// Builds a [`Forest`] from rows in order of their keys.
 ///
-/// It keeps the nodes and nothing of the rows, so a merge that pushes batch after batch needs memory for
-/// the trees only: for each 60 rows 48 bytes, 36 for each integer field and 28 for each float field; and 72 bytes for
-/// each piece of a long line. How rows are cut into batches does not change the boxes, counts, min and max
-/// values or integer sums.
+/// It keeps the nodes and nothing of the rows. So a merge that pushes batch after batch needs memory for the
+/// trees only. Each 60 rows take 48 bytes, 36 for each integer field and 28 for each float field. Each piece
+/// of a long line takes 72 bytes. How rows are cut into batches does not change the boxes, counts, min and
+/// max values or integer sums.
 ///
 /// After an error some rows of that push may have been taken: give the builder up.
 pub struct ForestBuilder {
@@ -58,8 +58,8 @@ impl ForestBuilder {
 
     /// A builder of one tree over time alone, for rows pushed in order of time.
     ///
-    /// It ignores geometry: if the schema has one, every node's place is the whole world and
-    /// [`Tree::knows_place`] is false, so a question of place never takes a node whole.
+    /// It ignores geometry. If the schema has one, every node's place is the whole world and
+    /// [`Tree::knows_place`] is false. So a question of place never takes a node whole.
     pub fn over_time(schema: &Arc<Schema>) -> ForestBuilder {
         ForestBuilder { over_time: true, pieces: None, ..ForestBuilder::new(schema) }
     }

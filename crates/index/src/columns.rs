@@ -42,7 +42,7 @@ pub(crate) struct Instants<'a> {
 }
 
 impl Instants<'_> {
-    /// Instants of which none is missing.
+    /// Instants without a missing one.
     pub(crate) fn all(times: &[i64]) -> Instants<'_> {
         Instants { times: Some((times, None)), missing: 0 }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong in an index.
+//! Errors of an index.
 
 /// Why a tree or pyramid could not be built or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

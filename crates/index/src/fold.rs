@@ -43,7 +43,7 @@ fn floats(values: &[f64], nulls: Option<NullBuffer>) -> Summary {
     }
 }
 
-/// A summary from its four numbers, of which the last two count for nothing if there are no values.
+/// A summary from its four numbers. The last two are ignored if there are no values.
 pub(crate) fn of_ints(count: u64, sum: i128, min: i64, max: i64) -> Summary {
     let some = count > 0;
     Summary { count, sum: Sum::Int(sum), min: some.then_some(Number::Int(min)), max: some.then_some(Number::Int(max)) }

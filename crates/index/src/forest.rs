@@ -89,8 +89,8 @@ impl Forest {
 
     /// Reads what [`Forest::encode`] wrote without copying, if the buffer starts at a multiple of 16 bytes in memory.
     ///
-    /// Every length is checked before anything of that length is made. The values are not: a damaged box is
-    /// found by the checksum of the file, not here, and leads to wrong answers but never to a panic.
+    /// Every length is checked before anything of that length is made. The values are not. The checksum of
+    /// the file finds a damaged box, not this. It leads to wrong answers but never to a panic.
     pub fn decode_shared(bytes: &Buffer) -> Result<Forest, IndexError> {
         let mut reader = Reader::open("forest", bytes, MAGIC, VERSION)?;
         let (field_count, tree_count) = (reader.u32()? as usize, reader.u32()? as usize);

@@ -1,12 +1,12 @@
 //! Hilbert curves in two and three dimensions, by lookup tables.
 //!
-//! The curve is that of Hamilton and Rau-Chaplin ("Compact Hilbert indices", 2008): the state is an
-//! entry corner `e` and a direction `d`, and one level of the curve turns the bits of the coordinates at
-//! that level into one digit of the index and the next state. The tables, made at compile time, take
-//! four levels at once in two dimensions and two levels at once in three.
+//! The curve is that of Hamilton and Rau-Chaplin ("Compact Hilbert indices", 2008). The state is an entry
+//! corner `e` and a direction `d`. One level of the curve turns the bits of the coordinates at that level
+//! into one digit of the index and the next state. The tables, made at compile time, take four levels at once
+//! in two dimensions and two levels at once in three.
 //!
-//! In every curve here the cells below `2^k` in all coordinates are the first cells of the curve, so a
-//! small corner of the big grid is itself a whole Hilbert curve. The tests rely on this.
+//! In every curve here the cells below `2^k` in all coordinates are the first cells of the curve. So a small
+//! corner of the big grid is itself a whole Hilbert curve. The tests rely on this.
 
 /// Bits of each coordinate of [`hilbert_2d`].
 pub const BITS_2D: u32 = 31;

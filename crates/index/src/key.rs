@@ -29,8 +29,8 @@ const SPACE_STEPS: [f64; 3] = [1.0 / 4096.0, 1.0 / 256.0, 1.0 / 16.0];
 const TIME_STEPS: [i64; 3] = [1, 16, 256];
 /// Length of a bucket in time units, per class of duration: never much shorter than what it holds.
 const TIME_SCALES: [i64; 5] = [1, 1, 16, 256, 256];
-/// Share of the cube's side that a bucket of time takes, against the whole world in space: most collections cover a part
-/// of the world, and at a full side the curve would split their time before it separates places
+/// Share of the cube's side that a bucket of time takes, against the whole world in space. Most collections
+/// cover a part of the world. At a full side the curve would split their time before it separates places
 /// (figures in docs/decisions/013).
 const TIME_SHARE: f64 = 1.0 / 8.0;
 /// Class of intervals with an open start or end.
@@ -61,16 +61,16 @@ impl Key {
 
 /// The grid of a collection, fixed for its life: the whole world by its time unit.
 ///
-/// - Geometry and time: a three-dimensional Hilbert curve within each bucket of time, 21 bits for each side of
-///   the world and 18 for time, so a cell is some 19 m of longitude at the equator by 10 m of latitude by 2.3 s
-///   of a week.
+/// - Geometry and time: a three-dimensional Hilbert curve within each bucket of time, 21 bits for each side
+///   of the world and 18 for time. So a cell is some 19 m of longitude at the equator by 10 m of latitude by
+///   2.3 s of a week.
 /// - Geometry only: a two-dimensional Hilbert curve, 31 bits each.
 /// - No geometry (of the collection, or of one event): plain order of time.
 ///
-/// The size class is `16 * d + s`, where `s` counts how far the greater side of the box passes 1/4096,
-/// 1/256 and 1/16 of the world, and `d` how far the duration passes 1/16, 1 and 16 time units, with 4 for
-/// open ends; it is [`CLASS_NOWHERE`]` + d` without geometry. Boxes are placed at their centre, intervals with
-/// one open end at the other end.
+/// The size class is `16 * d + s`. `s` counts how many of 1/4096, 1/256 and 1/16 of the world the greater
+/// side of the box passes. `d` counts how many of 1/16, 1 and 16 time units the duration passes, with 4 for
+/// open ends. The class is [`CLASS_NOWHERE`]` + d` without geometry. Boxes are placed at their centre,
+/// intervals with one open end at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     has_time: bool,

@@ -1,11 +1,10 @@
 //! The aggregate tree: build, prune, merge and aggregate over columns.
 //!
-//! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Each sorted
-//! run of events has a [`Forest`]: one packed R-tree per size class, whose nodes hold the box in
-//! longitude, latitude and time and, per numeric field, count, sum, min and max of the events
-//! below. A query is a function from node to [`Relation`]: nodes without a match are
-//! pruned, nodes that match entirely are answered from their summary, and only the leaves in between are
-//! tested row by row.
+//! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Each sorted run of
+//! events has a [`Forest`]: one packed R-tree per size class. Its nodes hold the box in longitude, latitude
+//! and time of the events below and, per numeric field, their count, sum, min and max. A query is a function
+//! from node to [`Relation`]. Nodes without a match are pruned, and nodes that match entirely are answered
+//! from their summary. Only the leaves in between are tested row by row.
 //!
 //! Guarantees:
 //! - It computes and nothing else: no I/O, no clock, no randomness. Big builds and sorts use rayon's threads.

@@ -1,10 +1,10 @@
 //! Long lines in pieces, since the box of a long line says little about its course.
 //!
 //! The box of a line across an ocean covers half the ocean, so that any query for a part of it would read the
-//! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges, and the boxes of all
-//! pieces of a run have their own tree. That tree only excludes lines: it knows which rows have a piece
-//! that a query may touch. The rows and their own trees decide matches and totals, so each event is found once,
-//! in its order, and aggregates stay exact.
+//! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges. The boxes of all pieces
+//! of a run have their own tree. That tree only excludes lines: it knows which rows have a piece that a query
+//! may touch. The rows and their own trees decide matches and totals, so each event is found once, in its
+//! order, and aggregates stay exact.
 
 use crate::codec::{Reader, write_array};
 use crate::columns::{BoxColumns, Boxes, Instants, Time};
@@ -71,8 +71,8 @@ impl Pieces {
         self.rows.len() * PIECE_BYTES + self.whole.len() / 8 + self.tree.bytes()
     }
 
-    /// The rows of the run that may match: all that are not in pieces, and those with a piece to which `relation` does
-    /// not say [`Relation::None`]. Gives the number of nodes visited too.
+    /// The rows of the run that may match: all without pieces, and rows with a piece for which `relation` is
+    /// not [`Relation::None`]. Gives the number of nodes visited too.
     pub fn sift(&self, relation: &mut dyn FnMut(&dyn Region) -> Relation) -> (BooleanBuffer, u64) {
         let mut may = BooleanBufferBuilder::new(self.whole.len());
         may.append_buffer(&self.whole);

@@ -1,4 +1,4 @@
-//! What a node knows of a numeric field: count, sum, min and max.
+//! A node's summary of a numeric field: count, sum, min and max.
 
 use meridian_model::FieldType;
 use std::cmp::Ordering;
@@ -36,10 +36,10 @@ const UP: f64 = (1u128 << 64) as f64;
 
 /// A running sum of floats that keeps what rounding loses (Neumaier 1974).
 ///
-/// The error of `n` terms stays within a unit in the last place of the sum plus `n` times 1e-31 of the sum
-/// of magnitudes, far within the 1e-12 that Meridian guarantees. Partial sums may overflow: from then on
-/// the sum is scaled by a power of two, without a loss within the guarantee. A final sum too large for a float is
-/// an infinity.
+/// The error of `n` terms stays within a unit in the last place of the sum plus `n` times 1e-31 of the sum of
+/// magnitudes. That is far within the 1e-12 that Meridian guarantees. Partial sums may overflow: from then on the
+/// sum is scaled by a power of two, without a loss within the guarantee. A final sum too large for a float is an
+/// infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FloatSum {
     sum: f64,

@@ -11,13 +11,13 @@ use std::sync::Arc;
 pub const LEAF_ROWS: usize = 64;
 /// Children of an inner node.
 pub const FANOUT: usize = 16;
-/// Most levels of a tree: eight cover 64 * 16^7 rows, more than `u32` can number.
+/// Max levels of a tree: eight cover 64 * 16^7 rows, more than `u32` can number.
 pub(crate) const LEVELS_MAX: usize = 8;
 
 /// A packed tree over a run of rows; cheap to clone.
 ///
-/// Leaf `i` covers rows `64 * i ..` of the run, a node of the level above covers 16 leaves, and so on:
-/// nothing is stored about the tree's shape but the number of rows.
+/// Leaf `i` covers rows `64 * i ..` of the run, a node of the level above covers 16 leaves, and so on. The
+/// number of rows is all that is stored of the tree's shape.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     pub(crate) class: u8,
@@ -139,7 +139,7 @@ pub struct Visit {
     pub whole: bool,
 }
 
-/// What a walk cost.
+/// The cost of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WalkStats {
     /// Nodes whose relation was computed.
@@ -327,10 +327,10 @@ impl Tree {
 
     /// Finds nodes and rows by their relation to a query, in row order.
     ///
-    /// `relation` is asked of the root and then of the children of each node that answers `Some`; a
-    /// node that answers `None` is left out with all below it. `visit` gets each node that answers `All`
-    /// as a whole, and each leaf that answers `Some` to be tested row by row; it ends the walk by
-    /// answering `Break`. Rows handed to `visit` ascend and never overlap.
+    /// `relation` is called for the root, and then for the children of each node with `Some`. A node with
+    /// `None` is left out with all below it. `visit` gets each node with `All` as a whole, and each leaf with
+    /// `Some` to be tested row by row. It ends the walk by returning `Break`. Rows handed to `visit` ascend
+    /// and never overlap.
     pub fn walk(
         &self,
         relation: &mut dyn FnMut(&NodeRef<'_>) -> Relation,

@@ -9,9 +9,9 @@ pub struct Clock {
     zero: Instant,
 }
 
-/// A timer may come this much late; nearer than this to its moment a waiter yields in a loop instead, so that
-/// answers are read meanwhile and the send is on time. It costs processor time and is what 20,000 sends a second within a
-/// millisecond need.
+/// A timer may come this much late. Nearer than this to its moment a waiter yields in a loop instead. So
+/// answers are read meanwhile, and the send is on time. It costs processor time and is what 20,000 sends a
+/// second within a millisecond need.
 const SPIN: Micros = 1_500;
 
 impl Clock {

@@ -4,9 +4,9 @@
 //! one run of it from idle to idle.
 //!
 //! # Where to start reading
-//! [`scenario`] is the file, [`generate`] makes its requests, [`driver`] runs it against targets over the [`protocol`]s and
-//! leaves a results folder; [`check`] says which answers are sound, [`sample`] watches processes meanwhile. [`mock`] holds
-//! servers to try all that on.
+//! [`scenario`] is the file, and [`generate`] makes its requests. [`driver`] runs it against targets over the
+//! [`protocol`]s and leaves a results folder. [`check`] says which answers are sound, and [`sample`] watches
+//! processes meanwhile. [`mock`] holds servers to try all that on.
 #![allow(clippy::disallowed_methods, reason = "the lab works from outside, with the clocks and files of its machine")]
 
 mod check;

@@ -5,8 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file beside its place and gives it its name when it is whole: a full disk leaves the old one, or none, but
-/// never half of one.
+/// Writes a file beside its place and gives it its name when it is whole. A full disk leaves the old one, or none, but never half of one.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let partial = partial(path);
     let done = File::create(&partial)

@@ -31,5 +31,5 @@ impl LabError {
     }
 }
 
-/// What most of the lab answers with.
+/// The result of most functions of the lab.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;

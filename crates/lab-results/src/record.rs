@@ -1,9 +1,9 @@
 //! The record of each request: the row that drivers and the simulator write and that all analysis reads.
 //!
-//! Times are microseconds from the start of the trial, as an `i64`, so that a record of a warm-up may lie before the zero of
-//! the measured phase of another. Latency is always counted from [`Record::intended`], the time at which the arrival process
-//! wanted the request sent (Tene, "How not to measure latency"), and of a question that is asked again from that of its
-//! first try; what a naive client would have seen is `done - sent`.
+//! Times are microseconds from the start of the trial, as an `i64`. So a record of a warm-up may lie before the zero of
+//! another's measured phase. Latency is always counted from [`Record::intended`], the time at which the arrival process
+//! wanted the request sent (Tene, "How not to measure latency"). A retry counts from the time of its first try. A naive
+//! client would have seen `done - sent`.
 
 /// Microseconds from the start of the trial.
 pub type Micros = i64;
@@ -53,7 +53,7 @@ pub struct Record {
     pub bytes: u64,
     /// Status code of the protocol (HTTP's; 0 where there is none).
     pub status: u16,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Why, where the outcome is not [`Outcome::Sound`], or what was not checked: one of few sentences, for counting.
     pub detail: Option<String>,
@@ -84,8 +84,8 @@ impl Record {
         Some(self.first_result? - self.wanted())
     }
 
-    /// Time a user waited until there was something, or until it was sure that there is nothing: to the first result, or to the end of a sound
-    /// answer without one. `None` where there was none.
+    /// Time a user waited until there was something, or nothing for sure. It ends at the first result, or at
+    /// the end of a sound answer without one. `None` where there was none.
     pub fn to_something(&self) -> Option<Micros> {
         self.to_first_result().or_else(|| self.latency().filter(|_| self.outcome == Outcome::Sound))
     }
@@ -127,7 +127,7 @@ impl Phase {
     }
 }
 
-/// What came of a request. Only [`Outcome::Sound`] may ever count as fast.
+/// The outcome of a request. Only [`Outcome::Sound`] may ever count as fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Outcome {
     /// A whole answer that passed every check.

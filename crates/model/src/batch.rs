@@ -119,7 +119,7 @@ impl Batch {
         self.columns[self.layout.id?].as_ref()?.as_string_opt::<i32>()
     }
 
-    /// The same with the sequence numbers of its rows, of which ids are made: for filters that speak of made ids.
+    /// The same with the sequence numbers of its rows, for filters that compare generated ids.
     pub fn with_seqs(self, seqs: Vec<u64>) -> Batch {
         debug_assert_eq!(seqs.len(), self.rows);
         Batch { seqs: Some(seqs.into()), ..self }
@@ -350,8 +350,9 @@ impl Batch {
             .map_err(|e| Invalid::new(e.to_string()))
     }
 
-    /// Checks what only code of this program keeps otherwise: events have their ids and required values, and the columns
-    /// of a geometry are null in the same rows. Columns left out are not at fault. For batches from outside.
+    /// Checks what only the code of this program ensures elsewhere. Events have their ids and required
+    /// values, and the columns of a geometry are null in the same rows. Columns left out are not at fault.
+    /// For batches from outside.
     pub fn check_nulls(&self) -> Result<(), Invalid> {
         for (i, (column, expected)) in self.columns.iter().zip(&self.layout.columns).enumerate() {
             let Some(column) = column else { continue };

@@ -1,7 +1,7 @@
 //! Texts without regard to case, and to how their letters are composed: what `CASEI`, keywords and names are compared by.
 //!
-//! Two texts that a reader takes for the same are equal here: É as one sign and as E with an accent, ΣΑΣ and σας,
-//! STRASSE and straße (Unicode 16, section 3.13: canonical caseless matching).
+//! Two texts that readers take for the same are equal here. Examples: É as one sign and as E with an accent,
+//! ΣΑΣ and σας, STRASSE and straße (Unicode 16, section 3.13: canonical caseless matching).
 
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
@@ -12,8 +12,8 @@ pub fn fold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { ascii(text) } else { Cow::Owned(folded(text.nfd())) }
 }
 
-/// The same for texts that are searched: forms of one letter that differ in style only, such as full-width signs and half-width kana,
-/// are that letter too.
+/// The same for texts that are searched. Forms of one letter that differ in style only, such as full-width
+/// signs and half-width kana, are that letter too.
 pub fn fold_compatible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { ascii(text) } else { Cow::Owned(folded(text.nfkd())) }
 }
@@ -25,8 +25,9 @@ pub fn compose(text: &str) -> Cow<'_, str> {
 
 /// One sign without its case: it may be several.
 pub fn fold_sign(sign: char) -> impl Iterator<Item = char> {
-    // There and back again is Unicode's full case folding, sign by sign: ẞ becomes ss by way of ß and SS, ς becomes σ by way
-    // of Σ. Only the dotless ı becomes i, and Cherokee has the other case, which folds alike.
+    // To upper case and back is Unicode's full case folding, sign by sign. ẞ becomes ss by way of ß and SS, ς
+    // becomes σ by way of Σ. Only the dotless ı becomes i, and Cherokee has the other case, which folds
+    // alike.
     sign.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 

@@ -1,7 +1,7 @@
 //! The proleptic Gregorian calendar as arithmetic: days to dates and back, over all of 64 bits of microseconds.
 //!
-//! Time libraries end some hours before the year 9999 does, so that every zone can show their last instant; RFC 3339,
-//! and the usual "no end" of 9999-12-31T23:59:59Z, do not.
+//! Time libraries end some hours before the year 9999 does, so that every zone can show their last instant.
+//! RFC 3339, and the usual "no end" of 9999-12-31T23:59:59Z, do not.
 
 /// Microseconds of a day.
 pub const DAY_US: i64 = 86_400_000_000;

@@ -61,8 +61,9 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A sentence for a client, with its middle left out where it is long: it quotes what the client sent, which may be
-/// millions of bytes. The end, which says what was expected, stays. Never holds more than a few kilobytes.
+/// A sentence for a client, with its middle left out where it is long. It quotes what the client sent, which
+/// may be millions of bytes. The end, which says what was expected, stays. Never holds more than a few
+/// kilobytes.
 pub fn cut(sentence: impl fmt::Display) -> String {
     Cut::of(sentence, CUT_BYTES)
 }

@@ -1,7 +1,7 @@
 //! Transitions of moving objects: which queries an object enters, stays in and leaves.
 //!
 //! For each object, the queries that its newest event matches are remembered. Newest is the event that ends last by its own time;
-//! of two, the one written last. Memory is bounded: objects without recent events are evicted, in two generations, of which the
+//! of two, the one written last. Memory is bounded: objects without recent events are evicted. There are two generations: the
 //! older is dropped when the younger is full. An evicted object counts as new with its next event, however late, unless the
 //! caller restores its state from elsewhere ([`Fences::restore`]).
 
@@ -78,7 +78,7 @@ struct Track {
     inside: Vec<u64>,
 }
 
-/// What an event changes for the queries.
+/// The transitions of an event for the queries.
 #[derive(Debug, Default, PartialEq)]
 pub struct Passage {
     /// Whether a newer event of the object is known. A late event reports nothing: no entry, no exit, no presence.
@@ -124,8 +124,9 @@ impl Fences {
 
     fn keep(&mut self, object: u64, track: Track) {
         let weight = 1 + track.inside.len();
-        // Two generations instead of a list in order of use: a lookup moves an entry from one map to the other, and
-        // eviction drops a whole map at once. Half of the budget each, since both may be full together.
+        // Two generations instead of a list in order of use. A lookup moves an entry from one map to the
+        // other. Eviction drops a whole map at once. Half of the budget each, since both may be full
+        // together.
         if self.weight + weight > self.max / 2 && !self.young.is_empty() {
             self.age();
         }

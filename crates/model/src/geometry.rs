@@ -11,7 +11,7 @@ use geo::relate::IntersectionMatrix;
 use geo::{Intersects, PreparedGeometry, Relate};
 use geo_types::{Geometry, Polygon};
 
-/// Most vertices of one geometry.
+/// Max vertices of one geometry.
 pub const VERTICES_MAX: usize = 1_000_000;
 
 /// The type of a geometry; collections of mixed geometry have none.

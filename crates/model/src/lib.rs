@@ -4,10 +4,10 @@
 //! files. Invalid input is reported as one [`Invalid`], which names the field or line at fault and
 //! the expected value.
 //!
-//! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns), then
-//! [`Bounds`] (the box in longitude, latitude and time of every index in Meridian), then
-//! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator share,
-//! [`Subscriber`] is how other crates receive new events.
+//! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns). Next is
+//! [`Bounds`] (the box in longitude, latitude and time of every index in Meridian). Last is
+//! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator
+//! share, [`Subscriber`] is how other crates receive new events.
 
 mod background;
 pub mod batch;

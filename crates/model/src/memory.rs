@@ -4,8 +4,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 
-/// Bytes of memory that some columns hold together. An allocation that several buffers share is counted once: columns that were
-/// decoded from one message are slices of it, and Arrow's own `get_array_memory_size` counts all of it for each.
+/// Bytes of memory that some columns hold together. An allocation that several buffers share is counted once.
+/// Columns that were decoded from one message are slices of it. Arrow's own `get_array_memory_size` counts
+/// all of it for each.
 pub fn memory_of<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> usize {
     let mut held = Vec::new();
     columns.into_iter().for_each(|column| note(&column.to_data(), &mut held));

@@ -23,8 +23,8 @@ pub fn ring(positions: &mut Vec<Coord<f64>>) -> MendedRing {
     MendedRing { closed, degenerate: steps < 3 }
 }
 
-/// The area of a polygon whose rings cross or overlap, by the even-odd rule, as valid polygons; `None` where the
-/// geometry is no polygon, has a position outside the world, or encloses nothing.
+/// The area of a polygon whose rings cross or overlap, by the even-odd rule, as valid polygons. `None` where
+/// the geometry is no polygon, has a position outside the world, or encloses nothing.
 ///
 /// Vertices move by less than a billionth of the polygon's extent.
 pub fn untangle(shape: &Geometry<f64>) -> Option<Geometry<f64>> {

@@ -5,7 +5,7 @@
 pub struct RecordChange {
     /// Its name.
     pub name: String,
-    /// What it holds from now on; `None`: it is removed.
+    /// Its new content; `None`: it is removed.
     pub content: Option<Vec<u8>>,
 }
 
@@ -21,7 +21,7 @@ impl RecordChange {
     }
 }
 
-/// What happened to the records of one kind since a version of them.
+/// The changes of the records of one kind since a version of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordNews {
     /// Their version now.

@@ -1,12 +1,12 @@
-//! What of a record a backup holds.
+//! The part of a record in a backup.
 
-/// What of a record beside the collections a backup holds: decided by the crate that writes the record.
+/// The part of a record beside the collections in a backup: decided by the crate that writes the record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordPart {
-    /// What everyone who has the backup may read: the record, or one like it without its secret; `None` for nothing.
+    /// The part that every holder of the backup may read: the record, or one like it without its secret; `None` for nothing.
     pub plain: Option<Vec<u8>>,
-    /// The kind of the secret that the record holds, in the plural: the record is sealed where there is a key; otherwise the secret is left
-    /// out and counted.
+    /// The kind of the secret that the record holds, in the plural. The record is sealed where there is a
+    /// key; otherwise the secret is left out and counted.
     pub secret: Option<&'static str>,
 }
 

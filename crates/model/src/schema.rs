@@ -1,4 +1,4 @@
-//! What a collection holds: its fields and the roles they play.
+//! The schema of a collection: its fields and their roles.
 
 use crate::error::Invalid;
 use serde::{Deserialize, Serialize};
@@ -158,7 +158,7 @@ pub enum IdRole {
     Made,
 }
 
-/// What a write of a known id or object does.
+/// The effect of a write of a known id or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -173,12 +173,12 @@ pub enum Mode {
 pub const TIME_UNIT_MIN_US: i64 = 60 * 1_000_000;
 /// Default time unit of the grid: a week, so that a year is some fifty buckets.
 pub const TIME_UNIT_DEFAULT_US: i64 = 7 * 86_400 * 1_000_000;
-/// Most fields of a collection.
+/// Max fields of a collection.
 pub const FIELDS_MAX: usize = 1_000;
 /// Longest name of a field or collection, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// What a collection holds: fields, geometry, time, id.
+/// The schema of a collection: fields, geometry, time, id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
     /// Properties in order; fields added later are at the end.

@@ -1,9 +1,9 @@
 //! Distances on the globe.
 //!
 //! Meridian measures on a sphere of the mean earth radius (IUGG R1). Against the WGS 84 ellipsoid a
-//! great-circle distance is off by at most 0.56 % (the sphere is too short along the meridian at the
-//! poles and too long at the equator); against itself the haversine formula is exact to some
-//! nanometres for points that are near each other and loses digits only within a kilometre of the antipode.
+//! great-circle distance is off by at most 0.56 %. The sphere is too short along the meridian at the poles
+//! and too long at the equator. On the sphere the haversine formula is exact to some nanometres for points
+//! that are near each other. It loses digits only within a kilometre of the antipode.
 
 /// Mean radius of the earth in metres (IUGG R1, 2a/3 + b/3 of WGS 84).
 pub const EARTH_RADIUS_M: f64 = 6_371_008.771_4;

@@ -1,7 +1,7 @@
 //! Which partition of a collection an event belongs to.
 //!
 //! Events with given ids go by the id, so that each is there once. Others go by their object, if the collection names one: its track, and
-//! its newest event, are then in one partition. Of the rest nothing decides.
+//! its newest event, are then in one partition. The other fields decide nothing.
 
 use crate::batch::{Batch, FieldColumn};
 use crate::schema::{IdRole, Mode, Schema};

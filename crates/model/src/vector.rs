@@ -7,7 +7,7 @@ use crate::seq::{Seq, SeqLayout};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What stands between two values in a text.
+/// The separator of two values in a text.
 const BETWEEN: char = '-';
 
 /// A value for each partition, in their order. A partition that it does not have counts as having none yet: 0.

@@ -1,8 +1,9 @@
-//! Page tokens of a cluster over random schedules: clients page through snapshots that readers and the owner show, while merges drop rows and
-//! processes come and go.
+//! Page tokens of a cluster over random schedules. Clients page through snapshots that readers and the owner
+//! show, while merges drop rows and processes come and go.
 //!
-//! The rules are those that servers run (`policy::horizon`, `policy::pins`). What a run demands: a token that was used within its time is never
-//! answered 410, whatever becomes of one process. Each rule that is left out is found by a seed.
+//! The rules are the ones that servers run (`policy::horizon`, `policy::pins`). What a run demands: a token
+//! that was used within its time is never answered 410, whatever becomes of one process. Each rule that is
+//! left out is found by a seed.
 
 use meridian_model::policy::horizon::{Horizon, Uses};
 use meridian_model::policy::pins::{Board, InUse};

@@ -1,25 +1,25 @@
-//! What an error of JetStream means: whether the call can have had an effect.
+//! The meaning of a JetStream error: whether the call can have had an effect.
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use meridian_store::stream::Answer;
+use meridian_store::stream::PublishOutcome;
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
 
 /// The code of a stream whose name is taken, with other settings.
 pub(crate) const NAME_TAKEN: ErrorCode = ErrorCode::STREAM_NAME_EXIST;
 
-/// What came of the publish of a message.
-pub(crate) fn answer_of(error: PublishError) -> Answer {
+/// The outcome of the publish of a message.
+pub(crate) fn outcome_of(error: PublishError) -> PublishOutcome {
     match error.kind() {
-        PublishErrorKind::WrongLastSequence => Answer::Refused,
+        PublishErrorKind::WrongLastSequence => PublishOutcome::Refused,
         // Nobody took the message.
-        PublishErrorKind::StreamNotFound => Answer::Denied(io::Error::new(ErrorKind::NotConnected, error)),
-        PublishErrorKind::MaxPayloadExceeded => Answer::Denied(io::Error::new(ErrorKind::InvalidInput, error)),
-        PublishErrorKind::TimedOut => Answer::Lost(io::Error::new(ErrorKind::TimedOut, error)),
+        PublishErrorKind::StreamNotFound => PublishOutcome::Denied(io::Error::new(ErrorKind::NotConnected, error)),
+        PublishErrorKind::MaxPayloadExceeded => PublishOutcome::Denied(io::Error::new(ErrorKind::InvalidInput, error)),
+        PublishErrorKind::TimedOut => PublishOutcome::Lost(io::Error::new(ErrorKind::TimedOut, error)),
         _ => match refusal(&error) {
-            Some(kind) => Answer::Denied(io::Error::new(kind, error)),
-            None => Answer::Lost(io::Error::other(error)),
+            Some(kind) => PublishOutcome::Denied(io::Error::new(kind, error)),
+            None => PublishOutcome::Lost(io::Error::other(error)),
         },
     }
 }

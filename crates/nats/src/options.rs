@@ -1,4 +1,4 @@
-//! What the operator sets of the log, and what is wrong with it.
+//! The operator's settings of the log, and their errors.
 
 use async_nats::ServerAddr;
 use meridian_model::Invalid;

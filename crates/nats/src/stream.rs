@@ -1,7 +1,7 @@
 //! The messages of one stream.
 
 use crate::calls::Calls;
-use crate::fault::answer_of;
+use crate::fault::outcome_of;
 use crate::streams::{ACK, bytes_max};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, ReplayPolicy, pull};
 use async_nats::jetstream::context::Context;
@@ -9,7 +9,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream as JetStream};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use meridian_store::stream::{Answer, Bounds, Stream};
+use meridian_store::stream::{Bounds, PublishOutcome, Stream};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -33,7 +33,7 @@ pub(crate) struct NatsStream {
 }
 
 impl NatsStream {
-    async fn publish_all(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer> {
+    async fn publish_all(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome> {
         // One deadline for all: they are on their way together.
         let deadline = Instant::now() + ACK;
         let mut sent = Vec::with_capacity(messages.len());
@@ -47,11 +47,13 @@ impl NatsStream {
         for sent in sent {
             answers.push(match sent {
                 Ok(ack) => match timeout_at(deadline, ack).await {
-                    Ok(Ok(ack)) => Answer::Stored(ack.sequence),
-                    Ok(Err(error)) => answer_of(error),
-                    Err(_) => Answer::Lost(io::Error::new(ErrorKind::TimedOut, "no acknowledgement came within 5 s")),
+                    Ok(Ok(ack)) => PublishOutcome::Stored(ack.sequence),
+                    Ok(Err(error)) => outcome_of(error),
+                    Err(_) => {
+                        PublishOutcome::Lost(io::Error::new(ErrorKind::TimedOut, "no acknowledgement came within 5 s"))
+                    }
                 },
-                Err(error) => answer_of(error),
+                Err(error) => outcome_of(error),
             });
         }
         answers
@@ -91,11 +93,11 @@ async fn batch_of(consumer: &Consumer<pull::Config>) -> io::Result<Vec<(u64, Byt
 }
 
 impl Stream for NatsStream {
-    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer> {
+    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome> {
         // Twice as long as its own deadline: sends may wait for room as well.
         let answers = self.calls.within(ACK * 2, async { Ok(self.publish_all(expected, messages).await) });
         answers.unwrap_or_else(|error| {
-            messages.iter().map(|_| Answer::Lost(io::Error::new(error.kind(), error.to_string()))).collect()
+            messages.iter().map(|_| PublishOutcome::Lost(io::Error::new(error.kind(), error.to_string()))).collect()
         })
     }
 

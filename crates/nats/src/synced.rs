@@ -11,12 +11,12 @@ use std::time::Duration;
 
 /// How long a server may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// What the operator has to do.
+/// The advice to the operator.
 const SYNC: &str = "set `jetstream { sync_interval: always }` there";
 
-/// What a server says of its JetStream, in part.
+/// The JetStream status of a server, in part.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct JetStreamStatus {
     server_id: String,
     #[serde(default)]
     config: Config,
@@ -37,16 +37,16 @@ struct Meta {
     cluster_size: usize,
 }
 
-/// What came of asking the servers.
+/// The responses of the servers.
 #[derive(Debug, Default)]
-struct Heard {
-    /// What each one said that answered, by its monitoring address.
-    said: Vec<(String, Said)>,
+struct Responses {
+    /// The status of each that answered, by its monitoring address.
+    statuses: Vec<(String, JetStreamStatus)>,
     /// Why each of the others did not, by its monitoring address.
     silent: Vec<(String, String)>,
 }
 
-impl Heard {
+impl Responses {
     /// The reasons of all silent servers.
     fn silence(&self) -> String {
         let one = |(address, error): &(String, String)| {
@@ -59,15 +59,15 @@ impl Heard {
 /// Checks every server that answers. Streams go on without a minority of their servers, so an owner does too.
 ///
 /// # Errors
-/// What is wrong, unless the operator allows it: then that is logged as a warning.
+/// The problem, unless the operator allows it: then that is logged as a warning.
 pub(crate) fn check(options: &NatsOptions) -> Result<(), Invalid> {
-    let heard = look(options).and_then(|heard| judge(&heard).map(|()| heard));
-    let why = match heard {
-        Ok(heard) => {
-            if !heard.silent.is_empty() {
+    let responses = look(options).and_then(|responses| judge(&responses).map(|()| responses));
+    let why = match responses {
+        Ok(responses) => {
+            if !responses.silent.is_empty() {
                 tracing::warn!(
                     "{}; the NATS servers that answer sync each message; the others are not checked before the next start",
-                    heard.silence()
+                    responses.silence()
                 );
             }
             return Ok(());
@@ -87,23 +87,23 @@ pub(crate) fn check(options: &NatsOptions) -> Result<(), Invalid> {
 }
 
 /// Asks all servers. An answer that no NATS server gives is an error: its address is wrong.
-fn look(options: &NatsOptions) -> Result<Heard, String> {
+fn look(options: &NatsOptions) -> Result<Responses, String> {
     let agent =
         ureq::Agent::new_with_config(ureq::Agent::config_builder().timeout_global(Some(ANSWER)).proxy(None).build());
-    let mut heard = Heard::default();
+    let mut responses = Responses::default();
     for address in &options.monitor {
         let url = format!("{}/jsz?config=true", address.trim_end_matches('/'));
         match agent.get(&url).call().and_then(|mut answer| answer.body_mut().read_to_string()) {
             Ok(text) => {
                 let said = serde_json::from_str(&text)
                     .map_err(|error| format!("{url} does not answer as a NATS server does: {error}"))?;
-                heard.said.push((address.clone(), said));
+                responses.statuses.push((address.clone(), said));
             }
-            Err(error) if is_silence(&error) => heard.silent.push((address.clone(), error.to_string())),
+            Err(error) if is_silence(&error) => responses.silent.push((address.clone(), error.to_string())),
             Err(error) => return Err(format!("{url} does not say whether the server syncs each message: {error}")),
         }
     }
-    Ok(heard)
+    Ok(responses)
 }
 
 /// Whether nobody answered, as when a server is away.
@@ -112,23 +112,24 @@ fn is_silence(error: &ureq::Error) -> bool {
     matches!(error, Error::Io(_) | Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed)
 }
 
-/// What is wrong with the servers.
-fn judge(heard: &Heard) -> Result<(), String> {
-    if heard.said.is_empty() && heard.silent.is_empty() {
+/// The problem of the servers.
+fn judge(responses: &Responses) -> Result<(), String> {
+    if responses.statuses.is_empty() && responses.silent.is_empty() {
         return Err(format!(
             "whether the NATS servers sync each message cannot be seen: name the monitoring address of each (`http_port`), and {SYNC}"
         ));
     }
-    if let Some((address, _)) = heard.said.iter().find(|(_, said)| !said.config.sync_always) {
+    if let Some((address, _)) = responses.statuses.iter().find(|(_, said)| !said.config.sync_always) {
         return Err(format!("the NATS server of {address} does not sync each message: {SYNC}"));
     }
-    if heard.said.is_empty() {
-        return Err(format!("{}: at least one NATS server has to answer, and {SYNC}", heard.silence()));
+    if responses.statuses.is_empty() {
+        return Err(format!("{}: at least one NATS server has to answer, and {SYNC}", responses.silence()));
     }
-    let ids: BTreeSet<&str> = heard.said.iter().map(|(_, said)| said.server_id.as_str()).collect();
-    let silent: BTreeSet<&str> = heard.silent.iter().map(|(address, _)| address.as_str()).collect();
+    let ids: BTreeSet<&str> = responses.statuses.iter().map(|(_, said)| said.server_id.as_str()).collect();
+    let silent: BTreeSet<&str> = responses.silent.iter().map(|(address, _)| address.as_str()).collect();
     let servers = ids.len() + silent.len();
-    let sizes = heard.said.iter().filter_map(|(_, said)| said.meta_cluster.as_ref()).map(|meta| meta.cluster_size);
+    let sizes =
+        responses.statuses.iter().filter_map(|(_, said)| said.meta_cluster.as_ref()).map(|meta| meta.cluster_size);
     let size = sizes.max().unwrap_or(1);
     match servers < size {
         true => {
@@ -149,7 +150,7 @@ mod tests {
     fn judged(texts: &[&str]) -> Result<(), String> {
         let said = texts.iter().map(|text| serde_json::from_str(text).unwrap());
         let said = said.enumerate().map(|(n, said)| (format!("http://n{n}"), said)).collect();
-        judge(&Heard { said, silent: Vec::new() })
+        judge(&Responses { statuses: said, silent: Vec::new() })
     }
 
     /// The monitoring address of a server, which gives one answer.

@@ -150,7 +150,7 @@ fn owners_take_over_from_one_another_and_a_server_that_is_killed_keeps_what_it_a
     // The former one is refused, and knows it.
     assert!(matches!(write(&old, 500..501, 10), Err(WriteError::Busy(_))));
     assert!(first.is_outdated());
-    // It may still cover what it holds, all of which the other has as well (decision 047).
+    // It may still cover what it holds: the other has all of that as well (decision 047).
     let _ = old.flush();
     new.flush().unwrap();
     write(&new, 405..406, 10).unwrap();

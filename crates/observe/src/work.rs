@@ -88,7 +88,7 @@ pub struct Work {
     notes: Mutex<Vec<String>>,
 }
 
-/// Most notes of a request.
+/// Max notes of a request.
 const NOTES_MAX: usize = 64;
 
 impl fmt::Debug for Work {

@@ -1,4 +1,4 @@
-//! What aggregates cost in nodes, blocks and rows: `cargo run -p meridian-query --example aggregate_cost -- 2000000`.
+//! The cost of aggregates in nodes, blocks and rows: `cargo run -p meridian-query --example aggregate_cost -- 2000000`.
 //!
 //! Points of three years around a few hundred towns, and the same without places, each in a store in memory. The
 //! numbers of nodes, blocks and events depend on nothing but the seed; the times are those of the machine at hand.

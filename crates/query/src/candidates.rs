@@ -11,7 +11,7 @@ use meridian_store::CHUNK_ROWS;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What to do with a node.
+/// The step for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Skip it: nothing below it is wanted.

@@ -1,7 +1,7 @@
 //! Grids of cells on the map, and counts of events per cell.
 //!
-//! A node whose box lies in one cell is counted from the node. An event counts in the cell of its place; a
-//! shape in the cell of the centre of its box, and nowhere if that centre lies outside the grid.
+//! A node whose box lies in one cell is counted from the node. A point counts in its cell. A shape counts in
+//! the cell of its box's centre, and nowhere if that centre lies outside the grid.
 
 use crate::candidates::{Candidates, Run, Step, search_step};
 use crate::error::QueryError;
@@ -15,7 +15,7 @@ use meridian_model::{Batch, Bounds, Projection};
 
 /// Where a box lies on a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Where {
+pub(crate) enum CellPosition {
     /// Beyond the grid.
     Outside,
     /// Wholly in this cell.
@@ -32,7 +32,7 @@ pub(crate) trait Cells {
     /// The cell of a place in degrees.
     fn cell(&self, lon: f64, lat: f64) -> Option<usize>;
     /// Where a box lies; it is not nowhere.
-    fn place(&self, bounds: &Bounds) -> Where;
+    fn place(&self, bounds: &Bounds) -> CellPosition;
 }
 
 /// Cells of equal width and height in degrees; the east and south edges belong to the last cells.
@@ -94,19 +94,19 @@ impl Cells for DegreeCells {
         inside.then(|| self.row(lat) * self.width as usize + self.column(lon))
     }
 
-    fn place(&self, bounds: &Bounds) -> Where {
+    fn place(&self, bounds: &Bounds) -> CellPosition {
         let [west, south, east, north] = self.bbox;
         let touches =
             |w: f64, e: f64| bounds.west <= e && w <= bounds.east && bounds.south <= north && south <= bounds.north;
         let touched = if self.crosses() { touches(west, 180.0) || touches(-180.0, east) } else { touches(west, east) };
         if !touched {
-            return Where::Outside;
+            return CellPosition::Outside;
         }
         // Columns ascend with longitude on each side of the antimeridian, so two corners decide for the box.
         let one_side = self.is_far_side(bounds.west) == self.is_far_side(bounds.east);
         match (self.cell(bounds.west, bounds.north), self.cell(bounds.east, bounds.south)) {
-            (Some(a), Some(b)) if a == b && one_side => Where::In(a),
-            _ => Where::Cut,
+            (Some(a), Some(b)) if a == b && one_side => CellPosition::In(a),
+            _ => CellPosition::Cut,
         }
     }
 }
@@ -144,21 +144,21 @@ impl Cells for TileGrid {
         inside.then_some(((y & mask) as usize) << self.bits | (x & mask) as usize)
     }
 
-    fn place(&self, bounds: &Bounds) -> Where {
+    fn place(&self, bounds: &Bounds) -> CellPosition {
         // Beyond the square there is no cell, but the box may still reach into it from there.
         let in_range = |lat: f64| lat.clamp(-MERCATOR_LAT_MAX, MERCATOR_LAT_MAX);
         let corner = |lon: f64, lat: f64| mercator_cell(lon, in_range(lat), self.level()).unwrap_or((0, 0));
         if bounds.north < -MERCATOR_LAT_MAX || bounds.south > MERCATOR_LAT_MAX {
-            return Where::Outside;
+            return CellPosition::Outside;
         }
         let ((west, north), (east, south)) = (corner(bounds.west, bounds.north), corner(bounds.east, bounds.south));
         let tile = |first: u32, last: u32, at: u32| first >> self.bits <= at && at <= last >> self.bits;
         if !tile(west, east, self.x) || !tile(north, south, self.y) {
-            return Where::Outside;
+            return CellPosition::Outside;
         }
         match (self.cell(bounds.west, bounds.north), self.cell(bounds.east, bounds.south)) {
-            (Some(a), Some(b)) if a == b => Where::In(a),
-            _ => Where::Cut,
+            (Some(a), Some(b)) if a == b => CellPosition::In(a),
+            _ => CellPosition::Cut,
         }
     }
 }
@@ -234,12 +234,12 @@ fn count_candidates(
                 return Step::Skip;
             }
             let place = cells.place(&bounds);
-            if place == Where::Outside {
+            if place == CellPosition::Outside {
                 return Step::Skip;
             }
             match (search_step(predicate, node, whole), place) {
                 // Only where the snapshot shows every row: a node summarises rows that were written later, too.
-                (Step::Rows { whole: true }, Where::In(cell)) if view.none_newer(node.rows()) => {
+                (Step::Rows { whole: true }, CellPosition::In(cell)) if view.none_newer(node.rows()) => {
                     let rows = node.rows();
                     // Trees are never rewritten, so deleted rows still count in the node.
                     let alive = rows.len() as u64 - view.dead_rows(rows).count() as u64;
@@ -300,9 +300,9 @@ mod tests {
                 let cell = cells.cell(lon, lat);
                 prop_assert!(cell.is_none_or(|c| c < cells.len()));
                 match place {
-                    Where::Outside => prop_assert_eq!(cell, None),
-                    Where::In(expected) => prop_assert_eq!(cell, Some(expected)),
-                    Where::Cut => {}
+                    CellPosition::Outside => prop_assert_eq!(cell, None),
+                    CellPosition::In(expected) => prop_assert_eq!(cell, Some(expected)),
+                    CellPosition::Cut => {}
                 }
             }
         }

@@ -234,7 +234,7 @@ impl Control {
 pub struct Stats {
     /// Memory trees and segments of the snapshot.
     pub parts: u64,
-    /// Of these, the ones whose bounds alone ruled them out.
+    /// The part of these whose bounds alone ruled them out.
     pub parts_pruned: u64,
     /// Tree nodes whose box was tested.
     pub nodes_visited: u64,

@@ -1,7 +1,8 @@
 //! Questions of a box and of time, over rows in the order of space and time.
 //!
-//! The boxes of a node's children are tested side by side as plain numbers, and leaves at the edge of the question, or of
-//! its windows, are gathered: neighbours of one chunk are read once and tested 64 rows at a time.
+//! The boxes of a node's children are tested side by side as plain numbers. Leaves at the edge of the
+//! question, or of its windows, are gathered. Neighbours of one chunk are read once and tested 64 rows at a
+//! time.
 
 use crate::candidates::{Run, chunk_end};
 use crate::control::Stats;

@@ -12,7 +12,7 @@ use meridian_model::Seq;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 
-/// Rows looked at for each part.
+/// Rows sampled for each part.
 const SAMPLES: u64 = 8;
 
 /// At most `parts - 1` cuts, ascending, between which lie about as many rows; fewer where there are few rows.

@@ -10,7 +10,7 @@ use meridian_store::Snapshot;
 pub struct Explanation {
     /// How it was answered, a sentence each.
     pub plan: Vec<String>,
-    /// What it cost.
+    /// Its cost.
     pub stats: Stats,
     /// Events given on the page asked for.
     pub returned: u64,

@@ -1,10 +1,9 @@
 //! Plans and runs questions over a snapshot: filter, near, nearest, sort, page, aggregate, density, tile, track.
 //!
-//! It promises that every question reads one [`meridian_store::Snapshot`] and nothing else; that it stops within
-//! one block's work of its deadline or of being called off ([`Control`]); that its memory is bounded whatever it
-//! finds; and that answers are exact (DESIGN, rule 7), aggregates from tree nodes included. It speaks no
-//! protocol and keeps nothing between questions: a page begins at a [`Cursor`]. Big aggregates and densities use at
-//! most half of the processors (`parallel.rs`).
+//! Every question reads one [`meridian_store::Snapshot`] and nothing else. It stops within one block's work of its
+//! deadline or of being cancelled ([`Control`]). Its memory is bounded. Answers are exact (DESIGN, rule 7),
+//! aggregates from tree nodes included. It speaks no protocol and keeps nothing between questions: a page begins at
+//! a [`Cursor`]. Big aggregates and densities use at most half of the processors (`parallel.rs`).
 //!
 //! Start reading at [`items()`], then `scan/`, which all questions share. [`partial`] is how a question is asked of
 //! several partitions.

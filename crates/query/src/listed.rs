@@ -2,7 +2,7 @@
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
-use crate::items::Sought;
+use crate::items::NearQuestion;
 use crate::matched::Pick;
 use crate::memory::Share;
 use crate::scan::Scan;
@@ -88,14 +88,14 @@ pub(crate) fn by_id_natural(
 }
 
 /// Events by id, by distance, and how many there are on all pages.
-pub(crate) fn by_id_near(scan: &mut Scan, ids: &[String], sought: &Sought) -> Result<(Listed, u64), QueryError> {
+pub(crate) fn by_id_near(scan: &mut Scan, ids: &[String], sought: &NearQuestion) -> Result<(Listed, u64), QueryError> {
     let runs = find_ids(scan, ids)?;
     collect(scan, runs, sought)
 }
 
 /// All events in order of distance, and how many there are on all pages, if collecting and sorting them is
 /// cheaper than a heap.
-pub(crate) fn near_if_few(scan: &mut Scan, sought: &Sought) -> Result<Option<(Listed, u64)>, QueryError> {
+pub(crate) fn near_if_few(scan: &mut Scan, sought: &NearQuestion) -> Result<Option<(Listed, u64)>, QueryError> {
     let most = match sought.limit {
         None => COLLECT_MAX,
         Some(limit) => (limit as u64).saturating_mul(COLLECT_PER_WANTED).clamp(COLLECT_MIN, COLLECT_MAX),
@@ -122,7 +122,7 @@ pub(crate) fn near_if_few(scan: &mut Scan, sought: &Sought) -> Result<Option<(Li
     collect(scan, runs, sought).map(Some)
 }
 
-fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &Sought) -> Result<(Listed, u64), QueryError> {
+fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Result<(Listed, u64), QueryError> {
     let geometry = geometry_columns(scan);
     let columns = scan.columns_with(&geometry);
     let mut found: Vec<(f64, Pick)> = Vec::new();
@@ -165,7 +165,7 @@ pub(crate) fn measure(
     part: u32,
     run: &Run,
     columns: &Projection,
-    sought: &Sought,
+    sought: &NearQuestion,
     most: f64,
     mut take: impl FnMut(f64, Pick),
 ) -> Result<(), QueryError> {

@@ -2,10 +2,10 @@
 //!
 //! Trees whose size classes and buckets of time are apart follow one another unmerged, and no keys are made for them.
 //!
-//! A heap holds each part's next place: either that of its next event, or, where the next run of rows has
-//! not been tested yet, that of the run's first row, which is a lower bound. So a part in which nothing
-//! matches is tested only as far as the answer has come, and a part whose rows all lie before those of the
-//! others passes through run by run without reading its rows.
+//! A heap holds each part's next place: that of its next event, or a lower bound. The bound is the first row
+//! of the next run of rows, if that has not been tested yet. So a part without a match is tested only as far
+//! as the answer has come. A part whose rows all lie before those of the others passes through run by run,
+//! without reading its rows.
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;

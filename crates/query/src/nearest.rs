@@ -1,13 +1,13 @@
 //! Events by distance, best first.
 //!
-//! One heap over all trees of all parts holds nodes by a lower bound of the distance to their box, and
-//! events by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). What comes
-//! off the top is final, so the ten nearest cost a few leaves however many events there are, and the stream
-//! may continue for ever without sorting anything.
+//! One heap covers all trees of all parts. It holds nodes by a lower bound of the distance to their box, and
+//! events by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). The top of
+//! the heap is final. So the ten nearest cost a few leaves however many events there are, and the stream may
+//! go on without sorting anything.
 
 use crate::candidates::{Candidates, Step};
 use crate::error::QueryError;
-use crate::items::Sought;
+use crate::items::NearQuestion;
 use crate::listed::{geometry_columns, measure};
 use crate::matched::Pick;
 use crate::memory::Share;
@@ -21,7 +21,7 @@ use std::collections::BinaryHeap;
 /// The heap and what it is about.
 pub(crate) struct Nearest {
     heap: BinaryHeap<Entry>,
-    sought: Sought,
+    sought: NearQuestion,
     columns: Projection,
     /// The shortest distances found so far, as many as are wanted. What lies farther than the longest is not wanted.
     best: BinaryHeap<Metres>,
@@ -93,7 +93,7 @@ impl Eq for Entry {}
 
 impl Nearest {
     /// Starts at the roots of all trees.
-    pub(crate) fn new(scan: &mut Scan, sought: &Sought) -> Nearest {
+    pub(crate) fn new(scan: &mut Scan, sought: &NearQuestion) -> Nearest {
         let geometry = geometry_columns(scan);
         let columns = scan.columns_with(&geometry);
         let share = scan.control.share();

@@ -1,10 +1,9 @@
 //! Large questions on several threads, without starving other questions.
 //!
 //! A question is cut into tasks, each the rows below one node. It is given at most half of the machine's
-//! processors ([`slices`]), from a pool that all questions share; small ones stay on the thread that asked, and so do
-//! all while others wait for a processor.
-//! Which slice gets which task follows from their numbers alone, so that sums of floats come out the same
-//! each time.
+//! processors ([`slices`]), from a pool that all questions share. Small ones stay on the thread that asked,
+//! and so do all while others wait for a processor. Which slice gets which task follows from their numbers
+//! alone, so that sums of floats come out the same each time.
 
 use crate::candidates::Candidates;
 use crate::control::Stats;
@@ -129,7 +128,7 @@ pub(crate) fn work<T: Send>(
     all.into_iter().collect()
 }
 
-/// What came of one slice.
+/// The outcome of one slice.
 struct Slice<T> {
     stats: Stats,
     result: Result<T, QueryError>,

@@ -1,8 +1,8 @@
 //! Tiles of low zoom from the count pyramids that parts keep.
 //!
-//! An order in space and time together has nearly every leaf cut by the cells of a tile of low zoom, so that such a
-//! tile would read every event. The pyramid counts all rows of its part; rows that have died since are taken off each
-//! answer, and what its bins of time leave over at both ends is counted from the tree.
+//! In an order by space and time together, the cells of a tile of low zoom cut nearly every leaf. So such a
+//! tile would read every event. The pyramid counts all rows of its part. Rows that have died since are taken
+//! off each answer. Rows outside its bins of time, at both ends, are counted from the tree.
 
 use crate::candidates::chunk_end;
 use crate::cells::{Cells, TileGrid, centre, count_part};
@@ -17,8 +17,8 @@ const DEAD_MAX: usize = 1 << 17;
 
 /// Adds the events of one part and an interval of time to the counts of a tile, from a pyramid.
 ///
-/// `false`, with nothing added, where there is none or it does not help: cells too fine, an interval shorter than its
-/// bins, or rows newer than the snapshot.
+/// `false`, with nothing added, where there is none or it does not help. Reasons: cells too fine, an interval
+/// shorter than its bins, or rows newer than the snapshot.
 pub(crate) fn count_tile(
     scan: &mut Scan,
     part: u32,

@@ -9,7 +9,7 @@ use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::{PartView, Snapshot};
 
-/// Most rows of an answer.
+/// Max rows of an answer.
 pub const ROWS_MAX: usize = 10_000_000;
 
 /// The matching rows of each part, as [`meridian_store::Collection::delete_rows`] takes them.

@@ -1,12 +1,11 @@
 //! Map tiles: the events themselves where they are few, counts per cell where they are many.
 //!
-//! A tile of the WebMercatorQuad matrix holds one layer, named as asked. Up to [`TILE_EVENTS_MAX`] events that touch
-//! it (and its buffer) are drawn as they are: clipped to the buffer, simplified to [`TOLERANCE`] units of the
-//! 4096 along a side, with their id under `id` (under `@id` if a property is called `id`) and their
-//! properties. More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
-//! [`TILE_CELLS`] cells: each that holds events is a point at its centre with `count` and `density=true`, events
-//! counting as in [`crate::density()`]. A question may ask for the grid however few the events are. So no tile is larger than [`TILE_BYTES_MAX`]. Points of an interval of time
-//! (or all) are counted from pyramids at low zoom, others from nodes where these lie in one cell.
+//! A tile of the WebMercatorQuad matrix holds one layer, named as asked. Up to [`TILE_EVENTS_MAX`] events that touch it (and its buffer) are drawn
+//! one by one. They are clipped to the buffer, and simplified to [`TOLERANCE`] units of the 4096 along a side. Each has its properties, and its id
+//! under `id` (under `@id` if a property is called `id`). More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
+//! [`TILE_CELLS`] cells. Each cell with events is a point at its centre with `count` and `density=true`. Events count as in [`crate::density()`]. A
+//! question may ask for the grid however few the events are. So no tile is larger than [`TILE_BYTES_MAX`]. Points of an interval of time (or all) are
+//! counted from pyramids at low zoom, others from nodes where these lie in one cell.
 
 use crate::cells::{TileGrid, count_into, count_part};
 use crate::control::{Control, Stats};
@@ -94,7 +93,7 @@ pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<T
 }
 
 impl PartialTile {
-    /// What a snapshot says to a question for a tile, to be merged with what others say.
+    /// A snapshot's answer to a question for a tile, to be merged with others.
     pub fn of(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<PartialTile, QueryError> {
         PartialTile::new(snapshot, question, control, true)
     }

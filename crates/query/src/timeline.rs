@@ -1,9 +1,9 @@
 //! Windows over rows in order of time.
 //!
-//! A question about time alone asks, of rows in that order, for stretches of neighbours: one for each window. Their
-//! edges are searched for in the times of the leaves, and what lies between two edges is the fewest nodes over the
-//! leaves that are whole, with the rows of the two leaves that are cut. No window costs a separate descent, and
-//! none is asked for that has no events.
+//! A question about time alone asks, of rows in that order, for stretches of neighbours: one for each window.
+//! Their edges are searched for in the times of the leaves. Between two edges lie whole leaves, taken as the
+//! fewest nodes above them, and the rows of the two leaves that are cut. No window costs a separate descent,
+//! and none is asked for that has no events.
 
 use crate::candidates::chunk_end;
 use crate::error::QueryError;
@@ -122,7 +122,7 @@ impl<'a> Timeline<'a> {
         self.add_cut(scan, self.rows_of(last).start..places.end, target)
     }
 
-    /// Counts whole leaves, of which those with dead rows are looked into.
+    /// Counts whole leaves. Rows are read only in leaves with dead rows.
     fn add_whole(&mut self, scan: &mut Scan, leaves: Range<u32>, target: &mut Target<'_>) -> Result<(), QueryError> {
         let (starts, ends) = self.tree.leaf_times();
         let mut from = leaves.start;
@@ -196,7 +196,7 @@ impl<'a> Timeline<'a> {
         let holds = |(held, _): &(Range<u32>, Batch)| held.start <= rows.start && rows.end <= held.end;
         let follows = self.read.iter().flatten().any(|(held, _)| held.end == rows.start);
         if !self.read[0].as_ref().is_some_and(holds) {
-            // The later of the two stays; the other is looked at, and gives way if it does not hold the leaf either.
+            // The later of the two stays. The other one gives way if it does not hold the leaf either.
             self.read.swap(0, 1);
         }
         let read = match self.read[0].take().filter(holds) {
@@ -243,7 +243,7 @@ impl Target<'_> {
     }
 }
 
-/// How many of ascending times lie before an instant: few are looked at where it is near.
+/// How many of ascending times lie before an instant. Few are compared where it is near.
 fn passed(times: &[i64], time: i64) -> usize {
     // Doubling, then halving: windows are asked for in order, so the next edge mostly lies near.
     let mut reach = 1;

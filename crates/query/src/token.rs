@@ -12,8 +12,8 @@
 //! all little-endian; [`crate::cursor`] has the bytes of a cursor. Version 1 is of a collection of one partition. Version 2
 //! has a snapshot for each of several partitions.
 //!
-//! The checksum is there for tokens cut short by a mail program, not against forgery: a forged token reads nothing that
-//! its bearer could not ask for anyway.
+//! The checksum is there for tokens cut short by a mail program, not against forgery. A forged token reads
+//! nothing that its bearer could not ask for anyway.
 
 use crate::cursor::{Cursor, Reader};
 use base64::Engine;
@@ -26,7 +26,7 @@ pub const TOKEN_CHARS_MAX: usize = 8_192;
 const SINGLE: u8 = 1;
 const PARTITIONED: u8 = 2;
 
-/// What a page token says.
+/// The content of a page token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
     /// Tenant that asked.
@@ -186,7 +186,7 @@ mod tests {
             let text = token.encode();
             prop_assert!(text.len() <= TOKEN_CHARS_MAX);
             prop_assert_eq!(Token::decode(&text), Ok(token.clone()));
-            // Of one partition both versions say the same, and the first is written.
+            // For one partition both versions say the same, and the first is written.
             let other = encode_partitioned(&token, &snapshots);
             prop_assert_eq!(Token::decode(&other), Ok(token));
             prop_assert_eq!(other == text, snapshots.len() > 1);

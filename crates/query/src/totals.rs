@@ -195,7 +195,7 @@ impl Totals {
         }
     }
 
-    /// What a function of the field gives.
+    /// The value of a function of the field.
     pub(crate) fn value(&self, function: &Function, group: usize) -> FunctionValue {
         let (count, sum, min, max) = match self {
             Totals::Ints(totals) => {

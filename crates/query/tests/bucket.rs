@@ -1,4 +1,4 @@
-//! Reads of a bucket that a question waits for, one after the other: few when nothing of its segments is open, none when all is in memory.
+//! Reads of a bucket that a question waits for, one after the other. They are few when no segment is open, and none when all is in memory.
 //!
 //! A call to the bucket counts once, however many ranges it reads: these are read at once. The calls are made by one thread, so each of them
 //! waits for the one before.

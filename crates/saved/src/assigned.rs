@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Whether the saved searches are still this process's, by its own clock.
 pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What saved searches are opened from, each time.
+/// The parts from which saved searches are opened, each time.
 #[derive(Clone)]
 pub struct Parts {
     /// Questions, and searches for polls.

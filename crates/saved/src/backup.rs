@@ -1,4 +1,4 @@
-//! What of the records of saved searches a backup holds.
+//! The part of saved searches' records in a backup.
 
 use super::checkpoint::{self, Checkpoint};
 use super::claim::{self, Runs};

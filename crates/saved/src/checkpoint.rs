@@ -26,7 +26,7 @@ pub(super) struct LogPosition {
     pub(super) position: meridian_model::Positions,
 }
 
-/// A position of each partition of which packets wait.
+/// A position of each partition with waiting packets.
 pub(super) type Unread = Vector<Option<u64>>;
 
 /// Positions by saved search and collection.
@@ -49,7 +49,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// What it says of one tenant, with these saved searches.
+    /// Its part for one tenant, with these saved searches.
     pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> Checkpoint {
         if tenant != DEFAULT_TENANT {
             self.collections.clear();
@@ -169,7 +169,7 @@ mod tests {
         let since = places(&[("news", 1, 7), ("late", 1, 30), ("old", 1, 9)]);
         for (id, since, name, made, now, from, why) in [
             ("a", Some(&since), "news", 1, 20, 4, "its packets wait"),
-            ("b", Some(&since), "news", 1, 20, 10, "it has seen all that was looked at"),
+            ("b", Some(&since), "news", 1, 20, 10, "it has seen all that was processed"),
             ("b", None, "news", 1, 20, 10, "the same of an older record"),
             ("b", Some(&since), "late", 1, 40, 30, "it is younger than what came before"),
             ("b", Some(&since), "new", 1, 5, 0, "the collection is younger"),

@@ -1,8 +1,8 @@
 //! Which of several processes runs the saved searches, as their records know it.
 //!
-//! A lease decides who tries, and two may believe that they hold it: one was paused, and wakes up. So the record [`RECORD`] has the epoch of the
-//! process that runs them. A process that takes over writes its own epoch there first, which is greater. Each later write of it is a change of
-//! the version at which the record still was its own. So a process that was paused for longer than its lease changes no record.
+//! A lease decides which gateway tries. Two may believe that they hold it: one was paused, and wakes up. So the record [`RECORD`] has the
+//! epoch of the process that runs them. A process that takes over writes its own epoch there first, which is greater. Each later write of it
+//! is a change of the version at which the record still was its own. So a process that was paused for longer than its lease changes no record.
 //!
 //! The record also has the number at which packets begin. It is greater than any number given before, whatever the clocks say. So a receiver of
 //! packets can tell a late call of a former process by its lower number. A process that loses its lease to nobody gets it back in the same
@@ -32,7 +32,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The record for another bucket, where epochs begin anew, and numbers go on.
+    /// The record for another bucket, where epochs begin again, and numbers go on.
     pub(super) fn moved(self) -> Runs {
         Runs { epoch: 0, ..self }
     }

@@ -27,7 +27,7 @@ pub(super) struct CleanState {
 }
 
 impl CleanState {
-    /// What it says of one tenant, with these saved searches.
+    /// Its part for one tenant, with these saved searches.
     pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> CleanState {
         if tenant != DEFAULT_TENANT {
             self.objects.clear();

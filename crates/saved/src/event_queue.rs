@@ -4,7 +4,7 @@
 //! full, the tenant with the most bytes loses its newest events. So a tenant loses none while its events take no more
 //! than the queue's bytes divided by the number of tenants with events in it.
 
-use super::turns::Turns;
+use super::fair_queue::FairQueue;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub(crate) struct EventQueue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    writes: Turns<(u64, WrittenBatch)>,
+    writes: FairQueue<(u64, WrittenBatch)>,
     /// The tenants that listen, with their events dropped since they do.
     tenants: HashMap<Arc<str>, u64>,
     /// Number of the newest write received.

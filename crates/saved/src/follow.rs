@@ -1,5 +1,6 @@
-//! Saved searches whose records other servers of a cluster change: those of a tenant are deleted where the tenant is, and an owner moves its
-//! own into the bucket. What another server adds is matched here from when it is heard of.
+//! Saved searches whose records other servers of a cluster change. A tenant's are deleted where the tenant
+//! is, and an owner moves its own into the bucket. What another server adds is matched here from when it is
+//! heard of.
 
 use super::poll::{self, SEEN};
 use super::recovery::is_id;

@@ -1,9 +1,9 @@
 //! The index of saved searches. An event finds the few questions that it may match, so that not every question is
 //! tested on every event.
 //!
-//! Each question is entered where the fewest events pass: under its author, in the cells of its place, or under words
-//! of which every match has one. Of a phrase this is the rarest word; of alternatives, one each. Word frequencies are
-//! learnt from the events. The candidates are then tested as in a search.
+//! Each question is entered where the fewest events pass: under its author, in the cells of its place, or
+//! under words. Every match has one of these words. For a phrase this is the rarest word; for alternatives,
+//! one each. Word frequencies are learnt from the events. The candidates are then tested as in a search.
 
 use super::grid::Grid;
 use meridian_federation::Question;

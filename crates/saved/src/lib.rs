@@ -21,6 +21,7 @@ mod clean_state;
 mod dead_letters;
 mod definition;
 mod event_queue;
+mod fair_queue;
 mod fences;
 mod figures;
 mod follow;
@@ -29,7 +30,7 @@ mod index;
 mod ledgers;
 mod matcher;
 mod opening;
-mod places;
+mod permits;
 mod poll;
 mod progress;
 mod recovery;
@@ -41,7 +42,6 @@ mod slot;
 mod slots;
 mod slots_before;
 mod status;
-mod turns;
 mod webhook;
 
 #[cfg(test)]

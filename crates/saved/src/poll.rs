@@ -1,10 +1,10 @@
 //! Polling: asks remote providers at intervals for saved searches, with bounded concurrency, and sends only new
 //! results.
 
+use super::fair_queue::FairQueue;
 use super::ledgers::suspended;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
-use super::turns::Turns;
 use meridian_federation::hash;
 use meridian_federation::provider::LocalProvider;
 use meridian_federation::{Asker, Priority, Question, SearchKey};
@@ -33,7 +33,7 @@ struct Polls {
     /// By due time: tenant and id.
     later: BinaryHeap<Reverse<(Instant, Arc<str>, String)>>,
     /// Due polls, one of each tenant in turn.
-    due: Turns<String>,
+    due: FairQueue<String>,
 }
 
 impl PollSchedule {

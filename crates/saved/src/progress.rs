@@ -101,7 +101,7 @@ impl Progress {
 }
 
 impl SavedSearches {
-    /// Continues from the record, of which these are the bytes.
+    /// Continues from the record with these bytes.
     ///
     /// # Errors
     /// Those of [`list`](meridian_backend::Backend::list) and [`damaged`](meridian_backend::Backend::damaged).

@@ -204,8 +204,8 @@ impl SavedSearches {
         Err(StoreError::Busy("the records of saved searches change too fast: try again".to_owned()))
     }
 
-    /// Ids of the saved searches of a tenant: those of the registry, and those of records that are not in use, because
-    /// they are damaged or this process runs no saved searches. Blocks.
+    /// Ids of the saved searches of a tenant: of the registry, and of records that are not in use. Such
+    /// records are damaged, or this process runs no saved searches. Blocks.
     pub(super) fn ids_of(&self, tenant: &str) -> Result<BTreeSet<String>, StoreError> {
         let named = |id: &String| {
             let members = self.records.get(id).ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());

@@ -88,7 +88,7 @@ pub struct SavedSearches {
 
 pub(super) struct Registry {
     pub(super) all: BTreeMap<String, Entry>,
-    /// What they count as, by tenant, with those being created: each tenant is guaranteed a part.
+    /// Their number by tenant, including those being created: each tenant is guaranteed a part.
     pub(super) counts: Pool<Arc<str>>,
     /// Records found damaged or missing: name, and the damage or repair.
     pub(super) damaged: BTreeMap<String, String>,
@@ -313,15 +313,15 @@ impl SavedSearches {
         search.status(self.event_queue.dropped(&search.definition.tenant), true)
     }
 
-    /// What a saved search may read and write: what its creator could.
+    /// The access of a saved search: that of its creator.
     pub(super) fn view_of(&self, search: &SavedSearch) -> View {
         let grant = Grant { role: Role::Admin, collections: search.definition.collections.clone() };
         let ledger = ledger_of(&self.ledgers, &search.definition.tenant);
         View::new(self.backend.clone(), Arc::new(Identity::of(&ledger, grant, &search.id)))
     }
 
-    /// The states of the saved searches that a caller sees, in order of id: at most `limit` after this one, fewer where their
-    /// questions are large; and whether there are more.
+    /// The states of the saved searches that a caller sees, in order of id, and whether there are more. At
+    /// most `limit` after this one, fewer where their questions are large.
     pub fn list(&self, view: &View, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let registry = self.registry.lock();
         let rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));

@@ -7,7 +7,7 @@ use super::assigned::Holds;
 use super::dead_letters::{DeadLetter, DeadLetters};
 use super::definition::Webhook;
 use super::ledgers::{Ledgers, suspended};
-use super::places::Places;
+use super::permits::Permits;
 use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
@@ -50,7 +50,7 @@ pub(crate) struct WebhookClient {
     settings: WebhookSettings,
     /// Created at the first call.
     client: OnceLock<Result<Client, String>>,
-    places: Places,
+    permits: Permits,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     ledgers: Ledgers,
@@ -76,7 +76,7 @@ impl WebhookClient {
         WebhookClient {
             tracer,
             client: OnceLock::new(),
-            places: Places::new(settings.at_once),
+            permits: Permits::new(settings.at_once),
             letters: DeadLetters::new(settings.dead_bytes_total),
             settings,
             clock,
@@ -128,9 +128,9 @@ impl WebhookClient {
             while !(self.holds)() {
                 tokio::time::sleep(HELD_CHECK).await;
             }
-            let outcome = match self.places.take(&search.definition.tenant).await {
-                // The place is released before the backoff: a dead webhook holds none while it waits.
-                Ok(_place) => self.call(search, webhook, seq, packet).await,
+            let outcome = match self.permits.take(&search.definition.tenant).await {
+                // The permit is released before the backoff: a dead webhook holds none while it waits.
+                Ok(_permit) => self.call(search, webhook, seq, packet).await,
                 Err(why) => Err(why),
             };
             tries += 1;

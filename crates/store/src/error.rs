@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors, by the remedy of the caller.
 
 use crate::store::damaged::Damaged;
 use crate::store::full;
@@ -47,7 +47,7 @@ pub enum StoreError {
     ReadOnly {
         /// The data folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file does not hold what was written to it.
@@ -65,7 +65,7 @@ pub enum StoreError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Something else is at work: try again later.
@@ -82,7 +82,7 @@ pub enum StoreError {
     Closed,
 }
 
-/// What a store says that has let go of its collections, which are there still.
+/// The error of a store that has released its collections, which are still there.
 const CLOSES: &str = "the server is shutting down, or another one takes its collections over: try again";
 
 impl StoreError {

@@ -70,7 +70,7 @@ pub use maintenance::expiry::Expired;
 pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
 pub use part::opened::TreeStats;
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
-pub use recovery::Room;
+pub use recovery::SharedResources;
 pub use recovery::repair::Repair;
 pub use snapshot::Snapshot;
 pub use snapshot::prior::PriorEventReader;

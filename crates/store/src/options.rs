@@ -44,7 +44,7 @@ pub struct Options {
     pub snapshot_memory: Duration,
     /// Max duration of a query: objects of a bucket that no manifest names any more stay at least so long.
     pub query_max: Duration,
-    /// Max age of a write before it is flushed, for those who follow the collections of a bucket; `None`: nobody does.
+    /// Max age of a write before it is flushed, for readers that follow the collections of a bucket; `None`: there are none.
     pub staleness_max: Option<Duration>,
     /// Max difference between the clocks of two machines: answers from followed collections count as so much older.
     pub skew: Duration,
@@ -101,7 +101,7 @@ impl Options {
     }
 }
 
-/// What an acknowledged event survives.
+/// The failures that an acknowledged event survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -120,7 +120,7 @@ pub const PARTITIONS_MAX: u16 = SeqLayout::Partitioned.partitions_max() as u16;
 /// Settings of a collection; all but the durability and the number of partitions can be changed later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// What an acknowledged event survives.
+    /// The failures that an acknowledged event survives.
     #[serde(default)]
     pub durability: Durability,
     /// Age, by event time, from which events are dropped: an interval's age begins at its end.

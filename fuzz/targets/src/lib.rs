@@ -76,9 +76,9 @@ pub const TARGETS: &[Target] = &[
 /// Where there is no target of this name, and where the target finds a fault.
 pub fn run(name: &str, bytes: &[u8]) {
     let (_, run) = TARGETS.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no target {name:?}"));
-    // A parser may catch panics, those of decoders of other formats. libFuzzer's hook would end the process at them, and the
-    // usual one may print a backtrace, for which it holds more memory than any parser. A panic that is not caught ends
-    // the run all the same.
+    // A parser may catch panics of decoders of other formats. libFuzzer's hook would end the process at them.
+    // The usual one may print a backtrace, which takes more memory than any parser. A panic that is not
+    // caught ends the run all the same.
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
     run(bytes);

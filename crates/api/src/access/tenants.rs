@@ -235,7 +235,7 @@ fn has_removable(state: &Scope, name: &str) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "the tenant {name:?} is removed with its collections, of which there are {count}, and they can only be read here: remove it at a \
+        "the tenant {name:?} is removed with its collections ({count}), which can only be read here: remove it at a \
          gateway, with `meridian tenant delete {name} --url URL`"
     );
     Err(Problem::new(Kind::Conflict, detail))

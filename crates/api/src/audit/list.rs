@@ -68,9 +68,10 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &AuditPage { acts, links: links.into_iter().collect() })
 }
 
-/// Whether a line is the caller's to read. Collections outside its pattern do not exist for it, and what is older than its tenant
-/// is of another tenant of the same name: as far as clocks agree, where several servers write the log. Lines about tokens and users name the collections that those cover, so a caller with a
-/// narrower pattern sees only its own.
+/// Whether a line is the caller's to read. Collections outside its pattern do not exist for it. Older lines
+/// than its tenant are of another tenant of the same name. Where several servers write the log, this holds as
+/// far as clocks agree. Lines about tokens and users name the collections that those cover, so a caller with
+/// a narrower pattern sees only its own.
 fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
     let pattern = &caller.grant.collections;
     let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;

@@ -1,8 +1,9 @@
 //! The record of administrative acts.
 //!
-//! The entry point records every request to a row whose access is *manage*: a line before the handler runs, and one with the
-//! status of its response. If the first cannot be written, the handler does not run. Requests to other rows that create a
-//! collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`Audit::record`] and [`Audit::refused`].
+//! The entry point records every request to a row whose access is *manage*. It writes a line before the handler runs, and one
+//! with the status of its response. If the first cannot be written, the handler does not run. Requests to other rows that
+//! create a collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`Audit::record`] and
+//! [`Audit::refused`].
 
 mod acts;
 pub mod list;

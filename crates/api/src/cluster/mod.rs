@@ -15,7 +15,7 @@ use crate::respond;
 use crate::scope::Scope;
 use axum::response::Response;
 use meridian_backend::StoreError;
-use meridian_backend::cluster::{Cluster, Looker};
+use meridian_backend::cluster::{Cluster, ClusterSurvey};
 use meridian_model::time;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Member {
     role: &'static str,
     node: String,
-    looker: Arc<Looker>,
+    survey: Arc<ClusterSurvey>,
     latest: Arc<Mutex<Option<Found>>>,
 }
 
@@ -43,14 +43,14 @@ struct Found {
 
 impl Member {
     /// A server of this role (`gateway` or `scan`) and name, which looks at the bucket of its cluster.
-    pub fn new(role: &'static str, node: String, looker: Looker) -> Member {
-        Member { role, node, looker: Arc::new(looker), latest: Arc::default() }
+    pub fn new(role: &'static str, node: String, survey: ClusterSurvey) -> Member {
+        Member { role, node, survey: Arc::new(survey), latest: Arc::default() }
     }
 
     /// The cluster, as it was a second ago at the earliest.
     async fn cluster(&self) -> Result<Arc<Cluster>> {
         let latest = self.latest.clone();
-        let looker = self.looker.clone();
+        let survey = self.survey.clone();
         let look = async {
             let mut latest = latest.lock_owned().await;
             if let Some(found) = latest.as_ref().filter(|found| found.at.elapsed() < FRESH) {
@@ -58,7 +58,7 @@ impl Member {
             }
             // The lock goes with the look: one whose request has gone is not joined by a second.
             let look = move || -> std::result::Result<_, StoreError> {
-                let cluster = Arc::new(looker.look()?);
+                let cluster = Arc::new(survey.run()?);
                 *latest = Some(Found { at: Instant::now(), cluster: cluster.clone() });
                 Ok(cluster)
             };

@@ -80,7 +80,7 @@ fn tiles(cluster: &Cluster, out: &mut String) {
     out.push_str("</ul>");
 }
 
-/// What the servers of a role do together.
+/// The sum of the work of a role's servers.
 fn busy<'a>(servers: impl Iterator<Item = &'a Server>) -> String {
     let loads: Vec<_> = servers.filter_map(|one| one.load.as_ref()).collect();
     if loads.is_empty() {

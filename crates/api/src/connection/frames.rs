@@ -1,7 +1,7 @@
 //! Counts the frames of an HTTP/2 connection that carry neither a request nor its body.
 //!
-//! SETTINGS, PING and PRIORITY frames cost the server work, and their client almost nothing. The library counts only those that are
-//! errors. A client that sends more than it has a use for is disconnected.
+//! SETTINGS, PING and PRIORITY frames cost the server work, and their client almost nothing. The library
+//! counts only frames that are errors. A client that sends more than it has a use for is disconnected.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ const BURST: u64 = 1_000;
 const PER_SECOND: u64 = 50;
 /// A client widens its windows as it takes responses: further frames for each of so many bytes sent to it.
 const BYTES_PER_FRAME: u64 = 256;
-/// What a client sends before its first frame (RFC 9113, 3.4).
+/// The bytes that a client sends before its first frame (RFC 9113, 3.4).
 const PREFACE_BYTES: u64 = 24;
 /// Length, type, flags and stream of a frame.
 const HEAD_BYTES: usize = 9;

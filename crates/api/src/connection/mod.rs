@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 
-/// What answers the requests of a connection.
+/// The handler of a connection's requests.
 #[derive(Clone)]
 pub enum Door {
     /// HTTP, of both versions.

@@ -92,7 +92,7 @@ pub struct Account {
     pub rows: u64,
     /// Memory trees and segments.
     pub parts: u64,
-    /// Of these, the ones whose bounds ruled them out.
+    /// The part of these whose bounds ruled them out.
     pub parts_pruned: u64,
     /// Tree nodes visited.
     pub nodes_visited: u64,

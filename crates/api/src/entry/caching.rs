@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// What `Vary` says, by whether the response depends on `Accept` too, and on `Accept-Encoding`.
+/// The value of `Vary`, by whether the response depends on `Accept` too, and on `Accept-Encoding`.
 static BY_CALLER: [[HeaderValue; 2]; 2] = [
     [
         HeaderValue::from_static("Authorization, Cookie, Meridian-Tenant"),

@@ -27,8 +27,8 @@ pub static CHALLENGE: HeaderValue =
 /// `nobody`. So a monitor with an expired token does not report that the server is down.
 ///
 /// # Errors
-/// 401 if a credential is needed, and is absent or invalid. 503 if it cannot be known whether it is still valid. 403 if a
-/// page that is not known to be of this server uses a session.
+/// The status is 401 if a credential is needed, and is absent or invalid. It is 503 if its validity cannot be
+/// checked. It is 403 if a page that is not known to be of this server uses a session.
 pub fn identify(
     state: &AppState,
     guard: &Guard,
@@ -147,8 +147,8 @@ fn credential(headers: &HeaderMap) -> Credential<'_> {
 }
 
 /// Whether a program on this machine sent the request, under a name of this machine and not through a proxy. Pages of
-/// other origins in a local browser may not even read, unless the settings list them: nothing else would stop them while
-/// there is no token.
+/// other origins in a local browser may not even read, unless the settings list them. Nothing else would stop them
+/// while there is no token.
 fn is_local(guard: &Guard, arrival: &Arrival, (method, uri, headers): (&Method, &Uri, &HeaderMap)) -> bool {
     let Peer::Address(address) = arrival.peer else { return false };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();

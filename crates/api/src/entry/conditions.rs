@@ -1,8 +1,8 @@
 //! Conditions of reads, and ranges of files (RFC 9110, 13 and 14).
 //!
-//! A handler answers as if there were none, and says in its response which state it shows (`ETag`, `Last-Modified`) and
-//! whether parts of it are served (`Accept-Ranges`). Conditions of writes are their handlers': they hold in the moment of
-//! the write.
+//! A handler answers as if there were none. Its response says which state it shows (`ETag`, `Last-Modified`)
+//! and whether parts of it are served (`Accept-Ranges`). Conditions of writes are their handlers': they hold
+//! in the moment of the write.
 
 use super::Route;
 use crate::problem::{Kind, Problem, Result};
@@ -58,7 +58,7 @@ impl Conditions {
             matches: Tags::of(headers, &header::IF_MATCH).unwrap_or(Some(Tags::Listed(Vec::new()))),
             none: Tags::of(headers, &header::IF_NONE_MATCH).unwrap_or_default(),
             modified_since: headers.get(header::IF_MODIFIED_SINCE).cloned(),
-            // Of GET alone (RFC 9110, 14.2).
+            // For GET alone (RFC 9110, 14.2).
             range: headers.get(header::RANGE).filter(|_| *method == Method::GET).cloned(),
             if_range: headers.get(header::IF_RANGE).cloned(),
         })

@@ -103,7 +103,7 @@ pub struct Arrival {
     pub secure: bool,
     /// When its head had been read.
     pub at: Instant,
-    /// What another gateway says that has passed it on.
+    /// The statement of another gateway that has passed it on.
     pub relayed: Option<Relayed>,
 }
 
@@ -125,7 +125,7 @@ pub enum Peer {
     Socket,
 }
 
-/// What the entry point passes to a handler, as an extension of the request.
+/// Data from the entry point for a handler, as an extension of the request.
 #[derive(Clone)]
 pub struct Dispatch {
     /// Where the request came from, and when.
@@ -142,7 +142,7 @@ pub struct Dispatch {
     pub body_bytes_max: usize,
 }
 
-/// What a request matched in the route table.
+/// The match of a request in the route table.
 enum RouteMatch<'e, 'p> {
     /// A row, whose handler responds.
     Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },

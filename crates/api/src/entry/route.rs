@@ -86,7 +86,7 @@ pub struct Route {
     pub id: &'static str,
     /// One of [`crate::routes::TAGS`].
     pub tag: &'static str,
-    /// What it does, in a line.
+    /// Its summary, in a line.
     pub summary: &'static str,
     /// Components of query and header parameters.
     pub parameters: &'static [&'static str],

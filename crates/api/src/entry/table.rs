@@ -16,7 +16,7 @@ pub struct Table {
 struct PathRows {
     path: &'static str,
     rows: Vec<Row>,
-    /// What `Allow` says.
+    /// The value of `Allow`.
     allow: HeaderValue,
 }
 

@@ -40,7 +40,7 @@ pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
     }
     let slot = Slot::default();
     let rest = Rest { slot: slot.clone(), expects: headers.contains_key(header::EXPECT) };
-    (Body::new(Lent { body: Some(body), slot }), Some(rest))
+    (Body::new(LentBody { body: Some(body), slot }), Some(rest))
 }
 
 impl Rest {
@@ -86,13 +86,13 @@ async fn drain(body: &mut Body) -> bool {
 }
 
 /// A body that is lent to a handler.
-struct Lent {
+struct LentBody {
     /// Absent once it has ended.
     body: Option<Body>,
     slot: Slot,
 }
 
-impl HttpBody for Lent {
+impl HttpBody for LentBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -115,7 +115,7 @@ impl HttpBody for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) {
             *self.slot.lock() = Some(body);

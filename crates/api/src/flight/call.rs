@@ -37,14 +37,14 @@ static PASSED: [HeaderName; 18] = [
 static GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
-/// What is known of a call before its messages, as an extension of its request.
+/// Facts about a call before its messages, as an extension of its request.
 #[derive(Clone)]
 pub struct Arrived {
     /// Where it came from.
     pub connection: Connection,
     /// Its caller.
     pub caller: Caller,
-    /// What its messages take.
+    /// The memory of its messages.
     pub meter: Meter,
 }
 

@@ -1,7 +1,8 @@
 //! Arrow IPC streams and the messages of Flight: the same messages, framed in another way.
 //!
-//! In a stream a message is: four bytes of 255, the length of its header, the header (a flatbuffer, padded to eight bytes),
-//! and a body as long as the header says. A length of 0 ends the stream.
+//! A message in a stream begins with four bytes of 255 and the length of its header. The header (a
+//! flatbuffer, padded to eight bytes) follows, then a body as long as the header says. A length of 0 ends the
+//! stream.
 
 use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
@@ -17,7 +18,7 @@ const PREFIX_BYTES: usize = 8;
 /// Ends a stream.
 const END: [u8; PREFIX_BYTES] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// The schema of a stream.

@@ -6,17 +6,17 @@
 //!
 //! - `GetFlightInfo`, `GetSchema`: a question (`question.rs`) becomes a request for the description of its answer; the
 //!   tickets to it are signed (`ticket.rs`).
-//! - `DoGet`: a ticket becomes a request for the answer (`answer.rs`).
+//! - `DoGet`: a ticket becomes a request for the answer (`response.rs`).
 //! - `DoPut`: record batches become writes (`put.rs`). What is received counts as body bytes do (`meter.rs`).
 //!
 //! The connections are those of HTTP/2, with the same limits (`connection`).
 
-mod answer;
 mod call;
 mod ipc;
 mod meter;
 mod put;
 mod question;
+mod response;
 mod service;
 mod status;
 pub mod tables;
@@ -101,7 +101,7 @@ impl Flight {
         let (mut parts, body) = request.into_parts();
         let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
         if !is_grpc(media_type) {
-            // Of a browser or another client of HTTP, which cannot read a status of gRPC.
+            // From a browser or another client of HTTP, which cannot read a status of gRPC.
             return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this port speaks Arrow Flight, over gRPC\n").into_response();
         }
         // Sessions are of browsers, and no request made of a call has their cookie: its caller must be the same as here.

@@ -1,8 +1,8 @@
 //! `DoPut`: record batches as writes.
 //!
 //! Each write is a request of the route that takes Arrow bodies: the schema, the dictionaries so far, and some record
-//! batches. With an idempotency key each record batch is a write, whose key is that of the call and the number of the batch:
-//! a client that sends all of them again writes nothing twice. Without one, what has arrived is one write.
+//! batches. With an idempotency key each record batch is a write. Its key is that of the call and the number of the
+//! batch. So a client that sends all of them again writes nothing twice. Without one, what has arrived is one write.
 //!
 //! A client is told of what is durable whenever nothing more waits to be written, and every few seconds. The counts are of
 //! the whole call. So a client may wait for each of its batches, or send many and look at the last.
@@ -100,7 +100,7 @@ fn check_key(key: &str) -> ProblemResult<()> {
     }
 }
 
-/// What is durable, as the metadata of a result: the sums of all writes of the call.
+/// The durable writes, as the metadata of a result: the sums of all writes of the call.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Ack {
     /// Record batches.
@@ -181,7 +181,7 @@ struct Put {
     /// Messages of the next write that the meter still counts.
     messages: usize,
     bytes: usize,
-    /// What is durable, and when the client was told last.
+    /// The durable writes, and when the client was told last.
     ack: Ack,
     told: Instant,
     until: Instant,
@@ -202,7 +202,7 @@ pub async fn put(
         return Err(Status::invalid_argument("the call has no message: expected a schema"));
     };
     let mut target = Target::of(first.flight_descriptor.as_ref()).map_err(|problem| status::of_problem(&problem))?;
-    // Before more is taken: a call holds memory of all who write, and its client may take its time.
+    // Before more is taken: a call holds memory of all writers, and its client may be slow.
     may_write(&call.arrived.caller, &target.collection).map_err(|problem| status::of_problem(&problem))?;
     if target.key.is_none() {
         target.key = call.key()?;
@@ -326,7 +326,7 @@ impl Put {
         // A single batch may be as large as a body; several together must not be larger.
         let max = WRITE_BYTES.min(self.entry.state().config.body_bytes_max);
         loop {
-            // What waits is looked at even if it is of the next write: it says that the client need not be told yet.
+            // Messages that wait are read even if they are of the next write. They show that the client need not be told yet.
             let Some(arrived) = self.stream.message().now_or_never() else { return Ok(None) };
             let Some(message) = arrived? else { return Ok(None) };
             let bytes = self.head.bytes() + self.bytes + ipc::framed_bytes(&message) + ipc::end().len();

@@ -18,7 +18,7 @@ const PARTS_DEFAULT: usize = 8;
 /// Max parts of an answer.
 const PARTS_MAX: usize = 64;
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -62,7 +62,7 @@ impl Kind {
 pub struct Question {
     /// The collection.
     pub collection: String,
-    /// What is asked for.
+    /// The request.
     pub kind: Kind,
     /// Its parameters, as a query string.
     pub query: String,

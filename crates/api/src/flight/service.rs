@@ -1,9 +1,9 @@
 //! The calls of Arrow Flight that are served.
 
-use super::answer;
 use super::call::Call;
 use super::put;
 use super::question::{Asked, Question};
+use super::response;
 use super::status;
 use super::ticket::{self, Ticket, Tickets};
 use crate::ask::{Ask, Described, Listed};
@@ -178,7 +178,7 @@ impl FlightService for Service {
             metadata.insert("x-request-id", id);
         }
         let mut answered =
-            Response::new(Box::pin(answer::messages(state, call.answers(state), response)) as Self::DoGetStream);
+            Response::new(Box::pin(response::messages(state, call.answers(state), response)) as Self::DoGetStream);
         *answered.metadata_mut() = metadata;
         Ok(answered)
     }

@@ -27,7 +27,7 @@ pub const VALID_US: i64 = 5 * 60 * 1_000_000;
 /// Signs and reads tickets, with a key of its own.
 pub struct Tickets(Key);
 
-/// What a ticket says.
+/// The content of a ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
@@ -60,7 +60,7 @@ impl Ticket {
         serde_json::to_vec(self).map_err(Problem::internal)
     }
 
-    /// What it fixes about the answer.
+    /// The part and snapshot that it fixes.
     ///
     /// # Errors
     /// 400 if it has a place that this version does not know.

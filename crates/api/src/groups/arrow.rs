@@ -12,8 +12,8 @@ use meridian_model::{FieldType, Schema};
 use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue};
 use std::sync::Arc;
 
-/// The columns: the window and the values of `by`, if the question has them, the count, then each function by name, and its
-/// error if it may have one.
+/// The columns: the window and the values of `by`, if the question has them, and the count. Then each
+/// function by name, and its error if it may have one.
 pub fn schema(question: &Aggregate, schema: &Schema) -> ArrowSchema {
     let mut fields = Vec::new();
     if question.windows.is_some() {

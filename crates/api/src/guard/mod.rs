@@ -54,8 +54,9 @@ impl Guard {
         }
     }
 
-    /// Accepts a request, or returns the refusal. 400 if it does not name its host exactly once, 421 if that is not a
-    /// name of this server. 403 if a page of another origin tries to change something or to open a WebSocket.
+    /// Accepts a request, or returns the refusal. It is 400 if the request does not name its host exactly
+    /// once, and 421 if that is not a name of this server. It is 403 if a page of another origin tries to
+    /// change something or to open a WebSocket.
     pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let host = self.host(headers)?;
         // An absolute target takes precedence over `Host` (RFC 9112, 3.2.2): both must be names of this server.
@@ -234,7 +235,7 @@ mod tests {
             (&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], 403),
             // Behind a proxy that sends a host of its own the browser still knows.
             (&[("sec-fetch-site", "same-origin"), ("origin", "https://another.example.org")], 200),
-            // Of the same host, but not of the same origin: http where https is spoken, say.
+            // The same host, but another origin: http where https is spoken, say.
             (&[("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:7117")], 403),
             (&[("sec-fetch-site", "cross-site"), ("origin", "http://tools.example.org:8080")], 200),
         ] {

@@ -1,7 +1,7 @@
 //! The conditions of a write of one event: `If-Match` and `If-None-Match` (RFC 9110, 13.1).
 //!
 //! The version that was tested is part of the write, which changes that version and no other. So the condition holds in the
-//! moment of the write, in whatever process that is. If another write comes between, it is tested anew.
+//! moment of the write, in whatever process that is. If another write comes between, it is tested again.
 
 use crate::problem::{Kind, Problem, Result};
 use crate::tags::{Tags, is_of_version};

@@ -254,7 +254,7 @@ fn in_tries(
     }
 }
 
-/// What the event of an id is written over.
+/// The event that a write of an id replaces.
 #[derive(Clone, Copy)]
 enum Over {
     /// Whatever there is.

@@ -234,8 +234,8 @@ impl Follower {
         turn
     }
 
-    /// A permit for one read, and none while idle, so that thousands of quiet streams leave the permits to queries; `None`
-    /// where there is none in time, or the server closes.
+    /// A permit for one read, and none while idle, so that thousands of quiet streams leave the permits to
+    /// queries. `None` where there is none in time, or the server closes.
     async fn permit(&mut self, until: Instant) -> Option<Permit> {
         let account = Account { class: self.pace.class(self.account.class), ..self.account.clone() };
         let until = until.max(Instant::now() + PERMIT_WAIT_MIN);
@@ -268,8 +268,8 @@ impl Follower {
         }
     }
 
-    /// Waits while a message that holds so many bytes is `taken`: as long as its client may take for it, or until the client
-    /// is evicted or the server closes.
+    /// Waits while a message that holds so many bytes is `taken`. Ends after the time that its client may
+    /// take for it, or when the client is evicted or the server closes.
     pub(super) async fn deliver<T>(&mut self, bytes: usize, taken: impl Future<Output = T>) -> Delivery<T> {
         let begun = Instant::now();
         let slow_at = begun + self.send_timeout(bytes);

@@ -6,8 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
-/// A client is idle from when it would have the message at this speed, in bytes a second: whether it has a part of it,
-/// nobody knows.
+/// A client is idle from when it would have the message at this speed, in bytes a second. Nobody knows whether it has a part of it.
 const TAKEN_PER_SECOND: u32 = 256 << 10;
 
 /// The message that waits for a client.

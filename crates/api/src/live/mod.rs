@@ -5,7 +5,7 @@
 //! or repeated between them. It reads on only when its client has taken the events before, so a slow client makes it
 //! fall behind instead of filling memory. Between two reads it holds neither a thread nor a permit.
 //!
-//! What waits for a client is one message, which is taken from the memory for responses of its tenant before it is rendered.
+//! One message waits for a client. Its memory is taken from the memory for responses of its tenant before it is rendered.
 //! Where there is none, the stream waits for its turn. A client that does not take it is evicted when others need the memory.
 //! The conditions of a stream are taken from a pool of their own, for as long as it is open.
 //!
@@ -49,8 +49,8 @@ pub async fn get(
     let request = StreamRequest::take(&context, &*collection)?;
     let slot = state.live.enter(&state)?;
     let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
-    // From a pool of their own, and nobody is evicted for them: a stream keeps them while it is idle, for an hour, and could
-    // not be evicted in its turn.
+    // From a pool of their own, and no client is evicted for them. A stream keeps them while it is idle, for
+    // an hour, and could not be evicted in its turn.
     let conditions = state.conditions().try_take_some(bytes).ok_or_else(|| {
         let detail = "the conditions of open streams use all the memory that there is for them: try again";
         overloaded(&state, detail.to_owned(), state.config.streams_max)

@@ -247,7 +247,7 @@ fn parameters() -> Value {
     Value::Object(all)
 }
 
-/// What every answer that was read from a snapshot says.
+/// The headers of every answer that was read from a snapshot.
 pub const READ_HEADERS: [&str; 3] = ["Meridian-Snapshot", "Age", "Meridian-Consistency"];
 
 fn headers() -> Value {

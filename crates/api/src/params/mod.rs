@@ -84,12 +84,12 @@ impl Params {
         self.pairs.iter().map(|(n, _)| n.as_str())
     }
 
-    /// What was not taken, in the order of the text.
+    /// The parameters that were not taken, in the order of the text.
     pub fn rest(self) -> Vec<(String, String)> {
         self.pairs
     }
 
-    /// Refuses parameters that were not taken; the problem names the first and lists those that the route knows.
+    /// Refuses parameters that were not taken; the problem names the first and lists the ones that the route knows.
     pub fn finish(self) -> Result<()> {
         self.finish_with(&[])
     }

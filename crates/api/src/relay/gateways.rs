@@ -23,7 +23,7 @@ const HEARD: Duration = Duration::from_secs(2);
 pub struct Gateway {
     /// Its URL for other gateways, without a final slash.
     pub url: Arc<str>,
-    /// What a request that is passed on to it must show.
+    /// The key that a request passed on to it must show.
     pub key: Arc<str>,
 }
 
@@ -56,7 +56,7 @@ pub struct Gateways {
     client: Client,
 }
 
-/// What a gateway says of a request that it passes on.
+/// The statement of a gateway about a request that it passes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relayed {
     /// The address of the client.
@@ -66,8 +66,8 @@ pub struct Relayed {
 }
 
 impl Gateways {
-    /// Those of a cluster, of which no other is known yet. `number` and `key`: random, for each start of a process. `authorities`: certificates
-    /// in PEM that are trusted beside those of the system.
+    /// The gateways of a cluster. No other one is known yet. `number` and `key`: random, for each start of a
+    /// process. `authorities`: certificates in PEM that are trusted beside those of the system.
     ///
     /// # Errors
     /// A sentence, if there is no certificate in `authorities`, or no TLS.
@@ -182,7 +182,7 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
 }
 
 impl Relayed {
-    /// What the next gateway reads.
+    /// The headers for the next gateway.
     pub(super) fn written(&self, key: &str) -> String {
         format!("{key} {} {}", self.client, self.base)
     }

@@ -34,7 +34,7 @@ use std::task::{Context as TaskContext, Poll};
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::time::{Duration, timeout_at};
 
-/// What a gateway says of a request that it passes on.
+/// The header of a request that a gateway passes on.
 pub static HEADER: HeaderName = HeaderName::from_static("meridian-relay");
 
 /// Bytes of an upgraded connection that wait in each direction.
@@ -42,7 +42,7 @@ const SOCKET_BYTES: usize = 16 << 10;
 /// When to try again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Headers that are of one connection (RFC 9110, 7.6.1), that the client makes anew, or that state what [`HEADER`] does.
+/// Headers that are of one connection (RFC 9110, 7.6.1), that the client makes again, or that state what [`HEADER`] does.
 static OF_HOP: [&str; 17] = [
     "connection",
     "content-length",
@@ -67,7 +67,7 @@ static OF_HOP: [&str; 17] = [
 static OF_WHOLE: [&str; 5] = ["if-match", "if-modified-since", "if-none-match", "if-unmodified-since", "range"];
 
 /// Who answers a request that this gateway does not.
-pub enum Elsewhere {
+pub enum Responder {
     /// The gateway that runs the saved searches of a slot; without one any that runs some, for a new one.
     Saved(Option<Slot>, Runs),
     /// The gateway whose number the id of a search begins with.
@@ -75,7 +75,7 @@ pub enum Elsewhere {
 }
 
 /// Whether another gateway answers a request; `None`: this one does.
-pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Elsewhere> {
+pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Responder> {
     let gateways = state.config.gateways.as_ref()?;
     match route.access {
         Access::Needs(action, Resource::SavedSearch) => {
@@ -88,14 +88,14 @@ pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_
             match runs {
                 Runs::Here => None,
                 // Who runs them has changed on the way.
-                _ if is_relayed => Some(Elsewhere::Saved(slot, Runs::Nobody)),
-                runs => Some(Elsewhere::Saved(slot, runs)),
+                _ if is_relayed => Some(Responder::Saved(slot, Runs::Nobody)),
+                runs => Some(Responder::Saved(slot, runs)),
             }
         }
         Access::Needs(_, Resource::Search) if !is_relayed => {
             // The first half of an id.
             let number = u64::from_str_radix(segments.get("id").filter(|id| id.len() == 32)?.get(..16)?, 16).ok()?;
-            (number != gateways.number()).then_some(Elsewhere::Search(number))
+            (number != gateways.number()).then_some(Responder::Search(number))
         }
         _ => None,
     }
@@ -158,14 +158,14 @@ fn relayed(context: &Context) -> Relayed {
 }
 
 /// Passes a request on, and its answer back.
-pub async fn answer(state: AppState, request: Request<Body>, of: Elsewhere) -> Response {
+pub async fn answer(state: AppState, request: Request<Body>, of: Responder) -> Response {
     match pass_on(&state, request, of).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn pass_on(state: &AppState, request: Request<Body>, of: Elsewhere) -> Result<Response> {
+async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Result<Response> {
     let (mut parts, body) = request.into_parts();
     let Some(gateways) = state.config.gateways.clone() else { return Err(Problem::internal("no other gateway")) };
     let scope = Scope::from_request_parts(&mut parts, state).await?;
@@ -177,13 +177,13 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Elsewhere) -> Res
     context.lease.give_back();
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let (is_saved, runs) = match of {
-        Elsewhere::Saved(slot, runs) => (true, slot.map(|slot| (slot, runs))),
-        Elsewhere::Search(_) => (false, None),
+        Responder::Saved(slot, runs) => (true, slot.map(|slot| (slot, runs))),
+        Responder::Search(_) => (false, None),
     };
     let gateway = match of {
-        Elsewhere::Saved(_, Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
-        Elsewhere::Saved(..) => return Err(nobody()),
-        Elsewhere::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
+        Responder::Saved(_, Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
+        Responder::Saved(..) => return Err(nobody()),
+        Responder::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
     };
     let received = match method {
         Method::GET | Method::HEAD => None,

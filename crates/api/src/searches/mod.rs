@@ -61,8 +61,8 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// The asking client: a token's holder by its token, a user by the user's record, others by their `Authorization`, which nothing
-/// checks while there are no tokens, or by their address.
+/// The asking client: a token's holder by its token, a user by the user's record. Others by their
+/// `Authorization`, which is unchecked while there are no tokens, or by their address.
 fn asker(state: &Scope, context: &Context) -> Asker {
     let caller = state.caller();
     let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
@@ -96,8 +96,8 @@ pub async fn providers(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &ProviderList { providers: state.searches.providers(state.view()) })
 }
 
-/// The search of this name, or 404: for its owner with the rights that it was asked with, and for admins of its tenant whose
-/// grant covers what it read.
+/// The search of this name, or 404. Its owner sees it with the rights that it was asked with, and admins of
+/// its tenant if their grant covers what it read.
 fn find(state: &Scope, context: &Context, id: &str) -> Result<Arc<Search>> {
     let (caller, asker) = (state.caller(), asker(state, context));
     let sees = |search: &Arc<Search>| {
@@ -142,7 +142,7 @@ pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
         }
         Refusal::TooManySaved { most: max } => {
             let detail = format!(
-                "there is no room for it: the server keeps {max} saved searches, of which each tenant is guaranteed a part; \
+                "there is no room for it: the server keeps {max} saved searches, and guarantees each tenant a part; \
                  a large one counts as several: delete one"
             );
             Problem::new(Kind::TooManySearches, detail)

@@ -188,8 +188,8 @@ async fn checked(
     let known = state.registry.password(login);
     let Some(password) = Password::typed(password) else { return Err(wrong()) };
     let (digest, check) = (known.clone(), move || password.has(&known));
-    // By what was typed alone: if names of nobody waited elsewhere, the length of the wait would tell who exists. Tenants
-    // that do not exist share one line, or a client could open any number of them.
+    // By the typed text alone: if unknown names waited elsewhere, the length of the wait would tell which
+    // users exist. Tenants that do not exist share one line, or a client could open any number of them.
     let tenant = login.map(Login::tenant).filter(|tenant| state.registry.tenant(tenant).is_some());
     match state.passwords.run(state, tenant.unwrap_or("nobody"), check).await {
         Ok(true) => state.throttle.succeed(attempt, state.now()),

@@ -3,8 +3,8 @@
 //! One hash takes some 30 ms of a processor and 19 MiB. Hashes run one at a time, off the threads of the async runtime. So
 //! any number of attempts to sign in takes no more than that from other clients.
 //!
-//! No tenant holds more places in the queue than are free. So a single tenant may hold half of them, and the more tenants
-//! there are, the fewer each holds. A place stays free for a tenant that holds none. Tenants take turns: a request waits for
+//! No tenant holds more slots in the queue than are free. So a single tenant may hold half of them, and the more tenants
+//! there are, the fewer each holds. A slot stays free for a tenant that holds none. Tenants take turns: a request waits for
 //! the earlier ones of its tenant, then for one of each other tenant.
 
 use crate::overload;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{AcquireError, Semaphore};
 
-/// Places of requests that run or wait; further ones get 503.
-const PLACES: usize = 64;
+/// Slots of requests that run or wait; further ones get 503.
+const SLOTS: usize = 64;
 /// Max wait.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -33,41 +33,39 @@ type Lines = Mutex<HashMap<String, Line>>;
 
 /// The line of a tenant.
 struct Line {
-    places: usize,
+    slots: usize,
     /// Held by its next request.
     head: Arc<Semaphore>,
 }
 
-/// A place in the line of a tenant, given back when dropped.
-struct Place {
+/// A slot in the line of a tenant, given back when dropped.
+struct Slot {
     lines: Arc<Lines>,
     tenant: String,
     head: Arc<Semaphore>,
 }
 
-impl Place {
-    fn take(lines: &Arc<Lines>, tenant: &str) -> Option<Place> {
+impl Slot {
+    fn take(lines: &Arc<Lines>, tenant: &str) -> Option<Slot> {
         let mut all = lines.lock();
-        let (held, here) =
-            (all.values().map(|line| line.places).sum::<usize>(), all.get(tenant).map_or(0, |l| l.places));
-        // A tenant may hold as many places as are free: the more it holds, the sooner it is refused.
-        if held + here >= PLACES {
+        let (held, here) = (all.values().map(|line| line.slots).sum::<usize>(), all.get(tenant).map_or(0, |l| l.slots));
+        // A tenant may hold as many slots as are free: the more it holds, the sooner it is refused.
+        if held + here >= SLOTS {
             return None;
         }
-        let line =
-            all.entry(tenant.to_owned()).or_insert_with(|| Line { places: 0, head: Arc::new(Semaphore::new(1)) });
-        line.places += 1;
-        Some(Place { lines: lines.clone(), tenant: tenant.to_owned(), head: line.head.clone() })
+        let line = all.entry(tenant.to_owned()).or_insert_with(|| Line { slots: 0, head: Arc::new(Semaphore::new(1)) });
+        line.slots += 1;
+        Some(Slot { lines: lines.clone(), tenant: tenant.to_owned(), head: line.head.clone() })
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut lines = self.lines.lock();
         if let Some(line) = lines.get_mut(&self.tenant) {
-            line.places -= 1;
-            // Removed with its last place, so the table never has more lines than places.
-            if line.places == 0 {
+            line.slots -= 1;
+            // Removed with its last slot, so the table never has more lines than slots.
+            if line.slots == 0 {
                 lines.remove(&self.tenant);
             }
         }
@@ -93,10 +91,10 @@ impl Passwords {
     ) -> Result<T> {
         let busy = || {
             let detail = "too many passwords are being checked: try again".to_owned();
-            overload::overloaded(state, detail, PLACES)
+            overload::overloaded(state, detail, SLOTS)
         };
-        let place = Place::take(&self.lines, tenant).ok_or_else(busy)?;
-        let (head, turn) = (place.head.clone(), self.turn.clone());
+        let slot = Slot::take(&self.lines, tenant).ok_or_else(busy)?;
+        let (head, turn) = (slot.head.clone(), self.turn.clone());
         // First the head of the tenant's queue, then the turn. So at most one request of each tenant waits for the
         // turn. Both semaphores are fair.
         let turns = async move { Ok::<_, AcquireError>((head.acquire_owned().await?, turn.acquire_owned().await?)) };
@@ -104,7 +102,7 @@ impl Passwords {
         let run = move || {
             let done = work();
             // Held to the end of the work: if a client disconnects, no other hash begins beside its own.
-            drop((turns, place));
+            drop((turns, slot));
             done
         };
         tokio::task::spawn_blocking(run).await.map_err(Problem::internal)
@@ -116,12 +114,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tenants_with_much_work_leave_places_to_those_with_none() {
+    fn tenants_with_much_work_leave_slots_to_tenants_with_none() {
         let lines = Arc::default();
-        let fill = |tenant: &str| std::iter::from_fn(|| Place::take(&lines, tenant)).collect::<Vec<_>>();
+        let fill = |tenant: &str| std::iter::from_fn(|| Slot::take(&lines, tenant)).collect::<Vec<_>>();
         let (one, other) = (fill("one"), fill("other"));
         assert_eq!((one.len(), other.len()), (32, 16));
-        assert!(Place::take(&lines, "quiet").is_some());
+        assert!(Slot::take(&lines, "quiet").is_some());
         drop((one, other));
         assert!(lines.lock().is_empty());
         assert_eq!(fill("other").len(), 32);

@@ -126,7 +126,7 @@ fn includes(role: &str, needs: &str) -> bool {
 fn every_route_serves_those_who_have_its_access_and_nobody_else() {
     let shared = Shared::start();
     let callers = [("reader", &shared.reader), ("writer", &shared.writer), ("admin", &shared.admin)];
-    // A password is its user's own, whatever others may do: `sign_in.rs` tests who changes it.
+    // A password is its user's own, whatever others may do: `sign_in.rs` tests its changes.
     for row in rows().iter().filter(|row| row.path != "/password") {
         // A collection that does not exist, so that a caller with the right to remove it removes nothing.
         let path = row.path("ships-absent");

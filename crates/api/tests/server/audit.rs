@@ -1,4 +1,4 @@
-//! The record of administrative acts: what is in it, who reads it, and what happens where it cannot be written.
+//! The record of administrative acts: its content, its readers, and what happens where it cannot be written.
 
 use crate::access::{CANARY, Shared, ask};
 use crate::owner::is_in_bucket;

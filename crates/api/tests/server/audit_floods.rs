@@ -98,7 +98,7 @@ fn refused_attempts_of_one_source_hide_none_of_another() {
     for _ in 0..100 {
         shared.ask(&foreign, "DELETE", "/tokens/0123456789abcdef").problem(403);
     }
-    // After some attempts from an address the others are not even looked at.
+    // After some attempts from an address the others are refused unread.
     let statuses: Vec<u16> = (0..100).map(|_| sign_in(&shared.server, "nobody", "another password").status).collect();
     assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
     shared.ask(&shared.writer, "DELETE", "/tenants/other").problem(403);

@@ -4,7 +4,7 @@ use crate::access::token;
 use crate::support::Server;
 use meridian_api::{AppState, Member, ServerConfig};
 use meridian_backend::Embedded;
-use meridian_backend::cluster::{Caches, Looker, Means, Said, ScanReads, ServerLoad};
+use meridian_backend::cluster::{Caches, ClusterSurvey, Connector, ScanReads, ServerLoad, ServerStatus};
 use meridian_model::{IdRole, Schema};
 use meridian_observe::Tracer;
 use meridian_store::bucket::{Bucket, Condition, Lease, MemoryBucket, Node, Peers, Roll};
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Debug)]
 struct Reached;
 
-impl Means for Reached {
+impl Connector for Reached {
     fn streams(&self) -> Result<SharedLog, String> {
         Err("no NATS here".to_owned())
     }
@@ -34,8 +34,8 @@ fn member(bucket: &MemoryBucket) -> Server {
     let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
     let store = Arc::new(Store::open_read_only(options, seams.clone(), shared.clone()).unwrap());
     let backend = Embedded::with_records(store.clone(), ControlPlane::new(shared.clone(), &seams, 1 << 20));
-    let looker = Looker::new("memory", &shared, &seams, Arc::new(Reached));
-    let member = Member::new("scan", "scan-1".to_owned(), looker);
+    let survey = ClusterSurvey::new("memory", &shared, &seams, Arc::new(Reached));
+    let member = Member::new("scan", "scan-1".to_owned(), survey);
     let config = ServerConfig::default();
     let state = AppState::with(backend, &seams, config, Tracer::default(), Some(member)).unwrap();
     Server::of("127.0.0.1:0", store, state, None, None)
@@ -79,7 +79,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     lease.turn().unwrap();
     let caches = Caches { hits: 3, misses: 1, bytes_fetched: 4096 };
     let reads = ScanReads { questions: 1_100, attempts: 2_000, busy: 820, fallbacks: 11, ..ScanReads::default() };
-    let said = Said {
+    let said = ServerStatus {
         role: Some("gateway".to_owned()),
         node: Some("<gateway-1>".to_owned()),
         load: Some(ServerLoad {
@@ -90,7 +90,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
             scan_reads: Some(reads),
             ..ServerLoad::default()
         }),
-        ..Said::default()
+        ..ServerStatus::default()
     };
     let peers = Peers::new(shared.clone(), &seams);
     peers.say(&said.write()).unwrap();

@@ -1,6 +1,6 @@
 //! Reads over Arrow Flight: the answers are those of HTTP.
 
-use crate::flight_client::{Answer, Client, over_http, refused, texts, ticket};
+use crate::flight_client::{Client, GetResponse, over_http, refused, texts, ticket};
 use crate::support::{Server, point};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -118,7 +118,7 @@ proptest! {
         let client = Client::new(server);
         let info = client.info(&command).unwrap();
         let expected = over_http(server, &format!("/collections/q/items?{query}"));
-        let Answer { batches, last } = client.get(ticket(&info.endpoint[0])).unwrap();
+        let GetResponse { batches, last } = client.get(ticket(&info.endpoint[0])).unwrap();
         prop_assert_eq!(rows(&batches), rows(&expected));
         prop_assert_eq!(&batches, &expected);
         prop_assert_eq!(last["rows"].as_u64().unwrap() as usize, rows(&expected));
@@ -274,7 +274,7 @@ fn what_is_no_ticket_is_refused() {
     for bytes in [Vec::new(), b"q".to_vec(), changed, good.ticket[..40].to_vec()] {
         refused(client.get(Ticket::new(bytes)), Code::InvalidArgument, "ticket");
     }
-    // Of another server, with another key.
+    // A ticket of another server, with another key.
     let other = Server::start();
     other.create("q", "n:Integer,*geom:Point");
     refused(Client::new(&other).get(good.clone()), Code::InvalidArgument, "ticket");

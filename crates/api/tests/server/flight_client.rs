@@ -27,9 +27,9 @@ pub struct Client {
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// An answer to `DoGet`: its batches with rows, and the metadata of its last message.
+/// A response to `DoGet`: its batches with rows, and the metadata of its last message.
 #[derive(Debug)]
-pub struct Answer {
+pub struct GetResponse {
     pub batches: Vec<RecordBatch>,
     pub last: Value,
 }
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// Reads an answer to its end. What came before an error is dropped.
-    pub fn get(&self, ticket: Ticket) -> Result<Answer, Status> {
+    pub fn get(&self, ticket: Ticket) -> Result<GetResponse, Status> {
         let (request, mut client) = (self.request(ticket), self.client.clone());
         let messages: Vec<FlightData> = self.runtime.block_on(async {
             let mut messages = client.do_get(request).await?.into_inner();
@@ -110,7 +110,7 @@ impl Client {
         let last = serde_json::from_slice(&messages.last().unwrap().app_metadata).unwrap();
         let mut batches = flight_data_to_batches(&messages).unwrap();
         batches.retain(|batch| batch.num_rows() > 0);
-        Ok(Answer { batches, last })
+        Ok(GetResponse { batches, last })
     }
 
     /// Begins to read an answer: its first message, and the rest.
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Asks a question of one endpoint.
-    pub fn ask(&self, command: &Value) -> Result<Answer, Status> {
+    pub fn ask(&self, command: &Value) -> Result<GetResponse, Status> {
         let info = self.info(command)?;
         assert_eq!(info.endpoint.len(), 1);
         self.get(ticket(&info.endpoint[0]))

@@ -66,7 +66,7 @@ fn a_collection_that_a_client_knows_of_is_waited_for_and_any_other_is_absent() {
     for headers in [&[][..], &[("meridian-after", "newest")][..]] {
         assert_eq!(server.ask("GET", "/collections/b1/items", headers, b"").status, 404);
     }
-    // A name that the caller may not read is absent, whether or not there is such a collection, and so is one that does not come.
+    // A name that the caller may not read is absent, with or without such a collection. So is one that does not come.
     make(&owner, "c1");
     server.store.refresh().unwrap();
     let operator = token(&server, None, json!({ "role": "operator" }));

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub const CLIENT: &str = "meridian-pages";
 pub const SECRET: &str = "a secret: of the pages/at the issuer";
 
-/// How an issuer treats a code.
+/// How an issuer responds to a code.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Mood {
+pub enum Behaviour {
     Answers,
     /// Takes the request, and says nothing.
     Hangs,
@@ -39,7 +39,7 @@ pub struct Issuer {
     codes: Mutex<HashMap<String, [String; 3]>>,
     /// Claims that replace those of its ID tokens.
     pub claims: Mutex<Value>,
-    pub mood: Mutex<Mood>,
+    pub mood: Mutex<Behaviour>,
     /// Connections that are kept without an answer.
     pub hanging: Mutex<Vec<TcpStream>>,
     /// Members that replace those of its discovery document.
@@ -57,7 +57,7 @@ impl Issuer {
             key: Key::new("one", 1),
             codes: Mutex::default(),
             claims: Mutex::new(json!({})),
-            mood: Mutex::new(Mood::Answers),
+            mood: Mutex::new(Behaviour::Answers),
             hanging: Mutex::default(),
             document: Mutex::new(json!({})),
             discovered: AtomicUsize::new(0),
@@ -96,11 +96,11 @@ impl Issuer {
             }
             "/keys" => (200, jwt::set(&[&self.key])),
             "/token" => match *self.mood.lock() {
-                Mood::Answers => self.exchange(&credential, &pairs(std::str::from_utf8(&body).unwrap())),
-                Mood::Hangs => return self.hanging.lock().push(stream),
-                Mood::Babbles => (200, "<html>ID token canary</html>".to_owned()),
-                Mood::Floods => (200, " ".repeat(DOCUMENT_BYTES_MAX + 1)),
-                Mood::Redirects => (307, "canary".to_owned()),
+                Behaviour::Answers => self.exchange(&credential, &pairs(std::str::from_utf8(&body).unwrap())),
+                Behaviour::Hangs => return self.hanging.lock().push(stream),
+                Behaviour::Babbles => (200, "<html>ID token canary</html>".to_owned()),
+                Behaviour::Floods => (200, " ".repeat(DOCUMENT_BYTES_MAX + 1)),
+                Behaviour::Redirects => (307, "canary".to_owned()),
             },
             other => panic!("{other}"),
         };

@@ -1,7 +1,7 @@
 //! Signing in at issuers of OpenID Connect: two mock issuers in this process, and a browser that this test plays.
 
 use crate::jwt::{self, now};
-use crate::mock_issuer::{CLIENT, Issuer, Mood, SECRET};
+use crate::mock_issuer::{Behaviour, CLIENT, Issuer, SECRET};
 use crate::support::{Response, Server, ask_over, read_head};
 use meridian_admission::identity::jwt::{IssuerSettings, KeySource, SignInSettings};
 use meridian_api::ServerConfig;
@@ -252,7 +252,7 @@ fn attempts_that_do_not_fail_slow_nobody_down() {
     let operator = world.operator();
     assert_eq!(jwt::ask(&world.server, &operator, "POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
     // Colleagues behind one address sign in while the issuer is slow.
-    *world.issuer.mood.lock() = Mood::Hangs;
+    *world.issuer.mood.lock() = Behaviour::Hangs;
     let mut waiting = Vec::new();
     for n in 1..=8 {
         let (cookie, query) = world.begin("%2F");
@@ -264,7 +264,7 @@ fn attempts_that_do_not_fail_slow_nobody_down() {
             std::thread::yield_now();
         }
     }
-    *world.issuer.mood.lock() = Mood::Answers;
+    *world.issuer.mood.lock() = Behaviour::Answers;
     for _ in 0..8 {
         let (cookie, query) = world.begin("%2F");
         let answer = world.back(1, &cookie, &query);
@@ -308,10 +308,10 @@ fn an_issuer_that_does_not_answer_is_named_on_the_page() {
     world.refused(&world.server.get("/login/company"), 503, "The &lt;Company&gt; does not answer");
     let world = World::start();
     for (mood, status, why) in [
-        (Mood::Babbles, 401, "cannot be read"),
-        (Mood::Floods, 503, "does not answer"),
-        (Mood::Redirects, 401, "refused to say"),
-        (Mood::Hangs, 503, "does not answer"),
+        (Behaviour::Babbles, 401, "cannot be read"),
+        (Behaviour::Floods, 503, "does not answer"),
+        (Behaviour::Redirects, 401, "refused to say"),
+        (Behaviour::Hangs, 503, "does not answer"),
     ] {
         *world.issuer.mood.lock() = mood;
         let (cookie, query) = world.begin("%2F");
@@ -324,7 +324,7 @@ fn an_issuer_that_does_not_answer_is_named_on_the_page() {
 #[test]
 fn exchanges_with_an_issuer_that_hangs_take_no_places_of_another() {
     let world = World::start();
-    *world.issuer.mood.lock() = Mood::Hangs;
+    *world.issuer.mood.lock() = Behaviour::Hangs;
     let mut waiting = Vec::new();
     for n in 1..=16 {
         let (cookie, query) = world.begin("%2F");

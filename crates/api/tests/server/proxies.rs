@@ -1,4 +1,4 @@
-//! What a proxy says of its clients, and who is believed.
+//! What a proxy says of its clients, and which proxies are trusted.
 
 use crate::access::token;
 use crate::support::Server;

@@ -66,7 +66,7 @@ fn wait_for(server: &Server, name: &str, value: u64) {
     }
 }
 
-/// Reads what is left of a chunked body, of which the reader stands in the middle of a chunk; an error where it breaks off.
+/// Reads the rest of a chunked body. The reader is in the middle of a chunk. An error where the body breaks off.
 fn rest_lines(reader: &mut BufReader<TcpStream>) -> io::Result<usize> {
     let mut lines = 0;
     // The two kilobytes ended within the first chunk: its end is the next line that has no event in it.

@@ -79,7 +79,7 @@ fn what_is_changed_at_one_server_counts_at_the_other_and_ends_its_streams() {
     let created = ask(&one, Some(&operator), "POST", "/tenants", br#"{"name":"harbour"}"#);
     assert_eq!(created.status, 201, "{}", created.text());
     user(&one, Some(&operator), json!({ "name": "anna", "role": "admin", "tenant": "harbour" }));
-    // Not by trying: who signs in in vain too often has to wait.
+    // Not by trying: a client that fails to sign in too often has to wait.
     until(|| ask(&two, Some(&operator), "GET", "/users", b"").text().contains("anna"));
     assert_eq!(sign_in(&two, "harbour/anna", PASSWORD).status, 200);
     let browser = Browser::of(&one, "harbour/anna", PASSWORD);

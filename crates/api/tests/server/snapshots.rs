@@ -105,8 +105,8 @@ fn a_response_streamed_during_writes_holds_each_batch_completely_or_not_at_all()
     });
 }
 
-/// All that was there, of each writer its first batches and no other, and each of them whole: those acknowledged before the
-/// question was sent, and none that was begun after the answer had.
+/// The content is the first batches of each writer and no others, each of them whole. Batches acknowledged
+/// before the question was sent are there. Batches begun after the answer are not.
 fn check(body: &[u8], before: [u64; WRITERS], after: [u64; WRITERS]) {
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     for line in std::str::from_utf8(body).unwrap().lines() {

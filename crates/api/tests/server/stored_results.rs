@@ -31,7 +31,7 @@ fn results_are_kept_as_events_for_as_long_as_the_asker_says() {
     assert_eq!((&properties["search"], properties["time"].is_string()), (&last["search"], true));
     assert_eq!(kept("filter=provider%20%3D%20%27latin%27")[0]["properties"]["text"], "flood at the café");
 
-    // Asked again, in other words: the same events, of the newer search; what the collection gives of its own is not kept anew.
+    // Asked again, in other words: the same events, of the newer search; what the collection gives of its own is not kept again.
     let again =
         json!({"keywords": "flood bridge", "providers": ["good", "meridian"], "keep": {"collection": "floods"}});
     let packets = search(&server, &again);

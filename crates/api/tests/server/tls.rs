@@ -1,4 +1,4 @@
-//! TLS: who gets in, what a certificate that changes does, and what plain HTTP is told.
+//! TLS: accepted clients, changed certificates, and the response to plain HTTP.
 
 use crate::support::{Response, Server, ask_over, read_response};
 use meridian_api::{Certificate, CertificateFault, ServerConfig, Tls};

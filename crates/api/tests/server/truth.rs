@@ -20,7 +20,7 @@ fn ids(server: &Server, collection: &str, query: &str) -> Vec<String> {
     ids
 }
 
-/// Points 0 to `count` on the equator, of which every other has a flag.
+/// Points 0 to `count` on the equator. Every other one has a flag.
 fn points(server: &Server, name: &str, count: usize) {
     server.create(name, "n:Integer,flag:Boolean,at:Date,*geom:Point:srid=4326");
     let features: Vec<Value> = (0..count)

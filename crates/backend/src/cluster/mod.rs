@@ -3,15 +3,15 @@
 //! The types are the document of both, so they serialise: names stay, and new ones may be added. `null` means not known. Times are RFC 3339,
 //! ages are in milliseconds. Manifests and snapshots are texts: their numbers exceed what JSON readers keep exactly.
 //!
-//! `look.rs` reads a bucket into it. `said.rs` is what servers say of themselves there.
+//! `survey.rs` reads a bucket into it. `server_status.rs` is the status that each server writes there.
 
-mod look;
-mod said;
+mod server_status;
 mod span;
+mod survey;
 
-pub use look::{Looker, Means};
-pub use said::{Caches, Reached, Said, ScanReads, ServerLoad};
+pub use server_status::{Caches, Reached, ScanReads, ServerLoad, ServerStatus};
 pub use span::span;
+pub use survey::{ClusterSurvey, Connector};
 
 use meridian_model::Positions;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 pub struct Cluster {
     /// 1; another number if a name is removed or changes its meaning.
     pub version: u32,
-    /// Time of the look.
+    /// Time of the survey.
     pub time: String,
     /// Address of the bucket.
     pub bucket: String,
@@ -35,7 +35,7 @@ pub struct Cluster {
     pub log: String,
     /// Why the log in NATS was not checked.
     pub log_error: Option<String>,
-    /// The holder of the lease, or the last one; null before the first owner. Of several groups of partitions, that of group 0.
+    /// The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that of group 0.
     pub owner: Option<Owner>,
     /// The same of each group of partitions, if there are several.
     pub owners: Vec<GroupOwner>,
@@ -138,7 +138,7 @@ pub struct Collection {
 enum PositionDocument {
     /// Of one partition.
     One(u64),
-    /// Of several partitions, in their order.
+    /// With several partitions, in their order.
     Several(Vec<u64>),
 }
 

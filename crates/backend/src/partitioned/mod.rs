@@ -65,7 +65,7 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// Of these partitions, in their order: all that the collection has. One of a single partition is answered as that partition answers.
+    /// A collection of these partitions, in their order: all that it has. One of a single partition is answered as that partition answers.
     pub fn new(parts: Vec<Arc<dyn Part>>) -> Partitioned {
         Partitioned { parts }
     }

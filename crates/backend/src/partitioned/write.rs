@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant};
 
-/// Held while partitions are changed: of two changes at once, each could be the first in some of them, and columns are known by their order.
+/// Held while partitions are changed. Of two changes at once, each could be the first in some of them, and columns are known by their order.
 static CHANGING: Mutex<()> = Mutex::new(());
 /// How long a change waits for another one, which may be of another collection.
 const CHANGE_WAIT: Duration = Duration::from_secs(30);
@@ -58,8 +58,7 @@ pub(super) fn append(
         match parts[partition].append(share, deadline) {
             Ok(append) => queued.push((partition, append)),
             Err(error) if queued.is_empty() => return Err(of_partition(error, partition)),
-            // What is queued may be in a group that another write commits: it would be too late to take it back, and to say that nothing is
-            // stored.
+            // A queued write may be in a group that another write commits. It would be too late to take it back, and to say that nothing is stored.
             Err(error) => {
                 refused = Some((partition, Err(error)));
                 break;
@@ -157,8 +156,8 @@ fn one_error(errors: Vec<WriteError>) -> Option<WriteError> {
     })
 }
 
-/// The present positions of partitions. Taken before a write, they are those of the partitions that take no part in it: a stream that goes on
-/// after the write misses nothing that came meanwhile.
+/// The present positions of partitions. Taken before a write, they stand for the partitions that take no part
+/// in it. So a stream that goes on after the write misses nothing that came meanwhile.
 fn present(parts: &[Arc<dyn Part>]) -> Positions {
     parts.iter().map(|part| part.position().at(0)).collect::<Vector<u64>>()
 }
@@ -196,8 +195,8 @@ pub(super) fn delete_matching(
 
 /// Changes all partitions, the first one last.
 ///
-/// Servers may change a collection at the same time. The last partition orders their changes, and the others get what it has: whoever comes last
-/// leaves all of them alike.
+/// Servers may change a collection at the same time. The last partition orders their changes, and the others
+/// get what it has: the server that comes last leaves all of them alike.
 ///
 /// # Errors
 /// [`StoreError::Busy`] where another change takes too long.

@@ -1,4 +1,4 @@
-//! The clients of a store: who they are, and how often they send a call.
+//! The clients of a store: their credentials, and how often they send a call.
 
 use super::options::S3Options;
 use meridian_model::Invalid;
@@ -96,7 +96,7 @@ impl Clients {
             None => from_environment(builder.clone()),
         };
         let reads = build(named, patient.clone().with_read_timeout(SILENCE), again.clone())?;
-        // Of one origin, so that they are asked for once.
+        // All of one origin, so that they are asked for once.
         let builder = builder.with_credentials(reads.credentials().clone());
         let parts = build(builder.clone(), patient.clone(), again)?;
         let writes = build(builder.clone(), patient.clone(), once.clone())?;

@@ -1,4 +1,4 @@
-//! What a store said of a call that failed, as the store of collections knows errors: by their kind, and for people by the setting at fault.
+//! Errors of an S3 store for a failed call, as the store of collections knows them. It knows them by their kind; people learn the setting at fault.
 
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
@@ -8,12 +8,12 @@ use std::io::{self, ErrorKind};
 /// Max characters of a store's own words in a message.
 const WORDS_MAX: usize = 300;
 
-/// What the addresses begin with where machines of clouds give credentials.
+/// The prefix of addresses where cloud machines give credentials.
 const CREDENTIALS_AT: &str = "//169.254.";
 
 /// A bucket, as messages name it.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct BucketLocation {
     /// `s3://BUCKET/PREFIX`.
     pub(super) address: String,
     pub(super) bucket: String,
@@ -22,25 +22,26 @@ pub(super) struct Place {
     pub(super) region: String,
 }
 
-/// What a store said: the parts of its answer that are read.
+/// The error body of a store: the parts that are read.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct ErrorDetails {
     code: String,
     message: String,
     /// The region that it expects.
     region: Option<String>,
 }
 
-impl Place {
+impl BucketLocation {
     /// The error of a call.
     ///
-    /// A create that ended so *may* have taken effect, except where the kind says that it cannot. Kinds of a lost answer lead to another try, and
-    /// to a look at what is there: so everything unknown has one of these, also what a proxy says in front of the store.
+    /// A create that ended so *may* have taken effect, except where the kind says that it cannot. Kinds of a
+    /// lost answer lead to another try, and to a check of what is there. So everything unknown has one of
+    /// these, also errors of a proxy in front of the store.
     pub(super) fn error(&self, error: &Error) -> io::Error {
         let text = error.to_string();
-        let Some(said) = said_in(&text) else { return self.without_answer(error, &text) };
+        let Some(details) = details_in(&text) else { return self.without_answer(error, &text) };
         let (bucket, endpoint, region) = (&self.bucket, &self.endpoint, &self.region);
-        let (kind, meaning) = match said.code.as_str() {
+        let (kind, meaning) = match details.code.as_str() {
             "NoSuchKey" => return io::Error::new(ErrorKind::NotFound, "there is no such object"),
             "PreconditionFailed" => return io::Error::new(ErrorKind::AlreadyExists, "there is such an object"),
             "InvalidRange" => return io::Error::new(ErrorKind::UnexpectedEof, "the object ends before"),
@@ -82,7 +83,7 @@ impl Place {
             ),
             "AuthorizationHeaderMalformed" | "PermanentRedirect" | "TemporaryRedirect" | "IllegalLocationConstraintException" => (
                 ErrorKind::PermissionDenied,
-                match &said.region {
+                match &details.region {
                     Some(expected) => format!("cluster.s3.region is {region}: expected {expected}, the region of the bucket {bucket}"),
                     None => wrong_region(region, bucket),
                 },
@@ -99,7 +100,7 @@ impl Place {
             ),
             _ => (ErrorKind::ConnectionAborted, format!("the store at {endpoint} failed")),
         };
-        io::Error::new(kind, format!("{meaning} ({}: {})", said.code, said.message))
+        io::Error::new(kind, format!("{meaning} ({}: {})", details.code, details.message))
     }
 
     /// The error of a call that the store did not answer, or not as a store does.
@@ -148,12 +149,12 @@ fn wrong_region(region: &str, bucket: &str) -> String {
 }
 
 /// Reads the answer to a call that failed. `object_store` keeps the error in which it is to itself: it is in the text.
-fn said_in(text: &str) -> Option<Said> {
+fn details_in(text: &str) -> Option<ErrorDetails> {
     let within = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
         Some(rest.split_once(&format!("</{name}>"))?.0)
     };
-    Some(Said {
+    Some(ErrorDetails {
         code: short(within("Code")?),
         message: short(&unescaped(within("Message").unwrap_or_default())),
         region: within("Region").map(short),
@@ -185,8 +186,8 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn place() -> Place {
-        Place {
+    fn location() -> BucketLocation {
+        BucketLocation {
             address: "s3://events/p".to_owned(),
             bucket: "events".to_owned(),
             endpoint: "http://127.0.0.1:9000".to_owned(),
@@ -195,7 +196,7 @@ mod tests {
     }
 
     fn answer(text: &str) -> io::Error {
-        place().error(&Error::Generic { store: "S3", source: text.to_owned().into() })
+        location().error(&Error::Generic { store: "S3", source: text.to_owned().into() })
     }
 
     fn xml(code: &str, more: &str) -> io::Error {
@@ -226,8 +227,8 @@ mod tests {
             (xml("AccessDenied", ""), "s3:PutObject"),
             (answer("Error performing PUT http://169.254.169.254/latest/api/token"), "there are no credentials"),
         ] {
-            let said = error.to_string();
-            assert!(said.contains(words) && !said.contains("StringToSign"), "{said}");
+            let text = error.to_string();
+            assert!(text.contains(words) && !text.contains("StringToSign"), "{text}");
         }
     }
 
@@ -251,7 +252,7 @@ mod tests {
         }
         assert!(!certain(&answer("status code: 502: <html>Bad gateway</html>")));
         // A store at an address of the link, whose answer was lost.
-        let link = Place { endpoint: "http://169.254.7.7:9000".to_owned(), ..place() };
+        let link = BucketLocation { endpoint: "http://169.254.7.7:9000".to_owned(), ..location() };
         let lost = "Error performing PUT http://169.254.7.7:9000/events/a".to_owned();
         assert!(!certain(&link.error(&Error::Generic { store: "S3", source: lost.into() })));
     }

@@ -18,7 +18,7 @@ use crate::bucket::put_of;
 use crate::calls::{Calls, LARGE, SMALL, whole};
 use bytes::Bytes;
 use clients::Clients;
-use fault::Place;
+use fault::BucketLocation;
 use futures_util::TryStreamExt;
 use meridian_model::Invalid;
 use meridian_store::StoreError;
@@ -41,15 +41,15 @@ const SMALL_BYTES: usize = 1 << 20;
 pub(crate) struct S3Bucket {
     clients: Arc<Clients>,
     calls: Calls,
-    place: Arc<Place>,
-    /// What all keys begin with, with its slash; empty: nothing.
+    location: Arc<BucketLocation>,
+    /// The prefix of all keys, with its slash, or empty.
     prefix: String,
 }
 
 impl fmt::Debug for S3Bucket {
     /// Without the clients, which hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("S3Bucket").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("S3Bucket").field("location", &self.location).finish_non_exhaustive()
     }
 }
 
@@ -62,8 +62,8 @@ impl S3Bucket {
             "" => (format!("s3://{bucket}"), String::new()),
             prefix => (format!("s3://{bucket}/{prefix}"), format!("{prefix}/")),
         };
-        let place = Arc::new(Place { address, bucket: bucket.to_owned(), endpoint, region });
-        let opened = S3Bucket { clients: Arc::new(Clients::new(bucket, options)?), calls, place, prefix };
+        let location = Arc::new(BucketLocation { address, bucket: bucket.to_owned(), endpoint, region });
+        let opened = S3Bucket { clients: Arc::new(Clients::new(bucket, options)?), calls, location, prefix };
         // The first call finds what is wrong with the settings, once, and before 32 creates do.
         match opened.list("probe") {
             Ok(_) => Ok(opened),
@@ -96,7 +96,7 @@ impl S3Bucket {
                 format!(
                     "{} cannot hold collections: an upload in parts has replaced an object; expected a store that takes If-None-Match at \
                      its end",
-                    self.place.address
+                    self.location.address
                 ),
             )
             .into()),
@@ -104,7 +104,7 @@ impl S3Bucket {
     }
 
     fn path(&self) -> PathBuf {
-        PathBuf::from(&self.place.address)
+        PathBuf::from(&self.location.address)
     }
 
     /// The key of an object.
@@ -114,11 +114,11 @@ impl S3Bucket {
 
     /// Waits for the answer of a call, until its deadline.
     fn wait<T>(&self, within: Duration, call: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
-        self.calls.answer(within, call)?.map_err(|error| self.place.error(&error))
+        self.calls.answer(within, call)?.map_err(|error| self.location.error(&error))
     }
 
-    /// What the store says of an object. By a read of its first byte: the answer to a HEAD that fails has no body, and so does not say whether
-    /// the object is absent, the bucket, or a right.
+    /// The state of an object in the store, by a read of its first byte. The answer to a failed HEAD has no
+    /// body, so it does not say whether the object, the bucket or a right is absent.
     fn meta(&self, name: &str) -> io::Result<ObjectMeta> {
         let (store, key) = (self.clients.reads.clone(), self.key(name)?);
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
@@ -172,8 +172,8 @@ impl Bucket for S3Bucket {
     fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
         let read = |span: &Span| {
             let (store, key, range) = (self.clients.reads.clone(), self.key(&span.name), span.range.clone());
-            let place = self.place.clone();
-            async move { store.get_range(&key?, range).await.map_err(|error| place.error(&error)) }
+            let location = self.location.clone();
+            async move { store.get_range(&key?, range).await.map_err(|error| location.error(&error)) }
         };
         let answers = self.calls.together(LARGE, wanted.iter().map(read).collect());
         answers.into_iter().zip(wanted).map(|(answer, span)| whole(answer?, span)).collect()
@@ -207,6 +207,6 @@ impl Bucket for S3Bucket {
     }
 
     fn place(&self) -> String {
-        self.place.address.clone()
+        self.location.address.clone()
     }
 }

@@ -1,4 +1,4 @@
-//! What the operator sets of an S3-compatible store, and what is wrong with it.
+//! The operator's settings of an S3-compatible store, and their errors.
 
 use meridian_model::Invalid;
 use std::path::Path;

@@ -22,7 +22,7 @@ pub(super) struct S3Upload {
     parts: Option<Parts>,
 }
 
-/// What the store has of an object that has no name yet.
+/// The uploaded parts of an object that has no name yet.
 struct Parts {
     key: Name,
     id: MultipartId,
@@ -80,7 +80,7 @@ impl Upload for S3Upload {
         if matches!(put, Ok(Put::Created)) {
             self.parts = None;
         }
-        // Otherwise its parts go. Of an object that got its name though the answer was lost, nothing goes: the store knows no such upload.
+        // Otherwise its parts go. An object that got its name though the answer was lost stays whole: the store knows no such upload.
         put
     }
 }

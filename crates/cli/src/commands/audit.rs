@@ -24,7 +24,7 @@ Examples:
   meridian audit --datetime 2026-11-01/..
   meridian audit --json > audit.ndjson  an object a line, with the hash of the line before
 
-An operator sees all acts, an admin those that concern its tenant. On a data folder no token is needed. `meridian check` verifies
+An operator sees all acts, an admin the acts of its tenant. On a data folder no token is needed. `meridian check` verifies
 that no line was changed.")]
 pub struct AuditArgs {
     /// Only acts of this time: a date, or START/END with .. for an open end

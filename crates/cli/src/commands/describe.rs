@@ -56,7 +56,7 @@ pub fn run(args: &DescribeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the document of a collection says, in the order in which people ask.
+/// The document of a collection, in the order in which people ask.
 fn facts(collection: &Value) -> Vec<(&'static str, String)> {
     let known = |name: &str| Some(text(collection, name)).filter(|text| !text.is_empty());
     let title = known("title").filter(|title| Some(title) != known("id").as_ref());

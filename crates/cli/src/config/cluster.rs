@@ -71,7 +71,7 @@ impl Default for Cache {
     }
 }
 
-/// What the processes of a cluster share, and where they find each other.
+/// The settings that the processes of a cluster share, and their addresses.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     /// The log: `bucket` or `nats`; empty outside of a cluster.
@@ -96,7 +96,7 @@ pub struct Cluster {
     pub staleness_max: Duration,
     /// How far the clocks of two machines may be apart.
     pub skew: Duration,
-    /// What this process keeps of the bucket.
+    /// The parts of the bucket that this process keeps.
     pub cache: Cache,
     /// Scan servers, and how gateways ask them.
     pub scan: Scan,

@@ -13,7 +13,7 @@ const REQUEST_BYTES: u64 = 4 * MIB;
 /// what an HTTP/2 client sends ahead, and the buffers of a WebSocket with an incoming message. Data that waits for the client
 /// counts as responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
-/// What a stream of events holds beside its connection, the message in hand and its conditions: its tasks, short messages.
+/// Memory of a stream of events beside its connection, the message in hand and its conditions: its tasks, short messages.
 const STREAM_BYTES: u64 = 32 << 10;
 /// Memory of a remembered object: its hash, a time, and its position.
 const OBJECT_BYTES: u64 = 64;
@@ -62,7 +62,7 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     saved.objects_max = (memory / 128 / OBJECT_BYTES).clamp(1 << 16, 1_000_000) as usize;
 }
 
-/// What a process never needs in its role: a gateway has no collections of its own, and a server that only reads flushes nothing.
+/// Memory that a process never needs in its role: a gateway has no collections of its own, and a server that only reads flushes nothing.
 fn unneeded(role: Role) -> &'static [&'static str] {
     match role {
         Role::All => &["bucket", "trees"],

@@ -23,7 +23,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// What the settings `cluster.nats.*` say.
+/// The settings `cluster.nats.*`.
 #[derive(Debug, Clone)]
 pub struct Nats {
     /// Addresses of servers.

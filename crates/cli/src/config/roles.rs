@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use toml::Value;
 
-/// What the settings `cluster.tls.*` say.
+/// The settings `cluster.tls.*`.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
     /// File of the certificate of this process, for both sides of a connection.

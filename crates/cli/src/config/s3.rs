@@ -3,7 +3,7 @@
 use super::setting::{Setting, text, truth};
 use toml::Value;
 
-/// What the settings `cluster.s3.*` say.
+/// The settings `cluster.s3.*`.
 #[derive(Debug, Clone)]
 pub struct S3 {
     /// Address of the store; empty: AWS.

@@ -5,7 +5,7 @@ use crate::units;
 use std::time::Duration;
 use toml::Value;
 
-/// What the settings `cluster.scan.*` say.
+/// The settings `cluster.scan.*`.
 #[derive(Debug, Clone)]
 pub struct Scan {
     /// Where a scan server answers gateways; empty: it answers none.
@@ -22,7 +22,7 @@ pub struct Scan {
     pub waiting: usize,
     /// File with the profiles by which gateways choose scan servers; empty: the default one.
     pub profiles: String,
-    /// What a question does where there is no scan server.
+    /// The fallback of a question without a scan server.
     pub absent: String,
     /// Questions that an owner takes then, a second.
     pub fallback_per_second: f64,

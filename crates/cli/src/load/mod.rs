@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use crate::schema_arg;
 use crate::units::count_text;
-use crate::upload::Taken;
+use crate::upload::Stored;
 use clap::Args;
 use digest::Digest;
 use meridian_formats::{BatchLimits, Epoch, EventReader, Format, OnError, ReadError, ReadOptions, Unknown};
@@ -205,7 +205,7 @@ impl Into<'_> {
     }
 
     /// Writes a batch; a collection created for it is removed if the batch is refused.
-    fn write(&mut self, batch: Batch, key: String) -> Result<Taken, Failure> {
+    fn write(&mut self, batch: Batch, key: String) -> Result<Stored, Failure> {
         if self.place.schema().is_some() {
             return self.place.write(batch, key);
         }

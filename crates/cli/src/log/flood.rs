@@ -11,7 +11,7 @@ const QUIET: Duration = Duration::from_secs(1);
 const MESSAGES_MAX: usize = 512;
 
 /// A message, for a later report: its level, target and text.
-pub type Said = (Level, &'static str, String);
+pub type Message = (Level, &'static str, String);
 
 /// Messages written in the last second.
 #[derive(Default)]
@@ -20,12 +20,12 @@ pub struct Flood(HashMap<u64, Recent>);
 struct Recent {
     written: Instant,
     suppressed: u64,
-    said: Said,
+    message: Message,
 }
 
 /// The decision on a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Decision {
     /// Write it, with the number of suppressed lines like it.
     Write { suppressed: u64 },
     /// Do not write it.
@@ -34,35 +34,35 @@ pub enum Told {
 
 impl Flood {
     /// Counts a line; `key` stands for its message.
-    pub fn count(&mut self, key: u64, now: Instant, said: impl FnOnce() -> Said) -> Told {
+    pub fn count(&mut self, key: u64, now: Instant, message: impl FnOnce() -> Message) -> Decision {
         if self.0.len() >= MESSAGES_MAX && !self.0.contains_key(&key) {
             self.0.retain(|_, recent| recent.suppressed > 0 || now.duration_since(recent.written) < QUIET);
             if self.0.len() >= MESSAGES_MAX {
                 // Too many different messages within a second: the table stays bounded, and this one is written.
-                return Told::Write { suppressed: 0 };
+                return Decision::Write { suppressed: 0 };
             }
         }
         match self.0.entry(key) {
             Entry::Vacant(new) => {
-                new.insert(Recent { written: now, suppressed: 0, said: said() });
-                Told::Write { suppressed: 0 }
+                new.insert(Recent { written: now, suppressed: 0, message: message() });
+                Decision::Write { suppressed: 0 }
             }
             Entry::Occupied(mut known) => {
                 let recent = known.get_mut();
                 if now.duration_since(recent.written) < QUIET {
                     recent.suppressed += 1;
-                    return Told::Suppress;
+                    return Decision::Suppress;
                 }
                 recent.written = now;
-                Told::Write { suppressed: std::mem::take(&mut recent.suppressed) }
+                Decision::Write { suppressed: std::mem::take(&mut recent.suppressed) }
             }
         }
     }
 
     /// Messages that were suppressed and did not come again within a second, with their numbers.
-    pub fn stopped(&mut self, now: Instant) -> Vec<(Said, u64)> {
+    pub fn stopped(&mut self, now: Instant) -> Vec<(Message, u64)> {
         let over = |recent: &Recent| now.duration_since(recent.written) >= QUIET;
-        let told = self.0.extract_if(|_, recent| over(recent)).map(|(_, recent)| (recent.said, recent.suppressed));
+        let told = self.0.extract_if(|_, recent| over(recent)).map(|(_, recent)| (recent.message, recent.suppressed));
         told.filter(|(_, suppressed)| *suppressed > 0).collect()
     }
 }
@@ -71,7 +71,7 @@ impl Flood {
 mod tests {
     use super::*;
 
-    fn said() -> Said {
+    fn message() -> Message {
         (Level::WARN, "here", "refused".to_owned())
     }
 
@@ -79,14 +79,14 @@ mod tests {
     fn a_flood_writes_one_line_a_second_and_tells_the_number_of_the_others() {
         let (mut flood, start) = (Flood::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
-        let told: Vec<Told> = (0..2_500).map(|ms| flood.count(1, at(ms), said)).collect();
-        let written: Vec<&Told> = told.iter().filter(|told| **told != Told::Suppress).collect();
-        let some = |suppressed| Told::Write { suppressed };
+        let decisions: Vec<Decision> = (0..2_500).map(|ms| flood.count(1, at(ms), message)).collect();
+        let written: Vec<&Decision> = decisions.iter().filter(|decision| **decision != Decision::Suppress).collect();
+        let some = |suppressed| Decision::Write { suppressed };
         assert_eq!(written, [&some(0), &some(999), &some(999)]);
-        assert_eq!(flood.count(2, at(2_500), said), some(0), "another message");
+        assert_eq!(flood.count(2, at(2_500), message), some(0), "another message");
         assert!(flood.stopped(at(2_600)).is_empty());
         let stopped = flood.stopped(at(3_600));
-        assert_eq!(stopped, [(said(), 499)]);
+        assert_eq!(stopped, [(message(), 499)]);
         assert!(flood.stopped(at(9_000)).is_empty() && flood.0.is_empty());
     }
 
@@ -94,11 +94,11 @@ mod tests {
     fn the_table_is_bounded_and_no_message_is_lost_to_it() {
         let (mut flood, start) = (Flood::default(), Instant::now());
         for key in 0..10_000 {
-            assert_eq!(flood.count(key, start, said), Told::Write { suppressed: 0 });
+            assert_eq!(flood.count(key, start, message), Decision::Write { suppressed: 0 });
         }
         assert_eq!(flood.0.len(), MESSAGES_MAX);
-        flood.count(0, start, said);
-        flood.count(20_000, start + QUIET, said);
+        flood.count(0, start, message);
+        flood.count(20_000, start + QUIET, message);
         assert_eq!(flood.0.len(), 2, "what was suppressed is kept, to be told");
     }
 }

@@ -7,7 +7,7 @@ mod line;
 
 pub use line::Format;
 
-use flood::{Flood, Told};
+use flood::{Decision, Flood};
 use line::{Line, Message};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{IsTerminal, Write};
@@ -66,8 +66,8 @@ impl<S: Subscriber> Layer<S> for Lines {
         let suppressed = match *metadata.level() > Level::INFO {
             true => 0,
             false => match self.counted(event, &message) {
-                Told::Write { suppressed } => suppressed,
-                Told::Suppress => return,
+                Decision::Write { suppressed } => suppressed,
+                Decision::Suppress => return,
             },
         };
         let line = Line {
@@ -82,7 +82,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 }
 
 impl Lines {
-    fn counted(&self, event: &Event<'_>, message: &Message) -> Told {
+    fn counted(&self, event: &Event<'_>, message: &Message) -> Decision {
         let metadata = event.metadata();
         let mut key = DefaultHasher::new();
         // The place in the code and the message, since some places write various messages.

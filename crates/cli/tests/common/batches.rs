@@ -74,8 +74,8 @@ impl Batches {
                 Ok((200 | 201, _)) => {
                     self.sent().insert(batch, (events, Known::Acknowledged));
                 }
-                // Refused: it is sent again with those that got no response. Without the pause a server that refuses at once would
-                // make thousands of them.
+                // Refused: it is sent again with the batches that got no response. Without the pause a server
+                // that refuses at once would make thousands of them.
                 Ok((503, _)) => std::thread::sleep(REFUSED_PAUSE),
                 Ok((status, text)) => panic!("{batch}: {status} {text}"),
                 Err(e) => {

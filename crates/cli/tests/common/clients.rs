@@ -8,65 +8,65 @@ use std::time::Duration;
 /// How long a client waits for an answer. Longer than a server works on a request; see `nodes.rs`.
 const WAIT: Duration = Duration::from_secs(8);
 
-/// An answer that came whole.
+/// A response that came whole.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub body: String,
     headers: ureq::http::HeaderMap,
 }
 
-impl Answer {
+impl Response {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
-pub enum Fate {
+pub enum Outcome {
     /// It was done, or was answered.
-    Done(Answer),
+    Done(Response),
     /// It was not done, or what was asked for is not there.
     Absent,
     /// Whether it was done is not known, and why not.
     Unknown(String),
 }
 
-impl Fate {
+impl Outcome {
     /// Says whether it was done. An answer that no fault excuses ends the test.
     #[track_caller]
-    pub fn of(answer: Result<Answer, String>) -> Fate {
+    pub fn of(answer: Result<Response, String>) -> Outcome {
         match answer {
-            Ok(answer) if (200..300).contains(&answer.status) => Fate::Done(answer),
-            Ok(answer) if answer.status == 404 && answer.body.contains("there is no event") => Fate::Absent,
-            Ok(Answer { status, body, .. }) => {
+            Ok(answer) if (200..300).contains(&answer.status) => Outcome::Done(answer),
+            Ok(answer) if answer.status == 404 && answer.body.contains("there is no event") => Outcome::Absent,
+            Ok(Response { status, body, .. }) => {
                 assert!(matches!(status, 408 | 429 | 500..), "a good request got {status}: {body}");
-                Fate::Unknown(status.to_string())
+                Outcome::Unknown(status.to_string())
             }
-            Err(why) => Fate::Unknown(why.split(':').next().unwrap_or_default().to_owned()),
+            Err(why) => Outcome::Unknown(why.split(':').next().unwrap_or_default().to_owned()),
         }
     }
 }
 
 /// Asks with GET.
-pub fn get(url: &str) -> Result<Answer, String> {
+pub fn get(url: &str) -> Result<Response, String> {
     answer(client().get(url).call())
 }
 
 /// Asks with DELETE.
-pub fn delete(url: &str) -> Result<Answer, String> {
+pub fn delete(url: &str) -> Result<Response, String> {
     answer(client().delete(url).call())
 }
 
 /// Puts one event.
-pub fn put(url: &str, event: &str) -> Result<Answer, String> {
+pub fn put(url: &str, event: &str) -> Result<Response, String> {
     answer(client().put(url).content_type("application/geo+json").send(event))
 }
 
 /// Posts events, a line each, with their key.
-pub fn post(url: &str, key: &str, events: &str) -> Result<Answer, String> {
+pub fn post(url: &str, key: &str, events: &str) -> Result<Response, String> {
     let request = client().post(url).content_type("application/x-ndjson").header("Idempotency-Key", key);
     answer(request.send(events))
 }
@@ -76,10 +76,10 @@ fn client() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(WAIT)).build().into()
 }
 
-fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Answer, String> {
+fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Response, String> {
     let mut response = response.map_err(|e| e.to_string())?;
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_string().map_err(|e| e.to_string())?;
-    Ok(Answer { status: response.status().as_u16(), headers: response.headers().clone(), body })
+    Ok(Response { status: response.status().as_u16(), headers: response.headers().clone(), body })
 }
 
 /// Asks for a path and takes two kilobytes of the answer; the system takes little more for it.

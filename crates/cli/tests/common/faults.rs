@@ -4,10 +4,10 @@ use super::Random;
 use super::gateway::Gateway as Store;
 use super::grid::{Grid, LEASE};
 use super::history::Chain;
+use super::nats_cluster::SERVERS;
 use super::nodes::Node;
 use super::proxy::Fault;
 use super::registers::Registers;
-use super::trio::SERVERS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,12 @@
-//! A cluster whose processes reach each other over links that can fail: two owners, two gateways, a scan server, their bucket or the store
-//! that has it, and NATS servers where the log is there.
+//! A cluster whose processes reach each other over links that can fail. It has two owners, two gateways, a
+//! scan server, their bucket or its store, and NATS servers where the log is there.
 
 use super::Random;
 use super::gateway::{BUCKET, Gateway as Store, REGION};
 use super::mount::Mount;
+use super::nats_cluster::{NatsCluster, SERVERS};
 use super::nodes::{Node, Pids, door};
 use super::proxy::{Fault, Proxy};
-use super::trio::{SERVERS, Trio};
 use super::{PATIENCE, meridian};
 use serde_json::Value;
 use std::io::Write as _;
@@ -61,7 +61,7 @@ pub struct Link {
 pub struct Grid {
     // In the order in which they end: processes first.
     pub nodes: Vec<Node>,
-    pub nats: Option<Trio>,
+    pub nats: Option<NatsCluster>,
     pub store: Option<Store>,
     pub links: Vec<Link>,
     /// The disk of the bucket, if it is one of its own.
@@ -81,7 +81,7 @@ impl Grid {
             Kind::S3 => format!("s3://{BUCKET}/chaos"),
             _ => format!("file://{}", path.display()),
         };
-        let nats = (kind == Kind::Nats).then(|| Trio::start(folder.path()));
+        let nats = (kind == Kind::Nats).then(|| NatsCluster::start(folder.path()));
         let store = (kind == Kind::S3).then(|| Store::start(folder.path(), None));
         let mut grid = Grid { nodes: Vec::new(), nats, store, links: Vec::new(), disk, bucket, folder };
         // For the status, which comes by a link of its own that never fails.
@@ -272,7 +272,7 @@ impl Grid {
 
     /// What all processes printed and wrote, at the end.
     pub fn logs(&self) -> String {
-        let nats = self.nats.as_ref().map(Trio::logs).unwrap_or_default();
+        let nats = self.nats.as_ref().map(NatsCluster::logs).unwrap_or_default();
         self.nodes.iter().map(Node::log).chain([nats]).collect::<Vec<_>>().join("\n")
     }
 }

@@ -1,7 +1,7 @@
 //! Continuous ingest: each event names an earlier one that was acknowledged, of any writer. Whatever fails meanwhile, no event may
 //! name one that is missing, none may be there twice, and each acknowledged one must be there.
 
-use super::clients::{Answer, Fate, get, post};
+use super::clients::{Outcome, Response, get, post};
 use super::{PATIENCE, Random};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -193,8 +193,8 @@ impl Chain {
     #[track_caller]
     fn send(&self, url: &str, batch: &str) -> bool {
         let body = body(&self.state.lock().unwrap().sent[batch].events);
-        match Fate::of(post(&format!("{url}/collections/{CHAIN}/items"), batch, &body)) {
-            Fate::Done(_) => {
+        match Outcome::of(post(&format!("{url}/collections/{CHAIN}/items"), batch, &body)) {
+            Outcome::Done(_) => {
                 let mut state = self.state.lock().unwrap();
                 let sent = state.sent.get_mut(batch).unwrap();
                 // Of two answers the first counts.
@@ -205,8 +205,8 @@ impl Chain {
                 }
                 true
             }
-            Fate::Absent => panic!("{batch}: a write was answered as if it asked for an event"),
-            Fate::Unknown(why) => {
+            Outcome::Absent => panic!("{batch}: a write was answered as if it asked for an event"),
+            Outcome::Unknown(why) => {
                 *self.unknown.lock().unwrap().entry(why).or_default() += 1;
                 false
             }
@@ -220,7 +220,7 @@ pub fn any<'a>(of: &'a [String], random: &mut Random) -> &'a str {
 }
 
 #[track_caller]
-fn age(answer: &Answer) -> u64 {
+fn age(answer: &Response) -> u64 {
     let age = answer.header("age").and_then(|age| age.parse().ok());
     age.unwrap_or_else(|| panic!("an answer without its age: {:?}", answer.header("age")))
 }

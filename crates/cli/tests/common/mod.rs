@@ -13,6 +13,7 @@ pub mod group;
 pub mod history;
 pub mod mount;
 pub mod nats;
+pub mod nats_cluster;
 pub mod nodes;
 pub mod owners;
 pub mod proxy;
@@ -20,7 +21,6 @@ pub mod registers;
 pub mod relay;
 pub mod source;
 pub mod strict;
-pub mod trio;
 pub mod up;
 
 use serde_json::Value;

@@ -97,7 +97,7 @@ impl Cluster {
 pub enum Version {
     /// The program as it is.
     This,
-    /// The program as one of the next level: it says so, and adds a field that no program knows to the objects that it writes as JSON.
+    /// The program as one of the next level. It says so, and adds a field that no program knows to the objects that it writes as JSON.
     Next,
 }
 

@@ -1,7 +1,6 @@
 //! A TCP proxy in front of a process, whose links can be made slow, silent or broken.
 //!
-//! Nothing that was accepted is thrown away: what a link holds back goes on once it is healed, as over a network that sends
-//! again what was lost.
+//! Accepted bytes are never dropped. Held-back bytes go on once the link is healed, as over a network that sends lost packets again.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,7 +66,7 @@ impl Fault {
 /// Says which process has this end of a connection, whose other end is at the second address.
 pub type Callers = Arc<dyn Fn(SocketAddr, SocketAddr) -> Option<String> + Send + Sync>;
 
-/// A proxy in front of a process. Its address stays while the process behind it is started anew elsewhere.
+/// A proxy in front of a process. Its address stays while the process behind it is started again elsewhere.
 pub struct Proxy {
     pub address: SocketAddr,
     state: Arc<State>,

@@ -1,7 +1,7 @@
 //! Registers: a few events under their ids, which clients put, delete and read at once. Each operation is noted with its times, for a
 //! checker of histories (`tests/linearizability`).
 
-use super::clients::{Fate, delete, get, put};
+use super::clients::{Outcome, delete, get, put};
 use super::history::any;
 use super::{Random, root};
 use serde_json::{Value, json};
@@ -67,8 +67,8 @@ impl Registers {
                 None => get(&url),
             };
             let back = self.now();
-            let outcome = match Fate::of(answer) {
-                Fate::Done(answer) => {
+            let outcome = match Outcome::of(answer) {
+                Outcome::Done(answer) => {
                     found = (op == "delete").then_some(true);
                     if op == "get" {
                         let consistency = answer.header("meridian-consistency");
@@ -79,12 +79,12 @@ impl Registers {
                     }
                     "ok"
                 }
-                Fate::Absent => {
+                Outcome::Absent => {
                     assert_ne!(op, "put", "{url}");
                     found = (op == "delete").then_some(false);
                     "ok"
                 }
-                Fate::Unknown(_) => "unknown",
+                Outcome::Unknown(_) => "unknown",
             };
             self.operations.lock().unwrap().push(json!({
                 "client": client, "op": op, "key": key, "value": value, "call": call, "return": back,

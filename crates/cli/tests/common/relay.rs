@@ -1,4 +1,4 @@
-//! A server's address that stays while the server behind it is started anew on another port.
+//! A server's address that stays while the server behind it is started again on another port.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ impl Relay {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let to = *to.lock().unwrap();
-                // Whoever cannot be connected is cut off: the client is dropped.
+                // A client that cannot be connected is dropped.
                 if let Some(Ok(server)) = to.map(TcpStream::connect) {
                     pass(&client, &server);
                     pass(&server, &client);
@@ -30,7 +30,7 @@ impl Relay {
         relay
     }
 
-    /// From now on there is no server: connections are cut off. Those that are there stay.
+    /// From now on there is no server: new connections are cut off. Open ones stay.
     pub fn cut(&self) {
         *self.to.lock().unwrap() = None;
     }

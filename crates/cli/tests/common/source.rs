@@ -20,7 +20,7 @@ impl Source {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (noted, answer) = (noted.clone(), answer.clone());
-                // Whoever leaves in the middle is no reason to end.
+                // A client that leaves in the middle is no reason to end.
                 std::thread::spawn(move || drop(serve(stream, &noted, &*answer)));
             }
         });

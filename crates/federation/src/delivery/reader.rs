@@ -73,7 +73,7 @@ impl Outbox {
         Ok(self.reader(state, from))
     }
 
-    /// A reader of all kept packets and those that follow.
+    /// A reader of all kept packets and the following ones.
     pub fn read_kept(self: &Arc<Outbox>) -> Reader {
         let state = self.state.lock();
         let first = state.first;

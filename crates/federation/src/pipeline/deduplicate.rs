@@ -1,5 +1,5 @@
-//! Deduplicate: an item from two providers, or twice from one, is sent once.
-//! What counts as a duplicate is in `seen.rs`.
+//! Deduplicate: an item from two providers, or twice from one, is sent once. `seen.rs` decides which results
+//! are duplicates.
 
 use super::{Stage, Work, WorkLane};
 use crate::search_result::SearchResult;

@@ -3,7 +3,7 @@
 //! neither other tenants nor work of low priority can block it. The rules, including dropping expired work, are in
 //! [`meridian_model::policy::turns`].
 
-use meridian_model::policy::queue::{Class, Patience, Taken};
+use meridian_model::policy::queue::{Class, Dequeued, Patience};
 use meridian_model::policy::turns::TenantQueues;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ impl<T: Urgent> Lane<T> {
     }
 
     /// Takes the oldest work of the most urgent class of the tenant whose turn it is, once there is any.
-    pub async fn pop(&self) -> Taken<T> {
+    pub async fn pop(&self) -> Dequeued<T> {
         loop {
             if let Ok(permit) = self.ready.acquire().await {
                 permit.forget();
@@ -79,7 +79,7 @@ impl<T: Urgent> Lane<T> {
             // The permit says that there is some item, not which: work with more right that came later is taken first.
             let mut state = self.state.lock();
             if let Some(taken) = state.queues.take(self.origin.elapsed()) {
-                let (Taken::Due(work) | Taken::Expired(work)) = &taken;
+                let (Dequeued::Due(work) | Dequeued::Expired(work)) = &taken;
                 state.give_back(work.tenant(), work.class());
                 return taken;
             }
@@ -94,8 +94,8 @@ impl<T: Urgent> Lane<T> {
 }
 
 impl<T> State<T> {
-    /// Gives back the space of an item that left. Forgets the space of a tenant that has no other item, and waits for none:
-    /// waiting holds a reference, which is taken under the same lock.
+    /// Gives back the space of an item that left. Forgets the space of a tenant that has no other item, and
+    /// waits for none. Waiting holds a reference, which is taken under the same lock.
     fn give_back(&mut self, tenant: &Arc<str>, class: Class) {
         let Some(space) = self.space.get(tenant) else { return };
         space[class as usize].add_permits(1);
@@ -107,8 +107,7 @@ impl<T> State<T> {
 
 /// The age of queued work, for a queue of any type.
 pub trait QueueAge: Send + Sync {
-    /// How long the oldest work of this class or a more urgent one has waited, including the wait for space: that of a
-    /// tenant, or of all.
+    /// How long the oldest work of this class or a more urgent one has waited, including the wait for space. Of a tenant, or of all.
     fn oldest(&self, class: Class, tenant: Option<&str>) -> Duration;
 }
 
@@ -167,7 +166,7 @@ mod tests {
         let mut order = Vec::new();
         for n in 0..5 {
             match lane.pop().await {
-                Taken::Due(job) => order.push(job.n),
+                Dequeued::Due(job) => order.push(job.n),
                 other => panic!("{other:?}"),
             }
             assert_eq!(lane.oldest(Class::Quick, None).is_zero(), n >= 1);
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(order, [3, 4, 2, 6, 1]);
         assert!(lane.oldest(Class::Background, None).is_zero());
         lane.push(Job { deadline: lane.origin, ..job(Class::Quick, 7) }).await;
-        assert!(matches!(lane.pop().await, Taken::Expired(Job { n: 7, .. })));
+        assert!(matches!(lane.pop().await, Dequeued::Expired(Job { n: 7, .. })));
     }
 
     #[tokio::test(start_paused = true)]
@@ -188,14 +187,14 @@ mod tests {
         }
         let soon = Duration::from_millis(20);
         assert!(tokio::time::timeout(soon, lane.push(job("red", Class::Quick, 4))).await.is_err());
-        // Of the last class, and after all others.
+        // This one is of the last class, and after all others.
         lane.push(job("blue", Class::Background, 100)).await;
         assert_eq!(lane.oldest(Class::Background, Some("blue")), Duration::ZERO);
         assert_eq!(lane.oldest(Class::Background, Some("red")), soon);
         let mut order = Vec::new();
         for _ in 0..5 {
             match lane.pop().await {
-                Taken::Due(job) => order.push(job.n),
+                Dequeued::Due(job) => order.push(job.n),
                 other => panic!("{other:?}"),
             }
         }

@@ -31,7 +31,7 @@ use crate::settings::Settings;
 use crate::sink::{Intake, Push, Response};
 use crate::supervise::{CatchPanic, supervise};
 use crate::tally::Tally;
-use meridian_model::policy::queue::{Class, Taken};
+use meridian_model::policy::queue::{Class, Dequeued};
 use meridian_observe as observe;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -176,8 +176,8 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, permits: Arc<Se
     while let Ok(permit) = permits.clone().acquire_owned().await {
         // The permit comes first: work taken from the queue before could expire while it waits for one.
         let work = match lane.pop().await {
-            Taken::Due(work) if !work.leg.search.is_over() => work,
-            Taken::Due(work) | Taken::Expired(work) => {
+            Dequeued::Due(work) if !work.leg.search.is_over() => work,
+            Dequeued::Due(work) | Dequeued::Expired(work) => {
                 tally.late.fetch_add(1, Ordering::Relaxed);
                 work.leg.end(Err(late()));
                 continue;

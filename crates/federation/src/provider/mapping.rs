@@ -248,8 +248,8 @@ impl Mapping {
         Ok(inspect(&joined.iter().collect::<Vec<_>>()))
     }
 
-    /// Whether a response without items is an empty result: by an empty list, by the declared marker, or by the parent
-    /// of the list, since XML has no empty lists.
+    /// Whether a response without items is an empty result. It has an empty list, the declared marker, or the
+    /// parent of the list, since XML has no empty lists.
     fn is_empty(&self, value: &Value) -> bool {
         let empty_list =
             self.items.first(value).is_some_and(|list| matches!(list, Value::Array(list) if list.is_empty()));

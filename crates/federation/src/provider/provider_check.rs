@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Max length of an example, in characters.
 const EXAMPLE_MAX: usize = 60;
 
-/// What a declaration makes of a response.
+/// The result of a declaration for a response.
 #[derive(Debug)]
 pub struct ProviderCheck {
     /// Items in the response.

@@ -240,7 +240,7 @@ fn a_feed_may_be_atom_or_rss_1_as_well() {
     let point = json!({"type": "Point", "coordinates": [4.83, 45.76]});
     let flood = json!({"title": "Flood & storm", "text": "Stay home", "link": "https://example.org/w1", "author": "Ann",
         "time": "2026-01-05T10:00:00Z"});
-    // Of its links, the page link and the image are taken. XHTML is not parsed; the summary is used.
+    // The page link and the image are taken from its links. XHTML is not parsed; the summary is used.
     let mut with_picture = flood.clone();
     with_picture["images"] = json!(["https://example.org/w1.jpg"]);
     let bridge = json!({"title": "The old bridge", "text": "It is closed", "link": "https://example.org/w2", "time": "2026-01-05T10:00:00Z"});

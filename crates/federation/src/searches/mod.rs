@@ -65,7 +65,7 @@ impl Settings {
 }
 
 /// A client that retries early is admitted only while at most one slot in this many is taken. The others are for new
-/// clients and those that retry on time.
+/// clients and clients that retry on time.
 const PLACES_FOR_THE_EARLY: usize = 4;
 
 /// It also requires that work waits at most this fraction of `delay_max`, so that it slows no other search.
@@ -226,7 +226,7 @@ impl Searches {
         Ok((search, false))
     }
 
-    /// What a search that begins now is a part of: a request, or a trace of its own where no request began it.
+    /// The parent of a search that begins now: a request, or a trace of its own where no request began it.
     fn trace(&self) -> (Current, Span) {
         // Its stages cost processors, and not the time of that request, whose response does not wait for them.
         let mut current = Current { work: None, ..observe::current() };

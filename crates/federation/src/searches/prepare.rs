@@ -1,5 +1,5 @@
-//! What an admitted search needs before its first provider is asked: coordinates of its address, and a collection for its
-//! results.
+//! Preparation of an admitted search before its first provider is asked: coordinates of its address, and a
+//! collection for its results.
 
 use super::Searches;
 use crate::area::Area;

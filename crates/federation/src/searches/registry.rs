@@ -70,7 +70,7 @@ impl Registry {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         self.ended.iter().for_each(|ended| *counts.entry(&*ended.tenant).or_default() += 1);
         let most = counts.values().copied().max();
-        // Of tenants that have as many, the one whose oldest ended first.
+        // Among tenants with as many, the one whose oldest ended first.
         let first = self.ended.iter().position(|ended| counts.get(&*ended.tenant).copied() == most);
         if let Some(first) = first {
             self.forget(first);

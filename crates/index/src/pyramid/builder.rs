@@ -10,7 +10,7 @@ use meridian_model::{Batch, Schema, TimeRole};
 /// The base level is lowered to this before bins of time are widened: 256 x 256 cells of the whole world.
 const BASE_LEVEL_LOW: u8 = 8;
 
-/// Most cells of the base layer, and the most that no number of events lowers.
+/// Max cells of the base layer, and the most that no number of events lowers.
 const CELLS_MAX: usize = 1 << 19;
 
 const CELLS_MIN: usize = 1 << 12;

@@ -1,8 +1,8 @@
 //! Counts of points per cell of the map and coarse bin of time.
 //!
-//! A tile of low zoom covers more events than it can show, and in an order by space and time together nearly
-//! every leaf is cut by the query. The pyramid has the answer itself: the number of points in each Web-Mercator
-//! cell during each bin of time, at a base level and at every second level above.
+//! A tile of low zoom covers more events than it can show. In an order by space and time together, the query
+//! cuts nearly every leaf. The pyramid has the answer itself: the number of points in each Web-Mercator cell
+//! during each bin of time. It covers a base level and every second level above.
 
 mod builder;
 mod file;
@@ -28,9 +28,9 @@ const LAYER_STEP: u8 = 2;
 /// bins), has a single bin and answers questions about all of time only. Points beyond
 /// [`crate::MERCATOR_LAT_MAX`] lie in no tile and are not counted.
 ///
-/// **Size.** The base layer holds at most a quarter as many cells as events counted, but 4 096 are always
-/// allowed and 524 288 never passed. When there are more, the base level is lowered by one, from
-/// [`BASE_LEVEL`] down to 8; then, in turn, bins are made four times as wide (while there are several) and
+/// **Size.** The base layer holds at most a quarter as many cells as events counted. But 4 096 are always
+/// allowed, and 524 288 are the max. When there are more, the base level is lowered by one, from
+/// [`BASE_LEVEL`] down to 8. Then, in turn, bins are made four times as wide (while there are several) and
 /// the base level is lowered further.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountPyramid {

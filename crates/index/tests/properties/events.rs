@@ -139,8 +139,8 @@ impl Question {
         let bounds = batch.bounds(row);
         self.place.is_none_or(|place| !bounds.is_nowhere() && boxed(place).touches_in_space(&bounds))
             && self.time.is_none_or(|time| timed(time).touches_in_time(&bounds))
-            && self.level.is_none_or(|(least, greatest)| match number(batch, row, LEVEL) {
-                Some(Number::Float(x)) => least <= x && x <= greatest,
+            && self.level.is_none_or(|(min, max)| match number(batch, row, LEVEL) {
+                Some(Number::Float(x)) => min <= x && x <= max,
                 _ => false,
             })
     }
@@ -156,12 +156,11 @@ impl Question {
         let time = self.time.map_or(Relation::All, |time| {
             three_valued(timed(time).touches_in_time(&bounds), timed(time).holds_in_time(&bounds))
         });
-        let level = self.level.map_or(Relation::All, |(least, greatest)| match region.field_range(FIELD_LEVEL) {
+        let level = self.level.map_or(Relation::All, |(min, max)| match region.field_range(FIELD_LEVEL) {
             None => Relation::Some,
-            Some(range) => three_valued(
-                least <= range.max && range.min <= greatest,
-                least <= range.min && range.max <= greatest && !range.nulls,
-            ),
+            Some(range) => {
+                three_valued(min <= range.max && range.min <= max, min <= range.min && range.max <= max && !range.nulls)
+            }
         });
         let all = [place, time, level];
         if all.contains(&Relation::None) {
@@ -358,7 +357,7 @@ pub fn questions() -> impl Strategy<Value = Vec<Question>> {
             false => (start, start.saturating_add(duration)),
         },
     );
-    let level = (-120.0..120.0f64, 0.0..150.0f64).prop_map(|(least, width)| (least, least + width));
+    let level = (-120.0..120.0f64, 0.0..150.0f64).prop_map(|(min, width)| (min, min + width));
     let edges = prop_oneof![
         Just([-180.0, -90.0, -180.0, 90.0]),
         Just([180.0, -90.0, 180.0, 90.0]),

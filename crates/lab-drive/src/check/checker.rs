@@ -40,7 +40,7 @@ impl Checker {
         })
     }
 
-    /// What of the answer has to be kept.
+    /// The part of the answer that has to be kept.
     pub fn needs_body(&self) -> bool {
         self.check.needs_body()
     }
@@ -65,8 +65,7 @@ impl Checker {
         self.check.same_as.as_deref().map(|target| (target, self.check.same_every.max(1)))
     }
 
-    /// Writes the outcome of an answer that came whole as far as the protocol is concerned, and how many results it
-    /// counts itself where a check believes it.
+    /// Writes the outcome of an answer that is whole by its protocol. Also its own count of results, where a check believes it.
     pub fn judge(&self, path: &str, scan: &Scan, record: &mut Record) {
         if let Err((outcome, detail)) = self.verdict(path, scan, record) {
             record.outcome = outcome;
@@ -200,7 +199,7 @@ fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Finding> {
     }
 }
 
-/// What a pointer leads to, where `*` is every element of a list; `None` where any of it is missing.
+/// The values at a pointer, where `*` is every element of a list; `None` where any of it is missing.
 fn values_at<'a>(json: &'a Json, pointer: &str) -> Option<Vec<&'a Json>> {
     let mut found = vec![json];
     for segment in pointer.split('/').skip(1) {

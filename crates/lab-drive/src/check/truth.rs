@@ -25,7 +25,7 @@ pub(super) struct Points {
 /// Longitude, latitude, and microseconds since 1970.
 type Point = (f64, f64, i64);
 
-/// What a request asks of the points (OGC API - Features, part 1: a closed box, a closed interval).
+/// The conditions of a request on the points (OGC API - Features, part 1: a closed box, a closed interval).
 #[derive(Debug)]
 struct Asked {
     bbox: Option<[f64; 4]>,

@@ -10,8 +10,9 @@ use crate::protocol::{Client, Exchange};
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::{Outcome, Record};
 
-/// Asks, and follows the answer where the request says so. The user's wait is one: the request was sent when the first was, its
-/// first byte is that of the first answer, its results are those of the stream, and so is its status once there is one.
+/// Asks, and follows the answer where the request says so. The user's wait is one. Its send time and its
+/// first byte are those of the first request. Its results are those of the stream, and so is its status once
+/// there is one.
 pub async fn ask(connection: &mut Connection, judge: &Checker, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
     let Some(pointer) = judge.follow() else { return connection.ask(of).await };
     let Exchange { question, unit, record, scan, clock } = of;

@@ -1,13 +1,13 @@
 //! Driving a target: from a scenario to a results folder.
 //!
 //! One thread sends and receives ([`population`] makes arrivals into jobs, a [`user`] does them over a
-//! [`connection`](crate::protocol::connection)); a second writes rows to disk, a third samples. All that is shared on the first is in
-//! cells: there is nothing to lock.
+//! [`connection`](crate::protocol::connection)). A second writes rows to disk, a third samples. All that is
+//! shared on the first is in cells: there is nothing to lock.
 //!
 //! # Accounting
-//! Every arrival that was due is a record, or several where its user tried again: sent and not sent add up to what the
-//! arrival process wanted. Latency counts from the intended time, so that a server that stalls cannot hide it by keeping the
-//! lab from asking.
+//! Every due arrival is a record, or several where its user tried again. Sent and unsent ones add up to what
+//! the arrival process wanted. Latency counts from the intended time, so that a server that stalls cannot
+//! hide it by keeping the lab from asking.
 
 mod follow;
 pub mod live;
@@ -96,8 +96,8 @@ const PROBE_US: i64 = 10_000;
 /// The runtime's timers are this coarse.
 const TIMER_US: i64 = 1_000;
 
-/// Runs a scenario and leaves a results folder. Nothing is left of a run whose every answer was of another protocol than its target's: that is
-/// an error of the target, as when it is not there.
+/// Runs a scenario and leaves a results folder. No results are left of a run if every answer was of another
+/// protocol than its target's. That is an error of the target, as when it is not there.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome> {
     let prepared = Prepared::new(scenario, &options.allow_public)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

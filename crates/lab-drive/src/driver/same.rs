@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Max bytes of answers that wait for the other target.
 const HELD_MAX: usize = 64 << 20;
 
-/// What an answer holds beside its body.
+/// The parts of an answer beside its body.
 const AROUND: usize = 1 << 10;
 
 /// The other target.
@@ -45,7 +45,7 @@ pub struct Comparison {
     pub record: Record,
 }
 
-/// What a comparison makes of a record, where the answers are not alike.
+/// The outcome of a record whose answers differ.
 type Finding = (Outcome, String);
 
 impl Same {

@@ -17,7 +17,7 @@ pub struct Plan {
     pub cool_down: Micros,
     /// End of the load.
     pub end: Micros,
-    /// What the counted part is called.
+    /// The name of the counted part.
     pub phase: Phase,
 }
 

@@ -1,4 +1,4 @@
-//! What all users of a stretch of load share. One thread: cells, no locks.
+//! State that all users of a phase of load share. One thread: cells, no locks.
 
 use super::recorder::Recorder;
 use super::schedule::Plan;
@@ -166,7 +166,7 @@ impl Shared {
         !self.stop.is_asked()
     }
 
-    /// Counts an arrival, the last of which may be the one that a limit allows.
+    /// Counts an arrival. It may be the last one that a limit allows.
     pub fn arrive(&self, limits: &Limits) {
         let arrivals = self.counts.arrivals.get() + 1;
         self.counts.arrivals.set(arrivals);

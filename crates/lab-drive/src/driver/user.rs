@@ -178,8 +178,8 @@ impl VirtualUser {
             Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
         let end = tokio::select! {
             biased;
-            // First, since a body that always has more to read would use up the task's budget, and the timer would never be
-            // polled: users whose lab is behind would wait for as long as bytes come.
+            // First, since a body that always has more to read would use up the task's budget. The timer
+            // would never be polled, and a user whose lab is behind would wait for as long as bytes come.
             () = self.timer.as_mut() => End::Patience,
             answer = follow::ask(&mut self.connection, judge, &mut of) => End::Answer(answer),
             () = self.abort.as_mut() => End::Abort,

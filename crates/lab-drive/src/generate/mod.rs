@@ -1,7 +1,7 @@
 //! Generators at work: seeded values, and templates that are filled with them.
 //!
-//! A [`Mix`] turns the requests of a population into bytes to send: which request, with which values, follows from the
-//! random source alone, so the same seed asks the same questions in the same order.
+//! A [`Mix`] turns the requests of a population into bytes to send. The random source alone decides which
+//! request comes, with which values. So the same seed asks the same questions in the same order.
 
 mod draw;
 mod file;

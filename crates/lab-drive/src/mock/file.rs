@@ -115,7 +115,7 @@ pub struct Fault {
     pub factor: f64,
 }
 
-/// What goes wrong.
+/// The fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wrong {

@@ -1,7 +1,7 @@
 //! Servers to try the lab on: [`null`] proves its ceiling, [`Mock`] is any number of sources with delays and faults.
 //!
-//! What a source answers to its n-th call follows from the file's seed, so that two runs against it meet the same; the log
-//! of calls is the truth for a client's completeness.
+//! The answer of a source to its n-th call follows from the file's seed, so two runs against it meet the
+//! same. The log of calls is the truth for a client's completeness.
 
 mod file;
 pub mod null;

@@ -24,7 +24,7 @@ pub struct Source {
     since: Duration,
 }
 
-/// What a source does about a call.
+/// A source's reply to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// How long it takes.

@@ -123,7 +123,7 @@ pub fn addresses(target: &Target, allowed: &[String]) -> Result<Vec<Address>> {
     Ok(all)
 }
 
-/// What a command line says of certificates: every target that speaks TLS trusts `ca`, or takes any certificate.
+/// The options of a command line for certificates: every target that speaks TLS trusts `ca`, or takes any certificate.
 ///
 /// # Errors
 /// Where no target speaks TLS, so that the option would change nothing.
@@ -180,7 +180,7 @@ fn resolve(target: &Target, url: &str, allowed: &[String]) -> Result<Address> {
     Ok(Address { protocol, host, port, base, socket, tls, login, usual_port: scheme.port })
 }
 
-/// What a URL says.
+/// The parts of a URL.
 struct Parts {
     scheme: &'static Scheme,
     host: String,

@@ -28,7 +28,7 @@ pub(super) enum Chunk {
     End,
 }
 
-/// What a feed came to.
+/// The outcome of a feed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fed {
     /// Bytes of the input that belong to this answer.

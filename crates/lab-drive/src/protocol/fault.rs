@@ -7,13 +7,13 @@ use std::io::{Error, ErrorKind};
 /// Why an exchange failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeError {
-    /// What the record says.
+    /// The text for the record.
     pub outcome: Outcome,
     /// Why: one of few sentences.
     pub detail: Cow<'static, str>,
 }
 
-/// What a connection says that the other side has closed.
+/// The error of a connection that the other side has closed.
 pub const CLOSED: &str = "the connection was closed";
 
 /// How every wire begins to say that what came is not of its protocol.

@@ -68,7 +68,7 @@ impl Http {
                 return Err(ExchangeError::failed("the head of the answer is larger than 16 KiB"));
             }
             read(stream, &mut self.buffer, &mut self.filled).await?;
-            // Of the first read alone: an interim answer counts, as the server has begun to answer.
+            // Time of the first read alone: an interim answer counts, as the server has begun to answer.
             record.first_byte.get_or_insert_with(|| clock.now());
         };
         record.status = head.status;
@@ -115,8 +115,7 @@ impl Client for Http {
     }
 
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
-        // A request that may not be sent twice must not be lost to a connection that the server closed while it was idle, or
-        // is about to close.
+        // A request that may not be sent twice must not be lost with a connection. The server may have closed an idle one, or be about to.
         let too_old = !may_be_repeated(&of.question.bytes) && self.used.elapsed() > IDLE;
         self.stream.take_if(|stream| too_old || stream.has_ended());
         let reused = self.stream.is_some();

@@ -99,10 +99,10 @@ impl Http2 {
         let answered = stream(sender, &self.line.address, of).await;
         let Err(wrong) = answered else { return Ok(()) };
         match wrong {
-            Wrong::Request(detail) => Err((ExchangeError::failed(detail), Again::No)),
+            StreamError::Request(detail) => Err((ExchangeError::failed(detail), Again::No)),
             // The stream failed, and the connection continues.
-            Wrong::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
-            Wrong::Protocol(error) => {
+            StreamError::Protocol(error) if error.is_reset() => Err((fault(&error), Again::No)),
+            StreamError::Protocol(error) => {
                 self.line.lost(number).await;
                 Err((fault(&error), again(&error, reused, of)))
             }
@@ -115,8 +115,8 @@ impl Http2 {
 enum Again {
     /// It may have been done.
     No,
-    /// The connection had been good and was lost before anything of an answer came, and the question was not sent or changes nothing: a server
-    /// may close an idle connection at any time. Once, because the next is new.
+    /// The connection had been good and was lost before any byte of an answer, and the question was not sent
+    /// or changes nothing. A server may close an idle connection at any time. Once, because the next is new.
     Stale,
     /// The server closes the connection gracefully and reports that it has not processed this stream.
     NotTaken,
@@ -170,22 +170,26 @@ impl Client for Http2 {
 }
 
 /// Why a stream failed.
-enum Wrong {
+enum StreamError {
     /// The question cannot be asked like this.
     Request(&'static str),
     /// The other side, or the way there.
     Protocol(h2::Error),
 }
 
-impl From<h2::Error> for Wrong {
-    fn from(error: h2::Error) -> Wrong {
-        Wrong::Protocol(error)
+impl From<h2::Error> for StreamError {
+    fn from(error: h2::Error) -> StreamError {
+        StreamError::Protocol(error)
     }
 }
 
-async fn stream(sender: SendRequest<bytes::Bytes>, address: &Address, of: &mut Exchange<'_>) -> Result<(), Wrong> {
+async fn stream(
+    sender: SendRequest<bytes::Bytes>,
+    address: &Address,
+    of: &mut Exchange<'_>,
+) -> Result<(), StreamError> {
     let Exchange { question, record, scan, clock, .. } = of;
-    let request = head(question, address).ok_or(Wrong::Request("the request cannot be put as one of HTTP/2"))?;
+    let request = head(question, address).ok_or(StreamError::Request("the request cannot be put as one of HTTP/2"))?;
     // Waits for as long as the server allows no further stream.
     let mut sender = sender.ready().await?;
     // After the wait for a stream: the server has not seen the request before.

@@ -22,8 +22,7 @@ use fault::ExchangeError;
 use meridian_lab_results::record::Record;
 use scan::Scan;
 
-/// One question on its way: what is asked, and where what happens is written as it happens, so that an exchange that is given
-/// up keeps what had come until then.
+/// One question under way, and where its progress is written. So an exchange that is given up keeps the bytes that had come until then.
 #[derive(Debug)]
 pub struct Exchange<'a> {
     /// The request.

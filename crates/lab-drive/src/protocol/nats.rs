@@ -32,7 +32,7 @@ struct Session {
     asked: u64,
 }
 
-/// What a server sends.
+/// A message of a server.
 #[derive(Debug, PartialEq, Eq)]
 enum Message<'a> {
     /// A message: its subject, its headers (none where it has none), what it holds.
@@ -41,9 +41,9 @@ enum Message<'a> {
     Ping,
     /// The answer to a ping.
     Pong,
-    /// What the server is.
+    /// The description of the server.
     Info(&'a [u8]),
-    /// What it does not like.
+    /// An error.
     Error(&'a [u8]),
     /// All is well.
     Ok,
@@ -206,7 +206,7 @@ fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
     format!("CONNECT {connect}\r\nSUB {inbox}.* 1\r\nPING\r\n").into_bytes()
 }
 
-/// What a reply says of the question: a status in its headers, or an acknowledgement of JetStream.
+/// The outcome in a reply: a status in its headers, or an acknowledgement of JetStream.
 fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), ExchangeError> {
     match headers.strip_prefix(b"NATS/1.0 ").and_then(|rest| rest.get(..3)) {
         Some(b"503") => return Err(ExchangeError::failed("no responder listens to this subject")),

@@ -4,7 +4,7 @@ use crate::scenario::ResultUnit;
 use meridian_lab_results::record::Micros;
 use sha2::{Digest as _, Sha256};
 
-/// Most bytes of a body that are kept for checks, and of one event of a stream.
+/// Max bytes of a body that are kept for checks, and of one event of a stream.
 pub const BODY_MAX: usize = 64 << 20;
 
 /// Counts the results of one answer.
@@ -21,7 +21,7 @@ pub struct Scan {
     pub results: u64,
     /// Bytes of the body.
     pub bytes: u64,
-    /// What the last packet said of the whole, where it was a search's.
+    /// The state of the whole in the last packet, if it was a search's.
     pub state: Option<State>,
     /// The body, where it is kept.
     pub body: Option<Vec<u8>>,

@@ -10,7 +10,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a target trusts beside the well-known authorities.
+/// Authorities that a target trusts beside the well-known ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trusted<'a> {
     /// A file of certificates (PEM): authorities, or the server's own.
@@ -23,8 +23,8 @@ pub struct Trusted<'a> {
 #[derive(Debug)]
 pub(super) struct Verifier {
     usual: Arc<WebPkiServerVerifier>,
-    /// Certificates of the file. A server that shows one of them is trusted although an authority's certificate is none of a
-    /// server: `openssl req -x509` marks what it makes as an authority.
+    /// Certificates of the file. A server that shows one of them is trusted although an authority's
+    /// certificate is none of a server. `openssl req -x509` marks its certificates as authorities.
     own: Vec<CertificateDer<'static>>,
     any: bool,
 }

@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455), as a client that listens: each question opens a stream, its messages are packets.
 //!
-//! The stream is handled here, for the sake of many: it costs one small buffer, so that ten thousand of them fit where a general library's
-//! buffers alone would take a gigabyte. Extensions are not offered.
+//! The stream is handled here, for the sake of many. It costs one small buffer, so ten thousand fit. A
+//! general library's buffers alone would take a gigabyte. Extensions are not offered.
 
 use super::address::Address;
 use super::fault::ExchangeError;
@@ -93,8 +93,8 @@ impl Client for WebSocket {
         Stream::open(&self.address).await.map(drop)
     }
 
-    /// Opens a stream and listens to it: until it ends, a search says that it is complete, or (where a result is a body) the
-    /// first message has come.
+    /// Opens a stream and reads it. Stops when it ends, when a search says that it is complete, or (where a
+    /// result is a body) after the first message.
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, unit, record, scan, clock } = of;
         self.buffer.clear();

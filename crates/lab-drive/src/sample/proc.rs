@@ -56,9 +56,9 @@ pub fn process(pid: u32) -> Option<Process> {
     reading(pid, entry(pid)?.cpu_s)
 }
 
-/// All processes of a service as one: the named ones and all that came of them. The time of those that have ended
-/// counts with the process that waited for them; memory that several share counts in each. `None` where none of the named is
-/// there (any more).
+/// All processes of a service as one: the named ones and all that came of them. The time of ended ones counts with the
+/// process that waited for them; memory that several share counts in each. `None` where none of the named is there (any
+/// more).
 pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     if named.is_empty() {
         return None;

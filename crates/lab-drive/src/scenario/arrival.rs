@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 /// The arrival process of a population.
 ///
-/// *Open* processes (constant, poisson, ramp, steps, burst, replay) do not wait for answers, as users of a public service do
-/// not; *closed* ones do, as a pool of workers does.
+/// *Open* processes (constant, poisson, ramp, steps, burst, replay) do not wait for answers, as users of a
+/// public service do not. *Closed* ones do, as a pool of workers does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrival {

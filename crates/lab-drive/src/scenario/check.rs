@@ -1,4 +1,4 @@
-//! What a sound answer is.
+//! The definition of a sound answer.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub struct Check {
     pub fields: Vec<String>,
     /// Fewest results.
     pub results_at_least: Option<u64>,
-    /// Most results.
+    /// Max results.
     pub results_at_most: Option<u64>,
     /// JSON pointer of a number that counts instead of the results seen: for the two above, `truth` and `points`, in
     /// records.
@@ -24,8 +24,9 @@ pub struct Check {
     pub truth: Option<PathBuf>,
     /// A JSON file that maps paths (as sent) to the SHA-256 of their bodies in hexadecimal digits. HTTP only.
     pub digests: Option<PathBuf>,
-    /// A GeoJSON file (a FeatureCollection, or a feature a line) of all points that the target holds: the lab counts those in the request's
-    /// `bbox` and `datetime` itself, edges included. Without `count`, the request's `limit` bounds the expected count.
+    /// A GeoJSON file (a FeatureCollection, or a feature a line) of all points that the target holds. The lab
+    /// itself counts the points in the request's `bbox` and `datetime`, edges included. Without `count`, the
+    /// request's `limit` bounds the expected count.
     pub points: Option<PathBuf>,
     /// The property of `points` that `datetime` is about.
     pub time: Option<String>,

@@ -14,8 +14,8 @@
 //! path = "/collections/quakes/items?limit=10"
 //! ```
 //!
-//! All else has a default. [`Scenario::load`] reads a file, lays `--set` over it, fills in what was left out and checks the
-//! whole; the resolved form is written beside the results and can be run again as it is.
+//! All else has a default. [`Scenario::load`] reads a file, lays `--set` over it, fills in defaults and
+//! checks the whole. The resolved form is written beside the results and can be run again as it is.
 
 mod arrival;
 mod beside;
@@ -255,7 +255,7 @@ pub struct Population {
     pub requests: Vec<String>,
     /// When its users give up; by default the target's time limit.
     pub patience_s: Option<f64>,
-    /// Most connections at once of an open arrival; what comes beyond waits for one, and counts as not sent when its
+    /// Max connections at once of an open arrival; what comes beyond waits for one, and counts as not sent when its
     /// patience ends first.
     #[serde(default = "thousand")]
     pub connections: usize,

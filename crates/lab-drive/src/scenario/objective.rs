@@ -20,8 +20,8 @@ pub struct Objective {
     pub target: Option<String>,
 }
 
-/// A number that an objective bounds. Percentiles are of the wait from the intended time over all requests, where one
-/// that did not end sound waited for ever: failures do not make a target fast.
+/// A number that an objective bounds. Percentiles are of the wait from the intended time over all requests. A
+/// request that did not end sound waited for ever: failures do not make a target fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {

@@ -3,7 +3,7 @@
 use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdle};
 use std::collections::BTreeSet;
 
-/// Most populations, requests and targets: indices are 16 bits wide in a record, and a report is for reading.
+/// Max populations, requests and targets: indices are 16 bits wide in a record, and a report is for reading.
 const MAX: usize = 1000;
 
 type Check = Result<(), String>;

@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One source of samples on the time line. The lab's own process and the machine are always sampled, and so are the
-/// processes of each target on loopback: those that listen on its ports, where they can be found, and all that came of
-/// them.
+/// One source of samples on the time line. The lab's own process and the machine are always sampled, and so
+/// are the processes of each target on loopback. These are the ones that listen on its ports, where they can
+/// be found, and all children of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sampler {
     /// A process of this machine: processor share (1 is one core), resident set in bytes, open descriptors.
     Process {
-        /// What reports call it.
+        /// Its name in reports.
         name: String,
         /// Its process id.
         pid: u32,
     },
     /// Metrics of a server, in the Prometheus text form.
     Prometheus {
-        /// What reports call it.
+        /// Its name in reports.
         name: String,
         /// Where.
         url: String,

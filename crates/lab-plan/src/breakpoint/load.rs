@@ -102,7 +102,7 @@ impl Load {
         self.kind == Kind::Users
     }
 
-    /// What it counts.
+    /// The unit that it counts.
     pub fn unit(self) -> &'static str {
         match self.kind {
             Kind::Rate => "requests a second",

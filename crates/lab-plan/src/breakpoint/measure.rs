@@ -41,7 +41,7 @@ pub struct Step {
     pub cut_short: Option<String>,
     /// Questions that were due in the measured phase.
     pub arrivals: u64,
-    /// What became of them.
+    /// Their outcomes.
     pub outcomes: BTreeMap<String, u64>,
     /// Sound answers a second that came within the measured phase.
     pub sound_per_s: f64,
@@ -150,8 +150,8 @@ impl Seen {
             return;
         }
         let sound = record.outcome == Outcome::Sound;
-        // Of every phase: an answer counts where it ends, and one that was asked for in the warm-up may end in the
-        // window.
+        // Answers of every phase: an answer counts where it ends, and one that was asked for in the warm-up
+        // may end in the window.
         self.ends.extend(record.done.filter(|_| sound));
         if record.phase != Phase::Measured {
             return;

@@ -1,9 +1,9 @@
 //! `lab breakpoint`: up to which load do the objectives hold, and how does it fail beyond?
 //!
-//! Each step is a whole run of the scenario ([`meridian_lab_drive::driver`]) with its own seed, from an idle target: after a pause, and after the
-//! scenario's `wait_idle` where it has one. [`search`] chooses the loads and knows nothing of servers; [`measure`]
-//! reads back what a step left; [`sustain`] says up to which rate no backlog grows; [`verdict`] says what all steps together show. The folder holds every step's results folder, so
-//! that any of them can be read as a separate run.
+//! Each step is a whole run of the scenario ([`meridian_lab_drive::driver`]) with its own seed. The target is idle: a step begins after a pause,
+//! and after the scenario's `wait_idle` where it has one. [`search`] chooses the loads and knows nothing of servers. [`measure`] reads back the
+//! results of a step. [`sustain`] says up to which rate no backlog grows. [`verdict`] says what all steps together show. The folder holds every
+//! step's results folder, so that any of them can be read as a separate run.
 
 mod load;
 mod measure;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What a search is given beside its scenario.
+/// The parameters of a search beside its scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The folder to be.
@@ -46,11 +46,11 @@ pub struct Options {
     pub from: Option<f64>,
     /// The largest load to try.
     pub most: Option<f64>,
-    /// What a step up multiplies the load by.
+    /// The factor of a step up of the load.
     pub factor: f64,
     /// Half the width of the interval, as a share of the breakpoint, that is narrow enough.
     pub within: f64,
-    /// Most steps.
+    /// Max steps.
     pub steps: usize,
 }
 

@@ -1,9 +1,10 @@
 //! The search: which load to try next, and when enough is known. Pure: it receives the outcome of each trial.
 //!
-//! Steps of a constant factor up (or down, where the first failed) until one holds and one fails; then bisection, in turns at the lower
-//! and at the upper quartile of where the breakpoint lies by all outcomes so far (trials at its middle would say little of how steeply it
-//! breaks); when the interval is narrow enough, fresh trials at its two ends. An outcome there that contradicts it widens the
-//! interval, and the bisection continues: one lucky outcome does not decide.
+//! First, steps of a constant factor up (or down, if the first failed) until one holds and one fails. Then
+//! bisection, in turns at the lower and the upper quartile of the breakpoint's estimate from all outcomes so
+//! far. Trials at the middle would say little of how steeply it breaks. When the interval is narrow enough,
+//! fresh trials at its two ends. An outcome there that contradicts it widens the interval, and the bisection
+//! continues: one lucky outcome does not decide.
 
 use meridian_lab_results::stats::Estimate;
 use meridian_lab_results::stats::breakpoint::{self, Outcome, Weights};
@@ -16,13 +17,13 @@ pub struct Plan {
     pub from: f64,
     /// The smallest and the largest load that may be tried.
     pub bounds: (f64, f64),
-    /// What a step up multiplies the load by.
+    /// The factor of a step up of the load.
     pub factor: f64,
     /// Half of the interval's width over its middle that is narrow enough.
     pub within: f64,
     /// Trials at each end of a narrow interval that must agree with it.
     pub confirm: u32,
-    /// Most trials.
+    /// Max trials.
     pub trials: usize,
     /// Loads are whole numbers.
     pub whole: bool,
@@ -68,7 +69,7 @@ pub enum End {
     Below,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Next {
     /// Try this load.
@@ -144,7 +145,7 @@ impl Search {
         Next::Try(self.rounded(load.clamp(min, most)), Purpose::Confirm)
     }
 
-    /// What came of a trial.
+    /// The outcome of a trial.
     pub fn record(&mut self, load: f64, held: bool) {
         self.outcomes.push(Outcome { load, held });
         if let Some(end) = self.out.take() {

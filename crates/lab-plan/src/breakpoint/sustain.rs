@@ -1,9 +1,9 @@
-//! What can be sustained: the rate up to which the backlog does not grow, however long the load lasts.
+//! The sustainable rate: the rate up to which the backlog does not grow, however long the load lasts.
 //!
-//! Objectives of a short step hold above that rate too, because a queue takes a while to be felt. At a rate L above the capacity C each
-//! wait is longer than the one before: over the time at which requests are due it rises by L / C - 1 a second. So every step in which
-//! waits rise measures the capacity, C = L / (1 + rise), and steps a little above it measure it best: their queue is never empty,
-//! and they are near enough that a server which gives way under more load does not yet.
+//! Objectives of a short step hold above that rate too, because a queue takes a while to be felt. At a rate L above the capacity C
+//! each wait is longer than the one before. Over the time at which requests are due it rises by L / C - 1 a second. So every step
+//! in which waits rise measures the capacity, C = L / (1 + rise). Steps a little above it measure it best. Their queue is never
+//! empty, and a server that degrades under more load does not yet.
 
 use super::Step;
 use super::verdict::{Found, short};
@@ -25,7 +25,7 @@ const RISES: f64 = 0.01;
 /// Min requests of a step to measure its backlog.
 const REQUESTS: usize = 30;
 
-/// What a step shows of its backlog: of what was asked and not yet answered.
+/// The backlog of a step: requests that were sent and not yet answered.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Backlog {
     /// Whether it grew.
@@ -76,7 +76,7 @@ fn middle(steps: &[Step]) -> Option<f64> {
     served.get(served.len() / 2).copied()
 }
 
-/// What the steps nearest above the capacity served.
+/// The rate that the steps nearest above the capacity served.
 fn saturated(steps: &[Step], near: f64) -> Vec<Estimate> {
     let over = |most: f64| -> Vec<Estimate> {
         let above = measured(steps).filter(|(load, backlog)| backlog.grows && *load >= near * NEAR[0] && *load <= most);

@@ -28,8 +28,9 @@ fn scenario(url: &str, rest: &str) -> Scenario {
     Scenario::parse(&text, "try.toml", &[]).unwrap()
 }
 
-/// 4 workers of 20 ms each hold 200 a second. Above, the wait grows by (rate / 200 - 1) a second, so in 0.6 s the 95th
-/// percentile passes 100 ms at (100 - 20) / (0.95 x 600) above: 228 a second. Below 200 no request waits.
+/// 4 workers of 20 ms each hold 200 a second. Above, the wait grows by (rate / 200 - 1) a second. So in 0.6 s
+/// the 95th percentile passes 100 ms at (100 - 20) / (0.95 x 600) above: 228 a second. Below 200 no request
+/// waits.
 #[test]
 fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     let url = mock("[[source]]\nname = \"a\"\nitems = 1\nworkers = 4\ndelay = { kind = \"fixed\", ms = 20 }\n");
@@ -47,7 +48,7 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     assert!(at.value > 170.0 && at.low < 228.0 && at.value < 245.0, "{}", found.sentence);
     assert!(found.within.unwrap() <= 0.1 && found.is_good() && found.holds_at(150.0) && !found.holds_at(260.0));
     assert_eq!(found.objective.as_deref(), Some("p95_ms at most 100"));
-    // In so short a step the objective holds above what can be sustained: that is a number of its own, and CI is told by both.
+    // In so short a step the objective holds above the sustainable rate. That is a number of its own, and CI sees both.
     let sustainable = found.sustainable.unwrap();
     assert!(sustainable.value > 150.0 && sustainable.low < 201.0 && sustainable.value < 206.0, "{}", found.sentence);
     assert!(found.sentence.contains("at which no backlog grows"), "{}", found.sentence);

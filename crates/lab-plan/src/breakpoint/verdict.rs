@@ -1,4 +1,4 @@
-//! What all steps of a search show: the breakpoint, how sure it is, what failed first and how.
+//! The verdict of all steps of a search: the breakpoint, its confidence, and what failed first and how.
 
 use super::search::narrowness;
 use super::{Load, Options, Step, sustain};
@@ -56,7 +56,7 @@ pub struct Found {
     pub started: String,
     /// When it ended.
     pub ended: String,
-    /// What the load counts.
+    /// The unit of the load.
     pub unit: String,
     /// Whether the load is a rate, so that the served rate can be compared with it.
     pub is_rate: bool,
@@ -64,14 +64,13 @@ pub struct Found {
     pub conclusion: Conclusion,
     /// The answer in words.
     pub sentence: String,
-    /// The load at which the objectives fail as often as not, and where it lies with 95 % confidence; null where one side was not seen.
+    /// The load at which the objectives fail as often as not, with its 95 % confidence interval. Null where one side was not seen.
     pub breakpoint: Option<Estimate>,
     /// Half of the interval over its middle.
     pub within: Option<f64>,
     /// The requested interval.
     pub wanted_within: f64,
-    /// The rate up to which no backlog grows, however long the load lasts, with 95 % confidence; null where the load is no rate, or no
-    /// backlog grew.
+    /// The rate up to which no backlog grows, however long the load lasts, with 95 % confidence. Null where the load is no rate, or no backlog grew.
     #[serde(default)]
     pub sustainable: Option<Estimate>,
     /// Length of the measured phase of a step, in seconds: the breakpoint is one of steps of that length.
@@ -102,7 +101,7 @@ pub struct Shape {
     pub words: String,
 }
 
-/// What happens to requests past the breakpoint.
+/// The outcomes of requests past the breakpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShapeKind {

@@ -1,8 +1,8 @@
 //! A machine that was measured: what it answered at several numbers of closed users without think time, and how long each answer took.
 //!
-//! Every number of users is a [`Level`]: its throughput and the distribution of its waits. What the machine does between two levels lies between
-//! them; what it does past the last one is not known, and nothing is sold of it. The Universal Scalability Law is fitted to the levels
-//! for the reader, and prices nothing.
+//! Every number of users is a [`Level`]: its throughput and the distribution of its waits. The machine's
+//! behaviour between two levels lies between them. Past the last one it is unknown, and nothing is sold of
+//! it. The Universal Scalability Law is fitted to the levels for the reader, and prices nothing.
 
 use crate::breakpoint::Found;
 use meridian_lab_drive::scenario::{Arrival, Scenario};

@@ -1,10 +1,11 @@
-//! What a satisfied user costs, and which size is the cheapest that keeps a promise.
+//! The cost of a satisfied user, and the cheapest size that keeps a promise.
 //!
-//! A folder's `cost.toml` ([`Plan`]) names what answers for a size ([`Model`]: a scenario of the simulator, or runs of a real server at several
-//! numbers of users), the number that can be bought (workers, servers, machines), prices, patterns of arrival over a day and promises in order
-//! of strictness. [`Plan::price`] asks every size about every hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays nothing, but what it
-//! cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction, and rises
-//! when it only buys idleness: the curve has a bottom, and the cheapest size that keeps the promise lies at it or to its right.
+//! A folder's `cost.toml` ([`Plan`]) names what predicts a size's behaviour ([`Model`]): a scenario of the simulator, or runs
+//! of a real server at several numbers of users. It also names the unit that can be bought (workers, servers, machines),
+//! prices, patterns of arrival over a day, and promises in order of strictness. [`Plan::price`] asks every size about every
+//! hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays nothing, but what
+//! it cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction, and rises when it
+//! only buys idleness. The curve has a bottom. The cheapest size that keeps the promise lies at it or to its right.
 
 mod hour;
 mod law;
@@ -29,8 +30,8 @@ use toml::{Table, Value};
 pub struct Plan {
     /// The simulator's scenario, relative to the folder.
     pub scenario: Option<String>,
-    /// Instead of a scenario: a folder of results folders of one machine at several numbers of users, or of a breakpoint search over users;
-    /// relative to the folder.
+    /// Instead of a scenario: a folder of results folders, relative to the folder. They are of one machine at
+    /// several numbers of users, or of a breakpoint search over users.
     pub measured: Option<String>,
     /// Changes of the scenario for every run.
     #[serde(default)]
@@ -42,7 +43,7 @@ pub struct Plan {
     /// Runs with different seeds at each point; their requests are counted together.
     #[serde(default = "one")]
     pub seeds: u32,
-    /// What things cost.
+    /// Prices.
     pub prices: Prices,
     /// Promises, each stricter than the previous one.
     pub promise: Vec<ServiceLevel>,
@@ -79,7 +80,7 @@ pub struct Prices {
     pub calls_per_request: Option<f64>,
 }
 
-/// What a satisfied user gets.
+/// The promise to a satisfied user.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceLevel {

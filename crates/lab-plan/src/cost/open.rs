@@ -1,10 +1,10 @@
 //! Requests that come by themselves at a measured machine, by simulation.
 //!
-//! A run of closed users without think time holds their number steady; requests of a public service come by chance (a Poisson process), so that
-//! now there are none and now there are many. How many there are is simulated, and how fast each gets on then is what was measured at
-//! that number: a request that takes the quantile u at n users gets on by 1 / (wait of u at n) a second. With steady users that gives the
-//! measured distributions back (the flow-equivalent server of Chandy, Herzog and Woo 1975, with quantiles for means). Where throughput shows a
-//! fixed number of workers, they are simulated as such: a queue, and service times as measured when none waited.
+//! A run of closed users without think time holds their number steady. Requests of a public service come by chance (a Poisson process), so now
+//! there are none and now there are many. The number of users is simulated, and the speed of each was measured at that number. A request at the
+//! quantile u with n users gets on by 1 / (wait of u at n) a second. With steady users that gives the measured distributions back (the
+//! flow-equivalent server of Chandy, Herzog and Woo 1975, with quantiles for means). Where throughput shows a fixed number of workers, they are
+//! simulated as such: a queue, and service times as measured when none waited.
 
 use super::law::{Level, Machine, Serves};
 use meridian_lab_results::random::SeededRng;

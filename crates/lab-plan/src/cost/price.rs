@@ -5,7 +5,7 @@ use super::{Machine, Model, Pattern, Plan};
 use serde::Serialize;
 use toml::Value;
 
-/// What a size costs under a pattern, and how well it keeps a promise.
+/// The cost of a size under a pattern, and how well it keeps a promise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bill {
     /// The size.

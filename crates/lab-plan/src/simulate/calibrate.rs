@@ -2,9 +2,9 @@
 //!
 //! The figures stand in a file of trials, each with the settings under which it was measured. Trials marked `fit` are what
 //! the numbers are moved by; the others are only predicted, so that the reader sees how far the model carries. The loss is
-//! the mean square of the logarithm of simulated over measured, in units of each figure's tolerance.
-//! Figures are medians over seeds, and every trial of numbers sees the same seeds (common random numbers), which keeps
-//! the loss smooth enough for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
+//! the mean square of the logarithm of simulated over measured, in units of each figure's tolerance. Figures are medians
+//! over seeds, and every trial of numbers sees the same seeds (common random numbers). That keeps the loss smooth enough
+//! for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
 
 use super::{Scenario, measured, settings};
 use meridian_lab_results::stats::{percentile, simplex, student};
@@ -82,7 +82,7 @@ pub struct Residual {
     pub measured: f64,
     /// The share by which it may be off for a loss of one.
     pub tolerance: f64,
-    /// What the seeds give; none where it never occurred.
+    /// The values of the seeds; none where it never occurred.
     pub simulated: Option<Spread>,
 }
 
@@ -131,9 +131,10 @@ pub struct Calibrated {
 }
 
 impl Calibrated {
-    /// How far off the calibration may be, with 95 % confidence, as a share: the simulated figures against the measured ones (Student's t
-    /// over as many as are left after the numbers that were fitted), and what the measured ones may be off by chance. `None` where there are
-    /// no more figures than numbers, so that no degree of freedom is left.
+    /// How far off the calibration may be, with 95 % confidence, as a share. It holds the error of the
+    /// simulated figures against the measured ones (Student's t; each fitted number takes a degree of
+    /// freedom). It also holds the chance error of the measured ones. `None` where there are no more figures
+    /// than numbers, so that no degree of freedom is left.
     pub fn error(&self) -> Option<f64> {
         let offs = self
             .residuals

@@ -18,7 +18,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// What is wrong with it, as a sentence.
+    /// The problem with it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         if !(self.mean_s.is_finite() && self.mean_s >= 0.0) {
             return Err(format!("mean_s = {}: expected seconds of at least 0", self.mean_s));
@@ -60,7 +60,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What is wrong with it, as a sentence.
+    /// The problem with it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         self.beta().map(|_| ())
     }

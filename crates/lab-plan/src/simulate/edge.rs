@@ -1,5 +1,5 @@
-//! The breakpoint of a simulated server: the search of [`crate::breakpoint`] with a simulation for each trial, so that
-//! the predicted and the measured value mean the same.
+//! The breakpoint of a simulated server. It is the search of [`crate::breakpoint`] with a simulation for each
+//! trial, so the predicted and the measured value mean the same.
 
 use super::{Scenario, settings};
 use crate::breakpoint::search::{End, Next, Plan, Search};
@@ -17,7 +17,7 @@ pub struct Objective {
     pub over_s: f64,
 }
 
-/// Most trials: they are cheap.
+/// Max trials: they are cheap.
 const TRIALS: usize = 200;
 /// Half of the interval over its middle.
 const WITHIN: f64 = 0.01;
@@ -44,8 +44,9 @@ pub fn edge(scenario: &Table, objective: &Objective) -> Result<Estimate, String>
     search.estimate()
 }
 
-/// An edge with what the calibration of its scenario may be off ([`Calibrated::error`](super::calibrate::Calibrated::error)): a server whose
-/// times are longer by a share holds a rate that is lower by as much, so the interval grows by that on both sides.
+/// An edge with the error of its scenario's calibration
+/// ([`Calibrated::error`](super::calibrate::Calibrated::error)). A server whose times are longer by a share
+/// holds a rate that is lower by as much. So the interval grows by that on both sides.
 pub fn with_error(edge: Estimate, error: f64) -> Estimate {
     let reach = |ratio: f64| (ratio.ln().hypot((1.0 + error).ln())).exp();
     let (up, down) = (reach(edge.high / edge.value), reach(edge.value / edge.low));
@@ -87,7 +88,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Ten runs of a server of known edge, each of 400 requests at a low rate; the model is fitted to each and foretells the edge.
+    /// Ten runs of a server of known edge, each of 400 requests at a low rate. The model is fitted to each and predicts the edge.
     #[test]
     fn a_forecast_from_a_short_run_holds_the_edge_because_it_carries_the_error_of_its_calibration() {
         use super::super::calibrate::Figures;

@@ -16,8 +16,7 @@ pub fn seconds(micros: Micros) -> f64 {
     micros as f64 / 1e6
 }
 
-/// Events in the order of their time; those of one time leave in the order in which they came, so that a run depends on
-/// nothing but its seed.
+/// Events in the order of their time. Events of one time leave in the order in which they came, so a run depends on its seed alone.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,

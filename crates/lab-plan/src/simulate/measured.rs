@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Value;
 
-/// What a results folder says: how requests arrived, as changes of a pipeline's scenario, and its figures by the names of
-/// [`Scenario::figures`](super::Scenario::figures).
+/// The data of a results folder: how requests arrived, as changes of a pipeline's scenario, and its figures
+/// by the names of [`Scenario::figures`](super::Scenario::figures).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// `arrival.…` of the same number of requests at their mean spacing.

@@ -1,11 +1,11 @@
 //! Simulation: what would happen at a size that was not tried.
 //!
-//! Three models, each a discrete-event simulation on an integer microsecond clock with one seeded source of chance, so that a
-//! seed gives the same run everywhere: [`pipeline`] (staged queues and workers that are held while outside sources answer),
-//! [`scan`] (scan servers before shared storage, chosen by the selector of `model`) and [`tenants`] (questions of tenants that
-//! share a server, admitted by the scheduler of `model`). [`calibrate`] fits a few of a
-//! scenario's numbers to published or measured figures and says how well the others are predicted; [`forecast`] lays every
-//! trial of such a table beside its simulation.
+//! Three models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a seed
+//! gives the same run everywhere. [`pipeline`] has staged queues, and workers that are held while outside sources answer.
+//! [`scan`] has scan servers before shared storage, chosen by the selector of `model`. [`tenants`] has questions of
+//! tenants that share a server, admitted by the scheduler of `model`. [`calibrate`] fits a few of a scenario's numbers to
+//! published or measured figures and says how well the others are predicted. [`forecast`] lays every trial of such a table
+//! beside its simulation.
 //!
 //! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
 //! said in `docs/simulate.md`.
@@ -29,7 +29,8 @@ pub use keep::keep;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Of the first three bursts ([`pipeline::PipelineOutcome::joined_bursts`]): the first request that got nothing, how many did, and the first packet after.
+/// For each of the first three bursts ([`pipeline::PipelineOutcome::joined_bursts`]): the first request that
+/// got nothing, how many did, and the first packet after.
 const BURSTS: [[&str; 3]; 3] = [
     ["burst_1_absent", "burst_1_lost", "burst_1_restart_s"],
     ["burst_2_absent", "burst_2_lost", "burst_2_restart_s"],
@@ -47,7 +48,7 @@ pub enum Scenario {
     Tenants(Box<tenants::SharedServer>),
 }
 
-/// What a simulation says.
+/// The result of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
     /// Of a pipeline.

@@ -1,9 +1,9 @@
-//! Service times from traces: the spans of a pipeline's workers, as the OpenTelemetry collector's file exporter writes them (a line for
-//! each export request, JSON form of OTLP 1.x).
+//! Service times from traces. The spans of a pipeline's workers come as the OpenTelemetry collector's file
+//! exporter writes them (a line for each export request, JSON form of OTLP 1.x).
 //!
-//! A stage's service is what its spans took less what their children took, since a child is another stage or a call; a source's call is
-//! what its client spans took. A span belongs to the stage or source whose name it bears. Waiting in queues is
-//! between spans, so it is not in them.
+//! A stage's service is the time of its spans less that of their children, since a child is another stage or
+//! a call. A source's call is the time of its client spans. A span belongs to the stage or source whose name
+//! it bears. Waiting in queues is between spans, so it is not in them.
 
 use super::settings;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub struct Service {
     pub cv: f64,
 }
 
-/// Most lines that are wrong and still pass for a file of spans: the last one, where the exporter was killed.
+/// Max lines that are wrong and still pass for a file of spans: the last one, where the exporter was killed.
 const BROKEN_MAX: usize = 1;
 
 #[derive(Deserialize)]

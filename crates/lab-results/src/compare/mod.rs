@@ -29,7 +29,7 @@ pub struct Row {
     pub quantile: f64,
     /// Milliseconds of A and of B.
     pub ms: [f64; 2],
-    /// What the repeats say, or why they decide nothing.
+    /// The verdict of the repeats, or why they decide nothing.
     pub comparison: Result<Comparison, NotDecided>,
 }
 

@@ -6,7 +6,7 @@ use crate::picture::{Axis, COLOURS, Marks, Plot, Scale, Unit};
 use crate::report::page;
 use std::path::{Path, PathBuf};
 
-/// Most requests that get a picture.
+/// Max requests that get a picture.
 const PICTURES_MAX: usize = 12;
 /// Points of a curve.
 const STEPS: u32 = 160;

@@ -42,7 +42,7 @@ pub struct Sides {
     pub b: Side,
     /// Whether trials of the same number ran side by side, A B A B.
     pub paired: bool,
-    /// What the reader has to know before believing a comparison.
+    /// Warnings to the reader of a comparison.
     pub warnings: Vec<String>,
     /// Why nothing may be judged: void runs.
     pub void: Vec<String>,
@@ -96,7 +96,7 @@ impl Sides {
         Ok(sides)
     }
 
-    /// The two targets of one folder, the first of which is A.
+    /// The two targets of one folder. The first one is A.
     ///
     /// # Errors
     /// Where it cannot be read or holds another number of targets.

@@ -72,8 +72,8 @@ fn without_repeats_or_with_nothing_shared_nothing_is_decided() {
     assert!(report.not_decided().unwrap().contains("no request in common"), "{}", report.sentence());
 }
 
-/// A folder of one trial after the other at these targets; `ms` says how long each of 200 questions of a trial, a target and a
-/// population takes in the mean. Chance is the same for both trials of a round.
+/// A folder of one trial after the other at these targets. `ms` is the mean time of each of 200 questions, by
+/// trial, target and population. Chance is the same for both trials of a round.
 fn folder(dir: &Path, targets: &[&str], turns: &[u16], ms: impl Fn(u16, u16, u16) -> f64) -> PathBuf {
     folder_with(dir, targets, turns, &[], ms)
 }
@@ -195,14 +195,15 @@ fn the_two_targets_of_a_run_are_held_against_each_other_round_by_round() {
     assert!(Sides::of_targets(&alone).unwrap_err().to_string().contains("1 target(s): expected two"));
 }
 
-/// How a server, its machine and its runs vary by themselves, as measured on shared machines: runs by 4 %, trials by 5 % that come back
-/// only slowly (they drift), requests by 60 % with neighbours alike; one trial of twenty meets something that makes it a third slower.
-struct Nature {
+/// How a server, its machine and its runs vary by themselves, as measured on shared machines. Runs vary by 4
+/// %, and trials by a drift of 5 %. Requests vary by 60 %, with neighbours alike. One trial of twenty is a
+/// third slower.
+struct Variation {
     rng: SeededRng,
     drift: f64,
 }
 
-impl Nature {
+impl Variation {
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.rng.fraction()).sum::<f64>() - 6.0
     }
@@ -225,7 +226,7 @@ impl Nature {
 }
 
 /// Two sides of one server, two requests each, in one of three designs; `factor` makes B slower.
-fn same_server(design: &str, factor: f64, nature: &mut Nature) -> Sides {
+fn same_server(design: &str, factor: f64, nature: &mut Variation) -> Sides {
     let requests = ["items", "tiles"].map(|name| Asked { request: name.to_owned(), ..items() });
     let mut sides = Sides { paired: design == "turns", ..Sides::default() };
     let one_run = design != "runs";
@@ -248,11 +249,12 @@ fn same_server(design: &str, factor: f64, nature: &mut Nature) -> Sides {
     sides
 }
 
-/// What docs/lab.md publishes. Of a thousand comparisons of a server with itself 50 would be the stated 5 %, and chance takes 14 (two
-/// standard deviations) from that; fewer come out, because the three percentiles of a request go together.
+/// What docs/lab.md publishes. In a thousand comparisons of a server with itself, 50 would be the stated 5 %.
+/// Chance takes 14 (two standard deviations) from that. Fewer come out, because the three percentiles of a
+/// request go together.
 #[test]
 fn a_server_held_against_itself_is_called_different_no_more_often_than_is_said() {
-    let mut nature = Nature { rng: SeededRng::new(11), drift: 0.0 };
+    let mut nature = Variation { rng: SeededRng::new(11), drift: 0.0 };
     let mut found = Vec::new();
     for (design, slow) in [("turns", 1.5), ("runs", 1.5), ("trials", 2.5)] {
         let mut rate = |factor: f64, times: u32| {

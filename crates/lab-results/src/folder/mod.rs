@@ -8,8 +8,8 @@
 //! | `samples.parquet` | what the samplers read, on the same time line |
 //! | `summary.json` | counts, rates and percentiles by phase, target, population and request |
 //!
-//! The folder is written beside its place under the name `DIR.partial` and renamed when all is in it, so that what bears the
-//! name is whole. [`Writer`] makes one, [`open`] reads one.
+//! The folder is written beside its place under the name `DIR.partial` and renamed when all is in it. So a
+//! folder with the final name is whole. [`Writer`] makes one, [`open`] reads one.
 
 mod columns;
 mod read;
@@ -53,7 +53,7 @@ pub struct Run {
     pub trials: Vec<Trial>,
     /// Why the figures say nothing about the target; empty where they do.
     pub void: Vec<String>,
-    /// What the lab saw of itself.
+    /// The lab's measurements of itself.
     #[serde(default)]
     pub lab: Watched,
 }
@@ -69,7 +69,7 @@ pub struct Trial {
     pub measured_us: [i64; 2],
 }
 
-/// What the lab saw of itself and of the machine while it ran.
+/// The lab's measurements of itself and of the machine while it ran.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Watched {
     /// Arrivals that were due.

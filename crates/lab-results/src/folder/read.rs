@@ -17,7 +17,7 @@ const BATCH_ROWS: usize = 8_192;
 pub struct Results {
     /// Where it is.
     pub dir: PathBuf,
-    /// What ran.
+    /// The scenario that ran.
     pub run: Run,
     /// The resolved scenario, as TOML.
     pub scenario: String,

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a group is of: phase, target, population, request.
+/// The key of a group: phase, target, population, request.
 pub(super) type Key = (Phase, u16, u16, u16);
 
 /// Groups of records by phase, target, population and request.
@@ -97,7 +97,7 @@ pub struct Group {
     pub packets: u64,
     /// Bytes of all bodies.
     pub bytes: u64,
-    /// Most requests in flight when one was sent.
+    /// Max requests in flight when one was sent.
     pub in_flight_most: u32,
 }
 

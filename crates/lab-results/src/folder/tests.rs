@@ -77,10 +77,10 @@ proptest! {
             let mut times: Vec<i64> = own.filter(|r| r.outcome == Outcome::Sound).filter_map(Record::latency).map(|t| t.max(0)).collect();
             times.sort_unstable();
             prop_assert_eq!(group.latency_ms.count, times.len() as u64);
-            if let Some(greatest) = times.last() {
+            if let Some(longest) = times.last() {
                 let middle = times[times.len().div_ceil(2) - 1] as f64 / 1e3;
                 prop_assert!((group.latency_ms.p50 - middle).abs() <= middle * 0.002 + 0.001);
-                prop_assert!((group.latency_ms.max - *greatest as f64 / 1e3).abs() <= *greatest as f64 / 1e3 * 0.002 + 0.001);
+                prop_assert!((group.latency_ms.max - *longest as f64 / 1e3).abs() <= *longest as f64 / 1e3 * 0.002 + 0.001);
             }
         }
     }
@@ -88,7 +88,7 @@ proptest! {
 
 #[test]
 fn a_rate_over_trials_is_that_of_one_of_them() {
-    // Four trials of ten seconds with forty requests a second, each on a clock of its own; then one of half the length and twice the rate.
+    // Four trials of ten seconds with forty requests a second, each on a clock of its own. Then one of half the length and twice the rate.
     let mut summary = Summary::default();
     let mut trial = |trial: u16, seconds: i64, rate: i64| {
         for n in 0..seconds * rate {

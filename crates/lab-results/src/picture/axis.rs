@@ -1,6 +1,6 @@
 //! Scales and their ticks: where a value stands, and which values are worth a label.
 
-/// What the numbers of an axis are, for its labels.
+/// The kind of an axis's numbers, for its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Plain numbers, written short: 12, 3.4k, 5M.
@@ -31,7 +31,7 @@ pub enum Scale {
 /// One axis of a plot.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What its values are, in words.
+    /// The name of its values.
     pub title: String,
     /// Its unit.
     pub unit: Unit,
@@ -180,7 +180,7 @@ fn nice_step(rough: f64, unit: Unit) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|s| *s >= rough * 0.999_999).unwrap_or(power * 10.0)
 }
 
-/// The nearest of 1, 2 and 5 times a power of ten that is not above a value, or (`up`) not below it; rounding is forgiven.
+/// The nearest of 1, 2 and 5 times a power of ten that is not above a value, or (`up`) not below it. Rounding is tolerated.
 fn log_step(value: f64, up: bool) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let mut steps = [0.5, 1.0, 2.0, 5.0, 10.0].map(|step| step * decade).into_iter();

@@ -1,8 +1,8 @@
 //! Pictures: plots as SVG, and the same as PNG.
 //!
-//! A [`Plot`] is two axes and layers of marks; [`Plot::svg`] draws it, [`png()`] rasterises the drawing with the lab's own
-//! font, so that a picture looks alike on every machine. Colours are those of Okabe and Ito ("Color universal design",
-//! 2008), told apart with any colour vision.
+//! A [`Plot`] is two axes and layers of marks; [`Plot::svg`] draws it. [`png()`] rasterises the drawing with
+//! the lab's own font, so a picture looks alike on every machine. Colours are those of Okabe and Ito ("Color
+//! universal design", 2008), told apart with any colour vision.
 
 mod axis;
 mod png;
@@ -22,7 +22,7 @@ pub const BAD: &str = "#d55e00";
 /// See [`GOOD`].
 pub const QUIET: &str = "#9aa0a6";
 
-/// Most marks of one layer that are drawn: beyond it every n-th is, since more cannot be told apart and only make the
+/// Max marks of one layer that are drawn: beyond it every n-th is, since more cannot be told apart and only make the
 /// file heavy.
 pub const MARKS_MAX: usize = 4_000;
 
@@ -35,7 +35,7 @@ pub struct Plot {
     pub x: Axis,
     /// Laid from bottom to top.
     pub y: Axis,
-    /// What is drawn.
+    /// The content to draw.
     pub layers: Vec<Layer>,
     /// Width and height in pixels; further lines of a legend add to the height.
     pub size: (u32, u32),
@@ -48,11 +48,11 @@ pub struct Layer {
     pub name: Option<String>,
     /// Its colour, as CSS writes it.
     pub colour: String,
-    /// What is drawn.
+    /// The content to draw.
     pub marks: Marks,
 }
 
-/// What a layer draws, in values of the axes.
+/// The content of a layer, in values of the axes.
 #[derive(Debug, Clone)]
 pub enum Marks {
     /// Dots.
@@ -162,7 +162,7 @@ mod tests {
         };
         let (full, none) = (plot(2_500).svg(), plot(0).svg());
         assert!(full.len() - none.len() < 2_500 * 40, "{}", full.len() - none.len());
-        // Seven strengths, of which the weakest is visible too.
+        // Seven strengths. The weakest one is visible too.
         assert_eq!(full.matches("fill-opacity").count(), 7);
         let orange = |svg: &str| {
             let pixels = resvg::tiny_skia::Pixmap::decode_png(&png(svg).unwrap()).unwrap();

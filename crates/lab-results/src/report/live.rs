@@ -25,7 +25,7 @@ impl LivePage {
         records.iter().for_each(|record| self.digest.add(record));
     }
 
-    /// What a report of them would show, as a piece of HTML. `run` has the names.
+    /// Their report, as a piece of HTML. `run` has the names.
     pub fn html(&self, run: &Run) -> String {
         let mut out = String::new();
         if self.digest.lines.is_empty() {

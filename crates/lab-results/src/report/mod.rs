@@ -20,7 +20,7 @@ use digest::Digest;
 pub use live::LivePage;
 use std::path::{Path, PathBuf};
 
-/// Most samples that pictures are drawn from.
+/// Max samples that pictures are drawn from.
 const SAMPLES_MAX: usize = 200_000;
 
 /// The style of a report page, for pages beside it.

@@ -218,7 +218,7 @@ fn cells(heat: &Heat) -> Vec<(f64, f64, f64, f64, f64)> {
     heat.columns.iter().enumerate().flat_map(of_column).collect()
 }
 
-/// What became of requests over time.
+/// The outcomes of requests over time.
 fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
     let flow = &digest.flow;
     let width = flow.width as f64;

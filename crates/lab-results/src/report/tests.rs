@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::fs;
 
-/// A server that answers in 2 to 4 ms and stands still from 8 s to 10 s, asked 50 times a second on schedule by one
-/// client that sends one request at a time, and so sends late after the stall.
+/// A server that answers in 2 to 4 ms and stands still from 8 s to 10 s. One client asks it 50 times a second
+/// on schedule. It sends one request at a time, so it sends late after the stall.
 fn stalled() -> Vec<Record> {
     let mut random = Pcg64::seed_from_u64(1);
     let mut free = 0;
@@ -74,7 +74,7 @@ fn requests_of_a_mix_stand_apart() {
     records.iter_mut().for_each(|record| record.request = u16::from(record.n % 5 == 0));
     let report = write(&folder_of(dir.path(), &records, Vec::new(), &["near", "far & wide"])).unwrap();
     let page = fs::read_to_string(&report.page).unwrap();
-    // 950 measured requests, of which every fifth is far; all unsound ones are.
+    // 950 measured requests. Every fifth one is far, and so are all unsound ones.
     assert!(page.contains("<tr><td>near</td><td>760</td><td>760</td>"), "{page}");
     assert!(page.contains("<tr><td>far &amp; wide</td><td>190</td><td>180</td>"), "{page}");
 }
@@ -153,8 +153,8 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     }
 }
 
-/// The difference of two medians is not the median of the differences: here first results differ by more than a second, and each request has its
-/// last 20 ms after its first, but for one in ten that has it after 500 ms.
+/// The difference of two medians is not the median of the differences. Here first results differ by more than
+/// a second. Nine requests in ten have their last result 20 ms after the first, the others after 500 ms.
 #[test]
 fn first_and_last_results_are_shown_with_their_difference() {
     let mut digest = Digest::new();
@@ -182,9 +182,10 @@ fn first_and_last_results_are_shown_with_their_difference() {
     assert_eq!(heights, [900.0, 100.0]);
 }
 
-/// Theory: of 950 measured requests those due in the 2 s of the stall, 100, wait from 2 s down, and what has gathered
-/// is worked off in 3 ms a request, so the i-th of them waits 2 s - i (20 - 3) ms. Hence one in a hundred of all waits at least
-/// 2 s - 9.5 x 17 ms = 1.84 s. A client that asks again only when it has an answer meets the stall once, and its p99 knows nothing.
+/// Theory: 100 of 950 measured requests are due in the 2 s of the stall, and wait from 2 s down. The backlog is
+/// worked off in 3 ms a request, so the i-th of them waits 2 s - i (20 - 3) ms. So one in a hundred of all
+/// waits at least 2 s - 9.5 x 17 ms = 1.84 s. A client that asks again only when it has an answer meets the
+/// stall once, and its p99 knows nothing.
 #[test]
 fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_it() {
     let mut digest = Digest::new();
@@ -198,8 +199,8 @@ fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_
     assert!(interval.holds(1.84e6) && interval.high - interval.low < 0.3e6, "{interval:?}");
 }
 
-/// Three trials whose medians are 19, 20 and 21 ms: by Student's t of two degrees of freedom the median lies within 2.48 ms of 20. The
-/// answers of one trial, which are all alike, would claim to know it exactly.
+/// Three trials with medians of 19, 20 and 21 ms. By Student's t of two degrees of freedom the median lies
+/// within 2.48 ms of 20. The answers of one trial, which are all alike, would claim to know it exactly.
 #[test]
 fn a_page_of_several_trials_has_intervals_over_repeats() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
 //! Up to which load an objective holds, from trials that passed or failed, some of them by chance.
 //!
-//! The chance that a trial fails is a logistic curve of the logarithm of its load: half at the breakpoint, steeper where the
-//! server is steady. Over a grid of breakpoints and steepnesses each pair is weighed by how well it explains the outcomes, and
-//! the interval holds the middle 95 % of the weight (the estimate of Watson and Pelli's QUEST, 1983, with an unknown slope).
-//! Trials on one side only give no interval: one end is then not known.
+//! The chance that a trial fails is a logistic curve of the logarithm of its load. It is one half at the breakpoint, and
+//! steeper where the server is steady. Over a grid of breakpoints and steepnesses each pair is weighed by how well it
+//! explains the outcomes. The interval holds the middle 95 % of the weight (the estimate of Watson and Pelli's QUEST, 1983,
+//! with an unknown slope). Trials on one side only give no interval: one end is then not known.
 
 use super::Estimate;
 
@@ -16,17 +16,17 @@ pub struct Outcome {
     pub held: bool,
 }
 
-/// Share of the weight that an interval holds. More than the 95 % that it promises: a search that ends as soon as its interval is
-/// narrow ends a little too often where chance made it so.
+/// Share of the weight that an interval holds. More than the 95 % that it promises. A search that ends as
+/// soon as its interval is narrow ends a little too often by chance.
 const LEVEL: f64 = 0.97;
 /// Points of the grid: of the first pass, and of the second, where the first found weight.
 const GRID: [usize; 2] = [80, 120];
-/// How far past the outcomes that contradict each other, or past the last that held and the first that failed, weight is looked for; a
-/// difference of logarithms.
+/// How far weight is searched for past the outcomes that contradict each other, or past the last that held
+/// and the first that failed. A difference of logarithms.
 const BEYOND: f64 = 0.5;
 /// Points lighter than this share of the heaviest are omitted from the second pass.
 const LIGHT: f64 = 1e-5;
-/// Widths of the curve that are thought possible, as shares of the load: from a server that breaks within 0.5 % to one within 30 %.
+/// Widths of the curve that are thought possible, as shares of the load. From a server that breaks within 0.5 % to one within 30 %.
 const WIDTHS: [f64; 7] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3];
 
 /// Where the breakpoint may lie, by all outcomes: places (logarithms of the load) and their weights.

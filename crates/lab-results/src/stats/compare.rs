@@ -1,14 +1,14 @@
 //! Is B faster than A? The ratio of a quantile of two servers, from repeats, with a plain verdict.
 //!
-//! Requests of one trial share what the machine did meanwhile, so a thousand of them tell no more of how much trials differ than one does: an
-//! interval from within a trial calls two runs of one server different as often as not. The repeated unit is the trial
-//! (or the run), and each gives one number: the logarithm of its quantile. Student's t test over those numbers is the
-//! comparison: of pairs where trials took turns, of two groups (Welch 1947) where they did not.
+//! Requests of one trial share the machine's state, so a thousand of them tell no more of how trials differ than one
+//! does. An interval from within a trial calls two runs of one server different as often as not. The repeated unit is
+//! the trial (or the run), and each gives one number: the logarithm of its quantile. Student's t test over those
+//! numbers is the comparison: of pairs where trials took turns, of two groups (Welch 1947) where they did not.
 
 use super::{Estimate, student_at};
 use serde::Serialize;
 
-/// What a comparison says of B against A.
+/// The result of a comparison of B against A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -36,7 +36,7 @@ impl Verdict {
 pub struct Comparison {
     /// B over A.
     pub ratio: Estimate,
-    /// What that means.
+    /// The meaning of that.
     pub verdict: Verdict,
 }
 
@@ -54,8 +54,8 @@ pub enum Undecided {
 
 /// Repeats of each side without which nothing is decided.
 pub const REPEATS: usize = 3;
-/// By how much one run differs from the next of the same server, as a standard deviation of the logarithm, where there is one run
-/// only and nothing tells: at least so much, and at least as much as its trials differ.
+/// Difference of runs of the same server, as a standard deviation of the logarithm, where there is one run
+/// only. It is at least this, and at least the difference of its trials.
 pub const RUN_SD: f64 = 0.05;
 
 /// The quantiles of one side, one of each repeat.
@@ -120,7 +120,7 @@ fn verdict_of(mean: f64, reach: f64) -> Comparison {
 }
 
 /// The verdict if some repeats never had an answer at the quantile. If all of one side had none and all of the other
-/// had one, that is a difference: by chance it would come in at most one of 32 comparisons of three repeats.
+/// had one, that is a difference. By chance it would come in at most one of 32 comparisons of three repeats.
 fn never(
     a: impl Iterator<Item = f64> + Clone,
     b: impl Iterator<Item = f64> + Clone,

@@ -1,6 +1,6 @@
 //! Does it wear out? Whether a figure drifts over a long run, by Mann and Kendall's test on blocks, with Sen's slope.
 //!
-//! The test uses only which of two blocks is higher, so a few stalls do not decide it, and blocks are taken long enough
+//! The test uses only which of two blocks is higher, so a few stalls do not decide it. Blocks are so long
 //! that neighbours hardly depend on each other.
 
 use super::{normal_cdf, percentile, sorted};
@@ -15,7 +15,7 @@ pub struct Drift {
     pub share: f64,
     /// How often a run without drift would look so, at least.
     pub p: f64,
-    /// Whether a drift is claimed: p under 1 %, because soaks are looked at often and are long.
+    /// Whether a drift is claimed: p under 1 %, because soaks are tested often and are long.
     pub drifts: bool,
 }
 

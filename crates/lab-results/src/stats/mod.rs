@@ -1,4 +1,4 @@
-//! What measured numbers say, and how sure they are.
+//! Statistics of measured numbers, with their confidence.
 //!
 //! Pure computation over samples and [`Record`](crate::record::Record)s; nothing here reads a file. Whatever draws takes a seed,
 //! so that a report says the same thing twice. Intervals are of 95 % unless a name says otherwise.
@@ -87,8 +87,8 @@ pub fn student_at(degrees: f64, alpha: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The probability that Student's t lies outside of -t to t: by Simpson's rule over the angle, where t = sqrt(degrees) tan(angle) makes the
-/// density a power of the cosine.
+/// The probability that Student's t lies outside of -t to t. Computed by Simpson's rule over the angle, where
+/// t = sqrt(degrees) tan(angle) makes the density a power of the cosine.
 fn outside(t: f64, degrees: f64) -> f64 {
     const STEPS: usize = 400;
     let end = (t / degrees.sqrt()).atan();

@@ -108,7 +108,7 @@ pub struct Course {
     pub bursts: Vec<Burst>,
     /// Times without any answer, though requests waited.
     pub stalls: Vec<Stall>,
-    /// What it went through, without gaps.
+    /// Its modes in order, without gaps.
     pub stretches: Vec<Stretch>,
 }
 
@@ -121,9 +121,10 @@ const BETTER: f64 = 0.5;
 /// One line that misses the blocks by less than this share of their mean is good enough.
 const NEAR: f64 = 0.05;
 
-/// Reads the measured requests of one trial and population. A request got nothing where no result came and the answer was not a
-/// sound one that holds none; what was refused or never sent is left out, because it did not wait. Growth is claimed where its interval lies above zero and it adds at least a
-/// tenth of the first waits over the trial, or over a stretch of it: less is not felt.
+/// Reads the measured requests of one trial and population. A request got nothing where no result came and
+/// the answer was not a sound empty one. Refused and unsent requests are left out, because they did not wait.
+/// Growth is claimed where its interval lies above zero and it adds enough. Enough is a tenth of the first
+/// waits, over the trial or a stretch of it. Users do not feel less.
 pub fn of(records: &[Record]) -> Course {
     course(records.iter().filter_map(RequestTiming::of).collect())
 }
@@ -311,8 +312,8 @@ mod tests {
         assert!(of(&[]).stretches.is_empty());
     }
 
-    /// Waits of neighbours are alike where there is a queue: of 60 with four fifths of the load that they bear a line through independent
-    /// points would have some twenty-three grow.
+    /// Waits of neighbours are alike where there is a queue. With four fifths of the max load, a line through
+    /// points taken as independent would call some twenty-three of 60 runs growing.
     #[test]
     fn a_queue_that_holds_is_not_said_to_grow() {
         let grow = |more: f64| {

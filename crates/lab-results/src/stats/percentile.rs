@@ -10,7 +10,7 @@ pub fn of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
-/// The quantile `q` with an interval that supposes nothing of the distribution: the order statistics between which a binomial count
+/// The quantile `q` with an interval for any distribution. Its ends are the order statistics between which a binomial count
 /// lies with 95 % (normal approximation; David and Nagaraja, Order Statistics, 7.1). It supposes independent values, which
 /// latencies of one run are not quite: repeats say more. `None` where the run is too short for the interval to have both ends.
 pub fn within_run(values: &[f64], q: f64) -> Option<Estimate> {

@@ -1,8 +1,9 @@
 //! One kind of request or two: the number of humps of a distribution of durations.
 //!
-//! Silverman's test (1981) on the logarithms: the smallest bandwidth at which a Gaussian kernel estimate has one hump is compared with
-//! what samples of that very estimate need. Where they need that much only rarely, one hump does not explain the data.
-//! Logarithms, because the tail of a single kind of request is long to the right and would pass for a second hump.
+//! Silverman's test (1981) on the logarithms. It takes the smallest bandwidth at which a Gaussian kernel estimate
+//! has one hump. It compares this with the bandwidths that samples of that estimate need. Where they need that
+//! much only rarely, one hump does not explain the data. Logarithms, because the tail of a single kind of request
+//! is long to the right and would pass for a second hump.
 
 use super::sorted;
 use crate::random::SeededRng;
@@ -129,8 +130,9 @@ mod tests {
         median * (sigma * ((0..12).map(|_| rng.fraction()).sum::<f64>() - 6.0)).exp()
     }
 
-    /// After the comparison of GeoMesa and GeoWave on tracks with one user (studies.md 1.7): GeoMesa has some 71 % of its
-    /// answers under 0.8 s and 28 % over 1.2 s, with a p50 of 0.49 and a p95 of 8 s; GeoWave is one hump, p50 1.65 s, p95 3.4 s.
+    /// After the comparison of GeoMesa and GeoWave on tracks with one user (studies.md 1.7): In GeoMesa some
+    /// 71 % of answers take less than 0.8 s and 28 % more than 1.2 s. Its p50 is 0.49 s and its p95 is 8 s.
+    /// GeoWave is one hump, p50 1.65 s, p95 3.4 s.
     #[test]
     fn the_published_shapes_are_told_apart() {
         let mut rng = SeededRng::new(9);

@@ -38,8 +38,9 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
 const BATCHES: usize = 10;
 const BATCH_MIN: usize = 3;
 
-/// As [`fit`], of points in order whose errors go together for a while, as waits in a queue do: the interval is no narrower than
-/// that of the line through the means of ten batches of neighbours (the method of batch means), where there are points enough.
+/// As [`fit`], of points in order with errors that go together for a while, as waits in a queue do. With
+/// points enough, the interval is no narrower than that of the line through the means of ten batches of
+/// neighbours (the method of batch means).
 pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
     let mut line = fit(points)?;
     if points.len() >= BATCHES * BATCH_MIN {

@@ -1,8 +1,9 @@
 //! Stalls: stretches of time in which nothing at all is answered, though requests wait.
 //!
-//! A server that stops for two seconds and continues (a pause of a collector, a disk that hangs, a lock) leaves few
-//! long waits among many short ones: no percentile but the last shows it, and no line through the waits rises. What
-//! reveals it is when answers come: none for a long time, then those to all that waited meanwhile.
+//! A server may stop for two seconds and continue (garbage collection, a disk that hangs, a lock). That
+//! leaves few long waits among many short ones. Only the last percentile shows it, and no line through the
+//! waits rises. What reveals it is when answers come: none for a long time, then those to all that waited
+//! meanwhile.
 
 use super::mode::{Mode, RequestTiming, Stretch};
 use crate::record::Micros;
@@ -30,8 +31,7 @@ impl Stall {
 const MIN_US: Micros = 200_000;
 /// Factor from the usual time between two answers, or the wait of three quarters of the requests, to a stall.
 const TIMES: f64 = 10.0;
-/// Factor from the wait of the fastest tenth of the requests to a stall: an answer that takes a second is no stall of a
-/// second.
+/// Factor from the wait of the fastest tenth of the requests to a stall. An answer that takes a second is no stall of a second.
 const SERVED: f64 = 3.0;
 /// Requests that must have waited for at least half of it; fewer are enough where gaps of that kind are rare.
 const WAITED: u32 = 3;
@@ -104,8 +104,8 @@ fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f6
     Some(often.max(waits[waits.len() / 10] as f64 * SERVED))
 }
 
-/// Of each request, in the order of their numbers, whether a stall held it up: it was due before the end and answered after it, or
-/// it came while what had gathered was worked off, for as long as the stall was at most.
+/// Of each request, in the order of their numbers, whether a stall held it up. It was due before the end and
+/// answered after it, or it came while the backlog was worked off, for as long as the stall at most.
 pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; timings.len()];
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
@@ -120,13 +120,13 @@ pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
         let end = first + timings[first..].iter().take_while(|one| one.intended < to).count();
         let late = |one: &&RequestTiming| one.intended < to + (to - from) && one.wait.is_none_or(|wait| wait > usual);
         let end = end + timings[end..].iter().take_while(late).count();
-        // Not those that got nothing: they are a failure of their own, which the line of the stall must not hide.
+        // Requests that got nothing are left out: they are a failure of their own, which the line of the stall must not hide.
         out[first..end].iter_mut().zip(&timings[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
     }
     out
 }
 
-/// What a stall held up, as one stretch.
+/// The requests that a stall held up, as one interval.
 pub(super) fn stretch(run: &[RequestTiming]) -> Stretch {
     let requests = u32::try_from(run.len()).unwrap_or(u32::MAX);
     Stretch { mode: Mode::Stall, from_n: run[0].n, requests, start_s: run[0].due_s(), end_s: 0.0, growth: None }
@@ -138,8 +138,8 @@ mod tests {
     use crate::random::SeededRng;
     use crate::record::{Outcome, Record};
 
-    /// A server of so many workers with log-normal services around `median` seconds (sigma), which stops from 4 s on for `stop` seconds; asked
-    /// at a rate for ten seconds.
+    /// A server of so many workers with log-normal services around `median` seconds (sigma). It stops from 4
+    /// s on for `stop` seconds, and is asked at a rate for ten seconds.
     fn trial(rate: f64, (workers, median, sigma): (usize, f64, f64), stop: f64, seed: u64) -> mode::Course {
         let mut rng = SeededRng::new(seed);
         let mut free = vec![0.0_f64; workers];

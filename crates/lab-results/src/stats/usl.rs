@@ -3,9 +3,9 @@
 //! `g` is the throughput of one, `a` the share of work that must queue, `b` the cost of agreement between each pair. Throughput
 //! has its peak at N = sqrt((1 - a) / b).
 //!
-//! The law bends all along. A server with a fixed number of workers does not: its throughput rises in a straight line up to that number and then
-//! stays (the asymptotic bounds of operational analysis, Denning and Buzen 1978). No law goes through such points, which its residuals show
-//! and [`Law::words`] says.
+//! The law bends all along. A server with a fixed number of workers does not. Its throughput rises in a
+//! straight line up to that number and then stays (the asymptotic bounds of operational analysis, Denning and
+//! Buzen 1978). No law goes through such points, which its residuals show and [`Law::words`] says.
 
 use super::simplex;
 use serde::{Deserialize, Serialize};
@@ -67,12 +67,12 @@ impl Law {
         all.max_by(|p, q| p.1.abs().total_cmp(&q.1.abs())).unwrap_or((1.0, 0.0))
     }
 
-    /// Whether the points follow the law. One that they do not follow foretells nothing, not even between them.
+    /// Whether the points follow the law. One that they do not follow predicts nothing, not even between them.
     pub fn fits(&self) -> bool {
         self.worst().1.abs() <= FITS_WITHIN
     }
 
-    /// What a picture calls its curve.
+    /// The name of its curve in a picture.
     pub fn name(&self) -> &'static str {
         if self.fits() { "scalability law" } else { "scalability law (does not fit)" }
     }
@@ -95,7 +95,7 @@ impl Law {
         plateaus.min_by(|p, q| p.worst.total_cmp(&q.worst))
     }
 
-    /// What the residuals say of the law, in a sentence or two.
+    /// The verdict of the residuals on the law, in a sentence or two.
     pub fn words(&self) -> String {
         let (n, residual) = self.worst();
         let off = residual.abs() * 100.0;

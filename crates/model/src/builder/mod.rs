@@ -16,7 +16,7 @@ use columns::{FIRST_BYTES, FIRST_ROWS, FieldBuilder, Pending, PlaceBuilder};
 use geo_types::Geometry;
 use std::sync::Arc;
 
-/// Most bytes of one text value.
+/// Max bytes of one text value.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Collects events into a [`Batch`].

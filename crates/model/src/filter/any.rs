@@ -1,8 +1,8 @@
 //! The alternatives of an OR, indexed by the region in which each can be true.
 //!
 //! A filter may be a thousand boxes or windows. Each alternative has a box in longitude, latitude and time outside of
-//! which it cannot be true ([`Predicate::reach`]). A small tree over these boxes selects the few alternatives that a node of
-//! an index or a row of a batch can touch, so that the others are not tested.
+//! which it cannot be true ([`Predicate::reach`]). A small tree over these boxes selects the few alternatives that a
+//! node of an index or a row of a batch can touch. The others are not tested.
 
 use super::outcomes::Outcomes;
 use super::planar::Sides;
@@ -132,8 +132,8 @@ impl Predicate {
     }
 }
 
-/// A condition without a place touches every place, since it may match by its time alone; and the time of a collection
-/// without time, which is 0, touches every time.
+/// A condition without a place touches every place, since it may match by its time alone. The time of a
+/// collection without time is 0, and touches every time.
 fn anywhere(bounds: Bounds) -> Bounds {
     let Bounds { start, end, .. } = bounds;
     let (start, end) = if start == 0 && end == 0 { (i64::MIN, i64::MAX) } else { (start, end) };

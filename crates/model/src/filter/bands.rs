@@ -1,5 +1,4 @@
-//! The edges of a shape, by bands of latitude: which edges can matter to a place or a box is found without
-//! looking at the others.
+//! The edges of a shape, by bands of latitude. So the edges that can matter to a place or a box are found without the others.
 
 use super::planar::{
     Side, Sides, box_union, boxes_touch, ray_crosses, segment_box, segment_holds, segment_touches_box, segments_touch,
@@ -21,9 +20,9 @@ pub(crate) struct Bands {
     entries: Vec<u32>,
 }
 
-/// Most bands of one shape.
+/// Max bands of one shape.
 const BANDS_MAX: usize = 4096;
-/// Most entries of all bands, for each edge.
+/// Max entries of all bands, for each edge.
 const ENTRIES_PER_EDGE_MAX: usize = 8;
 
 impl Bands {

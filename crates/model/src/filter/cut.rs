@@ -5,7 +5,7 @@ use super::predicate::{Node, Predicate};
 use super::region::Relation;
 use crate::time::Interval;
 
-/// What a predicate asks that speaks of one `bbox` and the primary time at most.
+/// The conditions of a predicate with at most one `bbox` and the primary time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
     /// West, south, east and north in degrees: one box, or two on both sides of the antimeridian. `None`: anywhere, and

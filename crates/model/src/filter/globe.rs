@@ -1,9 +1,9 @@
 //! Distances on the globe from a place to boxes and shapes.
 //!
-//! On the sphere of [`crate::sphere`]. The edges of a shape are straight in longitude and latitude (RFC 7946), not
-//! great circles: only so is a shape inside its box, and only so do `near` and the planar predicates speak of one
-//! shape. The distance to an edge is found by halving it until the great circle through the ends of a piece strays
-//! from it by less than [`SHAPE_ERROR_M`], skipping pieces that cannot be the nearest.
+//! On the sphere of [`crate::sphere`]. The edges of a shape are straight in longitude and latitude (RFC
+//! 7946), not great circles. Only so is a shape inside its box, and `near` agrees with the planar predicates.
+//! The distance to an edge is found by halving it, until the great circle through the ends of a piece strays
+//! from it by less than [`SHAPE_ERROR_M`]. Pieces that cannot be the nearest are skipped.
 
 use super::planar::{Side, polygon_side};
 use crate::bounds::Bounds;
@@ -14,8 +14,8 @@ use std::f64::consts::PI;
 /// Max error of [`distance_to_geometry_m`] in metres.
 pub const SHAPE_ERROR_M: f64 = 1e-3;
 
-/// Room for rounding in a bound: twice the error of shapes, and more within 10 km of the antipode, where the
-/// haversine hardly moves with the distance: an ulp of it is up to 0.3 m there, and less than a tenth of a
+/// Room for rounding in a bound: twice the error of shapes, and more within 10 km of the antipode. There the
+/// haversine hardly changes with the distance: an ulp of it is up to 0.3 m, and less than a tenth of a
 /// millimetre farther off.
 fn slack(distance: f64) -> f64 {
     2.0 * SHAPE_ERROR_M + rounding(distance)
@@ -26,9 +26,9 @@ fn rounding(distance: f64) -> f64 {
     if antipodal { 0.5 } else { 1e-9 * distance }
 }
 
-/// A lower bound in metres of the distance from a place in degrees to anything in the spatial part of a box; never
-/// more than any distance measured by [`distance_m`] or [`distance_to_geometry_m`], and at most some millimetres
-/// less than the true distance to the box. Infinite for a nowhere box.
+/// A lower bound in metres of the distance from a place in degrees to anything in the spatial part of a box.
+/// It is never more than a distance measured by [`distance_m`] or [`distance_to_geometry_m`]. It is at most
+/// some millimetres less than the true distance to the box. Infinite for a nowhere box.
 pub fn distance_to_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
     if bounds.is_nowhere() {
         return f64::INFINITY;
@@ -58,16 +58,17 @@ pub(crate) fn between_meridians(lon1: f64, lon2: f64) -> f64 {
     if apart > 180.0 { 360.0 - apart } else { apart }
 }
 
-/// Distance to the nearest place of a box. At a given latitude the distance grows with the difference in longitude,
-/// so the nearest place is on the place's own meridian, if the box has it, or else on the nearer side of the box.
+/// Distance to the nearest place of a box. At a given latitude the distance grows with the difference in
+/// longitude. So the nearest place is on the place's own meridian if the box has it, else on the nearer side
+/// of the box.
 fn box_distance(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
     let inside = [lon - 360.0, lon, lon + 360.0].into_iter().any(|l| bounds.west <= l && l <= bounds.east);
     if inside {
         return (bounds.south - lat).max(lat - bounds.north).max(0.0).to_radians() * EARTH_RADIUS_M;
     }
     let apart = between_meridians(lon, bounds.west).min(between_meridians(lon, bounds.east));
-    // Along that side, cos d = sin lat sin y + cos lat cos apart cos y, max at y = atan2(...) or, where that
-    // lies beyond the side, at one of its ends.
+    // Along that side, cos d = sin lat sin y + cos lat cos apart cos y, with its max at y = atan2(...). Where
+    // that lies beyond the side, the max is at one of its ends.
     let turn = lat.to_radians().sin().atan2(lat.to_radians().cos() * apart.to_radians().cos()).to_degrees();
     let to = |y: f64| distance_m(0.0, lat, apart, y);
     to(bounds.south).min(to(bounds.north)).min(to(turn.clamp(bounds.south, bounds.north)))
@@ -148,9 +149,9 @@ impl Search {
         self.pieces += 1;
         let (d_lon, d_lat) = ((b.0.x - a.0.x).abs().to_radians(), (b.0.y - a.0.y).abs().to_radians());
         let length = d_lon + d_lat;
-        // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon length (from
-        // the geodesic equations of the sphere), and strays from the chord by an eighth of that times the radius; a
-        // quarter leaves room for the curvature of the sphere over half a radian.
+        // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon
+        // length (from the geodesic equations of the sphere). It strays from the chord by an eighth of that
+        // times the radius. A quarter leaves room for the curvature of the sphere over half a radian.
         let stray = 0.5 * EARTH_RADIUS_M * a.1[2].abs().max(b.1[2].abs()) * d_lon * length;
         if length < 0.5 || halvings == 0 {
             let distance = great_circle_piece_m(&self.eye, &a.1, &b.1);
@@ -179,8 +180,9 @@ impl Search {
 }
 
 impl Search {
-    /// Whether the box of a piece lies no nearer than what was found. Along a parallel, seen from a pole, all pieces are
-    /// equally far: their chords alone would rule none of them out before it is halved to the end.
+    /// Whether the box of a piece lies no nearer than what was found. Seen from a pole, all pieces of a
+    /// parallel are equally far. Their chords alone would rule none of them out before it is halved to the
+    /// end.
     fn is_beyond(&self, a: Coord<f64>, b: Coord<f64>) -> bool {
         let bounds = Bounds {
             west: a.x.min(b.x),

@@ -138,9 +138,9 @@ impl Piece {
     }
 }
 
-/// Where the earliest match of at most [`WILD_CHARS_MAX`] characters ends, in time linear in the text whatever they are
-/// (Baeza-Yates and Gonnet, A new approach to text searching, 1992): bit `n` of the state says that the last `n + 1`
-/// characters of the text are the first of those wanted.
+/// Where the earliest match of at most [`WILD_CHARS_MAX`] characters ends. Takes time linear in the text
+/// (Baeza-Yates and Gonnet, A new approach to text searching, 1992). Bit `n` of the state says that the last
+/// `n + 1` characters of the text are the first of those wanted.
 fn find_wild(wanted: &[Option<char>], text: &str) -> Option<usize> {
     let bits = |fits: &dyn Fn(char) -> bool| {
         wanted.iter().enumerate().filter(|(_, c)| c.is_none_or(fits)).fold(0u128, |bits, (n, _)| bits | 1 << n)

@@ -129,8 +129,8 @@ impl Near {
     }
 }
 
-/// A box (west, south, east, north, in degrees) that holds all places within a distance of a place, by [`distance_m`]: all
-/// longitudes where it reaches the antimeridian.
+/// A box (west, south, east, north, in degrees) that holds all places within a distance of a place, by
+/// [`distance_m`]. It has all longitudes where it reaches the antimeridian.
 pub fn box_around(lon: f64, lat: f64, radius_m: f64) -> [f64; 4] {
     Near::new(lon, lat, radius_m).sides
 }
@@ -144,8 +144,8 @@ fn in_box(sides: &[f64; 4], lon: &[f64], lat: &[f64]) -> BooleanBuffer {
     })
 }
 
-/// Distances in metres from a place in degrees to each row: great-circle for points, to the nearest point for
-/// shapes ([`distance_to_geometry_m`]); infinite where there is no geometry. Reads the whole geometry.
+/// Distances in metres from a place in degrees to each row. Great-circle for points, to the nearest point for
+/// shapes ([`distance_to_geometry_m`]). Infinite where there is no geometry. Reads the whole geometry.
 pub fn distances_m(batch: &Batch, lon: f64, lat: f64) -> Vec<f64> {
     let rows = 0..batch.rows();
     match Places::of(batch) {

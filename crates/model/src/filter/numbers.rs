@@ -141,7 +141,7 @@ fn range(number: Number, region: &dyn Region) -> Option<FieldRange> {
     }
 }
 
-/// What [`evaluate`] can say of a region.
+/// The possible results of [`evaluate`] for a region.
 pub(crate) fn outcomes(op: Comparison, left: Number, right: Number, region: &dyn Region) -> Outcomes {
     let (Some(a), Some(b)) = (range(left, region), range(right, region)) else {
         return Outcomes::ANY;

@@ -4,8 +4,8 @@ use super::region::Relation;
 
 /// A set of truth values out of true, false and unknown: what a predicate may say of the events of a region.
 ///
-/// Sets only ever err on the large side, so [`Outcomes::relation`] never promises what does not hold, and the
-/// algebra of three-valued logic can be done on sets value by value; `NOT` over nulls is then correct.
+/// Sets only ever err on the large side, so [`Outcomes::relation`] never promises too much. Three-valued
+/// logic works on sets value by value, so `NOT` over nulls is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcomes(u8);
 
@@ -39,7 +39,7 @@ impl Outcomes {
             .with_unknown(self.can_be(Outcomes::UNKNOWN))
     }
 
-    /// What `a AND b` can be, as if the two were independent of each other.
+    /// The possible values of `a AND b`, as if the two were independent of each other.
     pub(crate) fn and(self, other: Outcomes) -> Outcomes {
         if self.0 == 0 || other.0 == 0 {
             return Outcomes(0);

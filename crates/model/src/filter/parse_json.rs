@@ -8,7 +8,7 @@ use crate::error::Invalid;
 use geo_types::{Coord, Geometry, GeometryCollection, MultiLineString, MultiPoint, MultiPolygon, Point};
 use serde_json::{Map, Value};
 
-/// Most values (conditions, operands, positions) of a filter in JSON: what 64 KiB of text can hold, about.
+/// Max values (conditions, operands, positions) of a filter in JSON: what 64 KiB of text can hold, about.
 pub const VALUES_MAX: usize = 20_000;
 
 /// Parses CQL2 JSON. An error has the path of the value at fault, such as `$.args[0].op`.

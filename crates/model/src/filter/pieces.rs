@@ -6,9 +6,10 @@ use super::predicate::{Node, Predicate};
 impl Predicate {
     /// A predicate to test on the pieces of a geometry before the geometry itself.
     ///
-    /// If this is true of an event and its geometry lies in several boxes together, then for at least one of the boxes,
-    /// with the event's time, [`Predicate::relation`] of the result is not [`super::Relation::None`]. `None` where
-    /// this has no condition on the geometry, or one on the geometry as a whole.
+    /// Suppose this is true of an event, and several boxes together hold its geometry. Then for at least one
+    /// of the boxes, with the event's time, [`Predicate::relation`] of the result is not
+    /// [`super::Relation::None`]. `None` where this has no condition on the geometry, or one on the geometry
+    /// as a whole.
     pub fn of_pieces(&self) -> Option<Predicate> {
         match self.node() {
             Node::Constant(false) | Node::Bbox(_) | Node::Near(_) => Some(self.clone()),

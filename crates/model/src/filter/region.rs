@@ -17,15 +17,15 @@ pub enum Relation {
 pub trait Region {
     /// The union of the boxes of the events ([`crate::Batch::bounds`]); it may be larger, never smaller.
     ///
-    /// A nowhere box ([`Bounds::is_nowhere`]) says that no event of the set has a geometry, so a tree built
-    /// without looking at geometry must say [`Bounds::WORLD`] and override [`Region::some_nowhere`].
+    /// A nowhere box ([`Bounds::is_nowhere`]) says that no event of the set has a geometry. So a tree built
+    /// without geometry must say [`Bounds::WORLD`] and override [`Region::some_nowhere`].
     fn bounds(&self) -> Bounds;
 
     /// The range of a numeric field (index into [`crate::Schema::fields`]); `None` if it is not known.
     fn field_range(&self, field: usize) -> Option<FieldRange>;
 
     /// Whether some event of the set may lack a geometry. The default is right for sets that hold either only
-    /// events with a geometry or only events without one; a region that mixes the two must override it.
+    /// events with a geometry or only events without one. A region that mixes the two must override it.
     fn some_nowhere(&self) -> bool {
         self.bounds().is_nowhere()
     }

@@ -1,8 +1,8 @@
 //! CQL2's spatial functions, planar in degrees.
 //!
 //! `S_INTERSECTS` and `S_DISJOINT` are exact for any shape, whatever its rings do. The other relations are those of
-//! Simple Features (DE-9IM) and, like them, mean something only of valid shapes: of a stored multi-polygon whose
-//! parts overlap, the answer is that of the matrix as it comes out.
+//! Simple Features (DE-9IM) and, like them, are defined for valid shapes only. For a stored multi-polygon whose
+//! parts overlap, the answer follows from the matrix as it comes out.
 
 use super::expr::SpatialOp;
 use super::outcomes::Outcomes;
@@ -59,7 +59,7 @@ impl SpatialTest {
         }
     }
 
-    /// A box that every geometry of which this is true touches; `None` if there is none.
+    /// A box that every matching geometry touches; `None` if there is none.
     pub(crate) fn reach(&self) -> Option<Sides> {
         (self.op != SpatialOp::Disjoint).then(|| self.shape.sides())
     }

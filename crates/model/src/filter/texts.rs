@@ -31,7 +31,7 @@ pub(crate) enum Source {
 /// The values of a text over a batch.
 enum Values<'a> {
     Column(&'a StringArray),
-    /// Sequence numbers, of which ids are made.
+    /// Sequence numbers, from which ids are made.
     Made(&'a [u64]),
     One(&'a str),
     NotRead,

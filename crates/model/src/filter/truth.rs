@@ -2,7 +2,7 @@
 
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 
-/// What a predicate says of each row: true, false or unknown (SQL's three-valued logic).
+/// The value of a predicate for each row: true, false or unknown (SQL's three-valued logic).
 #[derive(Debug, Clone)]
 pub(crate) struct Truth {
     /// Rows for which it is true.

@@ -1,4 +1,4 @@
-//! What a caller may do: roles, patterns of collections, and the decision about one action.
+//! Access control: roles, patterns of collections, and the decision about one action.
 //!
 //! The decision is a fixed matrix, so that it can be read and tested as a whole:
 //!
@@ -9,8 +9,8 @@
 //! | create, change and remove collections; tokens of the tenant, its audit log | no | no | yes | yes |
 //! | the server's state, backups, tenants | no | no | no | yes |
 //!
-//! A collection outside the pattern of a grant does not exist for its holder: the decision is [`Decision::Hidden`], and
-//! the caller gets what a caller of an absent collection gets.
+//! A collection outside the pattern of a grant does not exist for its holder. The decision is
+//! [`Decision::Hidden`], and the caller is answered as for an absent collection.
 
 use crate::Invalid;
 use std::fmt;
@@ -60,7 +60,7 @@ impl FromStr for Role {
     }
 }
 
-/// What a caller does.
+/// The action of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Reads data.
@@ -199,7 +199,7 @@ impl Grant {
         if let Target::Collection(name) = target
             && !self.collections.covers(name)
         {
-            // Before the role is looked at: a refusal that depends on the role would say that the name exists.
+            // Before the role is checked: a refusal that depends on the role would say that the name exists.
             return Decision::Hidden;
         }
         let needed = match (target, action) {

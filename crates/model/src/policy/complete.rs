@@ -1,4 +1,4 @@
-//! Up to when what an owner has flushed is complete, so that a reader of it can tell an idle collection from one that it is behind of.
+//! Up to when an owner's flushed writes are complete. So a reader can tell an idle collection from one that it is behind.
 //!
 //! An owner makes a statement now and then, and the record that carries it is written only while the lease is this owner's. A reader
 //! reads the statement first and the collections' manifests after that. So of each collection it has every write that was acknowledged
@@ -8,20 +8,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Most collections that a statement names. Beyond that it gives the others the earliest of their times.
+/// Max collections that a statement names. Beyond that it gives the others the earliest of their times.
 pub const NAMED_MAX: usize = 256;
 
 /// A statement. Times are microseconds since 1970 by the owner's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Complete {
-    /// Of every collection that is not named, all that was acknowledged before this is flushed.
+    /// Every other collection is flushed up to this time: all writes that were acknowledged before it.
     pub time: i64,
     /// Collections with writes that are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub behind: Vec<Behind>,
 }
 
-/// A collection of which something is not flushed.
+/// A collection with unflushed writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behind {
     /// Its tenant.

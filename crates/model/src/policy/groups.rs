@@ -1,10 +1,11 @@
 //! Groups of partitions: each has an owner of its own, so that several processes write at once.
 //!
-//! A bucket has a number of groups that its first owner decides, and that never changes: the owner of a partition's group alone may write to it.
+//! A bucket has a number of groups. Its first owner decides it, and it never changes. Only the owner of a
+//! partition's group may write to the partition.
 
 use crate::partition_of;
 
-/// Most groups of a bucket: each has a lease that every candidate reads.
+/// Max groups of a bucket: each has a lease that every candidate reads.
 pub const GROUPS_MAX: u16 = 64;
 
 /// How many groups a bucket has.

@@ -13,8 +13,8 @@ pub struct Standby {
     pub leases: usize,
 }
 
-/// The best one, if there is any: the newest program, as an upgrade that is under way must not turn back; then the one with the fewest leases.
-/// All choose the same one.
+/// The best one, if there is any. First the newest program, as an upgrade under way must not turn back; then
+/// the one with the fewest leases. All choose the same one.
 pub fn heir(standbys: impl IntoIterator<Item = Standby>) -> Option<u64> {
     let best = standbys.into_iter().min_by_key(|one| (Reverse(one.level), one.leases, one.process));
     best.map(|one| one.process)

@@ -97,7 +97,7 @@ impl Horizon {
 #[derive(Debug, Clone)]
 pub struct Uses<K> {
     min: BTreeMap<K, u64>,
-    /// Most partitions.
+    /// Max partitions.
     max: usize,
 }
 

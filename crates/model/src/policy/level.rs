@@ -30,8 +30,9 @@ pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
 
 /// Decides when the level of a bucket rises.
 ///
-/// A process may have begun a moment ago, or be paused, and not be among those that are seen: the level rises only once all that were seen for
-/// some time have a higher one. A process that was not seen all that time finds the new level at its next look, and stops.
+/// A process may have begun a moment ago, or be paused, and not be among the processes that are seen. So the
+/// level rises only once all that were seen for some time have a higher one. A process that was not seen all
+/// that time finds the new level at its next look, and stops.
 #[derive(Debug, Clone, Default)]
 pub struct Raising {
     /// The next level, and since when all have it.
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(at(0, 1, &[3, 1]), None, "one is of the level before");
         assert_eq!(at(60, 1, &[3, 2]), None);
         assert_eq!(at(75, 1, &[3, 2]), None);
-        // One of the level before comes back: the time begins anew.
+        // One of the level before comes back: the time begins again.
         assert_eq!(at(76, 1, &[3, 1, 2]), None);
         assert_eq!(at(77, 1, &[3, 2]), None);
         assert_eq!(at(92, 1, &[3, 2]), None);

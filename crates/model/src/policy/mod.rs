@@ -1,14 +1,16 @@
-//! Rules that the server and the simulator share, as pure code: the choice of a scan server ([`selector`]), which scans such a
-//! server starts and which it answers busy ([`busy`]), the job that a worker takes next ([`queue`], [`turns`]), the question
-//! that runs next or is refused ([`admission`]), what a caller may do ([`access`]), what keeps a place in a cache ([`places`]), how much its
-//! tenant may use ([`quota`], [`part`], [`pool`]), into which groups partitions are divided ([`groups`]), which process should own a group
-//! ([`placement`]), who may try to own the data of a cluster ([`lease`]) and who gets it on purpose ([`handover`]), which forms its processes
-//! write ([`level`]), how a process becomes and stays the owner ([`owner`]), up to when what it has flushed is complete ([`complete`]), which
-//! snapshots stay available ([`horizon`]) and how long what a reader says counts ([`pins`]), and whose certificate lets a process call another
-//! ([`names`]).
+//! Rules that the server and the simulator share, as pure code:
+//! - scan servers: the choice of one ([`selector`]), and which scans it starts or answers busy ([`busy`]);
+//! - work: the next job of a worker ([`queue`], [`turns`]), the next question or its refusal ([`admission`]), and which
+//!   entries keep a place in a cache ([`places`]);
+//! - callers: what one may do ([`access`]), how much its tenant may use ([`quota`], [`part`], [`pool`]), and whose certificate
+//!   lets a process call another ([`names`]);
+//! - owners: the groups of partitions ([`groups`]), which process should own one ([`placement`]), who may try to
+//!   ([`lease`]), who gets it on purpose ([`handover`]), and how a process becomes and stays the owner ([`owner`]);
+//! - the bucket: which forms processes write ([`level`]), up to when flushed writes are complete ([`complete`]), which
+//!   snapshots stay available ([`horizon`]), and how long a reader's pin counts ([`pins`]).
 //!
-//! Nothing here waits, reads a clock or generates random numbers: time and randomness are parameters, so that a simulated
-//! run and a real one execute the same code.
+//! Nothing here waits, reads a clock or generates random numbers. Time and randomness are parameters, so a
+//! simulated run and a real one execute the same code.
 
 pub mod access;
 pub mod admission;

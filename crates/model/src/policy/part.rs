@@ -1,8 +1,8 @@
 //! The parts of a tenant's quotas that the servers of a cluster have. Each server counts for itself, and together they keep to the quota.
 //!
-//! A server says what it needs: what its tenant has used of a quota since it said so last, or holds of it, with what was refused. A quarter of
-//! a quota is divided equally, so that a server without use can begin. The rest goes by need. Servers of a busy tenant that each use all of
-//! their part come to equal parts, a quarter of the difference each time.
+//! A server reports its needs: what its tenant has used of a quota since the last report, or holds of it, and what was refused. A quarter
+//! of a quota is divided equally, so that a server without use can begin. The rest goes by need. Servers of a busy tenant that each use all
+//! of their part come to equal parts, a quarter of the difference each time.
 
 use super::quota::Quota;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The part of a quota that is divided equally: one of so many.
 const EQUAL: u64 = 4;
 
-/// What a server needs of the quotas of one tenant; an absent quota is not needed.
+/// A server's needs of the quotas of one tenant; an absent quota is not needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Needs(BTreeMap<Quota, u64>);
@@ -25,7 +25,7 @@ impl Needs {
         }
     }
 
-    /// What is needed of a quota.
+    /// The need of a quota.
     pub fn of(&self, quota: Quota) -> u64 {
         self.0.get(&quota).copied().unwrap_or(0)
     }

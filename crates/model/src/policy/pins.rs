@@ -1,24 +1,24 @@
 //! How long what a reader in another process says of itself counts.
 //!
 //! A reader states, again and again and under a new number, what it uses of each partition. The writer cannot ask whether the reader is there. So a
-//! statement counts for a time from when it was first seen. The objects of the manifests that it names stay for that time. The snapshots that it names
-//! stay longer, as long as a page token that the reader may have given: another reader goes on with the token.
+//! statement counts for a time from when it was first seen. The objects of the manifests that it names stay for that time. The snapshots that it
+//! names stay longer: as long as a page token that the reader may have given. Another reader goes on with the token.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a reader uses of one partition.
+/// A reader's use of one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InUse {
     /// The partition's folder in the bucket.
     pub folder: String,
-    /// Version of the oldest manifest of which an object is read.
+    /// Version of the oldest manifest with an object that is read.
     pub manifest: u64,
     /// Min sequence number of a snapshot that a request may name.
     pub seq: u64,
 }
 
-/// What all readers together use of a partition.
+/// The use of a partition by all readers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Used {
     /// Version of the oldest manifest in use; `None`: no reader is there any more.
@@ -78,7 +78,7 @@ impl Board {
         self.readers.get(reader).is_some_and(|known| now - known.since <= self.counts_us)
     }
 
-    /// What all use, by folder. Forgets readers whose tokens have ended.
+    /// The uses of all, by folder. Forgets readers whose tokens have ended.
     pub fn in_use(&mut self, now: i64) -> HashMap<String, Used> {
         let (counts, stays) = (self.counts_us, self.counts_us.saturating_add(self.tokens_us));
         self.readers.retain(|_, reader| now - reader.since <= stays);

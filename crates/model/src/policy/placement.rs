@@ -2,7 +2,7 @@
 //!
 //! Each process knows the live candidates, as they say that they are there. From these it computes for each group an order: the first should own
 //! the group, the others wait longer the later they come ([`super::lease`]). Two processes that know different candidates for a moment compute
-//! different orders. That costs a takeover at most: who owns a group is decided by its lease and fenced by its log.
+//! different orders. That costs a takeover at most: the lease of a group decides its owner, and its log fences the former one.
 
 use super::groups::Groups;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,14 +49,14 @@ fn score(group: u16, node: &str) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Multiple of the lease for which a candidate was first in a group before the holder passes that on: one that is gone is not counted as long.
+/// Multiple of the lease for which a candidate was first in a group before the holder passes that on. A candidate that is gone counts for less time.
 const SETTLED: u32 = 2;
 /// Multiple of the lease after which a group is passed on again to a candidate that did not keep it. It doubles with each try.
 const AGAIN: u32 = 8;
-/// Most doublings.
+/// Max doublings.
 const DOUBLINGS: u32 = 7;
 
-/// What a process remembers to pass groups on, one at a time.
+/// The state of a process that passes groups on, one at a time.
 #[derive(Debug, Default)]
 pub struct Handovers {
     /// The first candidate of each group, and since when.

@@ -1,7 +1,7 @@
 //! A pool that tenants share: each is guaranteed a part of it, and the rest is for all of them, first come, first served.
 //!
-//! What a tenant is guaranteed and does not hold is kept free for it. So no tenant can be refused its part because of
-//! another, and a tenant that is alone may take everything but the parts of the others.
+//! The unheld part of a tenant's guarantee is kept free for it. So no tenant can be refused its part because
+//! of another. A tenant that is alone may take everything except the parts of the others.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.parts.get(tenant).is_some_and(|part| part.held > part.guaranteed)
     }
 
-    /// What a tenant is guaranteed and does not hold.
+    /// The unheld part of a tenant's guarantee.
     pub fn kept_free_for<Q: Eq + Hash + ?Sized>(&self, tenant: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -135,8 +135,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.kept_free = self.parts.values().map(|part| part.kept_free()).sum();
     }
 
-    /// Changes a part, and forgets it where nothing is left of it: the table is bounded by the tenants that are guaranteed
-    /// something or hold something.
+    /// Changes a part, and forgets it where nothing is left of it. So the table is bounded by the tenants with a guarantee or a holding.
     fn change(&mut self, tenant: K, change: impl FnOnce(&mut Part)) {
         let mut entry = match self.parts.entry(tenant) {
             std::collections::hash_map::Entry::Occupied(entry) => entry,

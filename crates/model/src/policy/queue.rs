@@ -43,7 +43,7 @@ pub enum Patience {
 
 /// A job that left the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken<T> {
+pub enum Dequeued<T> {
     /// To be done.
     Due(T),
     /// To be dropped: its patience had ended when its turn came.
@@ -82,14 +82,14 @@ impl<T> Queues<T> {
     }
 
     /// Takes the oldest job of the most urgent class that has one.
-    pub fn take(&mut self, now: Duration) -> Option<Taken<T>> {
+    pub fn take(&mut self, now: Duration) -> Option<Dequeued<T>> {
         let waiting = self.classes.iter_mut().find_map(VecDeque::pop_front)?;
         let over = match waiting.patience {
             Patience::Endless => false,
             Patience::SinceCreation(limit) => now.saturating_sub(waiting.created) > limit,
             Patience::Deadline(at) => now >= at,
         };
-        Some(if over { Taken::Expired(waiting.job) } else { Taken::Due(waiting.job) })
+        Some(if over { Dequeued::Expired(waiting.job) } else { Dequeued::Due(waiting.job) })
     }
 
     /// Creation time of the oldest job that would be taken before a new one of this class.
@@ -139,8 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list: the next job is the first of the most urgent class in order of arrival, and it is dropped exactly
-        /// when its rule says so.
+        /// Against a plain list. The next job is the first of the most urgent class in order of arrival. It is dropped exactly when its rule says so.
         #[test]
         fn jobs_leave_by_class_then_by_arrival(jobs in prop::collection::vec(job(), 0..60), capacity in 1usize..40) {
             let mut queues = Queues::new(capacity);
@@ -162,7 +161,7 @@ mod tests {
                     Patience::SinceCreation(limit) => now as i64 - job.created as i64 > limit.as_millis() as i64,
                     Patience::Deadline(at) => ms(now) >= at,
                 };
-                let expected = if dead { Taken::Expired(n) } else { Taken::Due(n) };
+                let expected = if dead { Dequeued::Expired(n) } else { Dequeued::Due(n) };
                 prop_assert_eq!(queues.take(ms(now)), Some(expected));
             }
             prop_assert!(queues.is_empty());

@@ -1,9 +1,9 @@
 //! Quotas of a tenant: limits on what it uses a second, at a time, and in all.
 //!
-//! Use over time is charged after the fact, as its amount is only known then: a question is admitted while the
-//! tenant's balance is above zero, and may take it below. The balance grows by the quota each second, up to one second's
-//! worth. So no request is too large for a quota, and over time the quota holds exactly. (A token bucket that may be
-//! overdrawn; compare the generic cell rate algorithm, ITU-T I.371.)
+//! Use over time is charged after the fact, as its amount is only known then. A question is admitted while the tenant's
+//! balance is above zero, and may take it below. The balance grows by the quota each second, up to one second's worth.
+//! So no request is too large for a quota, and over time the quota holds exactly. (A token bucket that may be overdrawn;
+//! compare the generic cell rate algorithm, ITU-T I.371.)
 
 use crate::Invalid;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a quota limits.
+/// The resource that a quota limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quota {
@@ -162,7 +162,7 @@ pub struct Exceeded {
     pub quota: Quota,
     /// Its limit at this server.
     pub limit: u64,
-    /// Its limit at all servers together, of which that one is a part.
+    /// Its limit at all servers together. That one is a part of it.
     pub whole: u64,
     /// When there is room again; `None` where that does not come with time.
     pub wait: Option<Duration>,
@@ -313,8 +313,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over any stretch of time no more is admitted than the quota, one second's worth, and the last amount; and what
-        /// is refused is admitted after the wait in its refusal.
+        /// Over any stretch of time no more is admitted than the quota, one second's worth, and the last
+        /// amount. A refused amount is admitted after the wait in its refusal.
         #[test]
         fn the_quota_holds_over_time(
             limit in 1..500u64,

@@ -16,7 +16,7 @@ impl Share {
         Share { tag: 0, weight: weight.max(1) }
     }
 
-    /// What so much service adds to the tag.
+    /// The addition of so much service to the tag.
     pub(super) fn cost(&self, used: Duration) -> u64 {
         u64::try_from(used.as_nanos()).unwrap_or(u64::MAX) / u64::from(self.weight)
     }

@@ -4,13 +4,13 @@
 //! many jobs a tenant has, another of the same weight waits for one of them at a time. Class and patience order the jobs of one tenant
 //! only, as [`Queues`] has it.
 
-use super::queue::{Class, Patience, Queues, Taken};
+use super::queue::{Class, Dequeued, Patience, Queues};
 use super::share::Share;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a job adds to the tag of a tenant of weight 1. How long a job takes is not known when its turn comes.
+/// The addition of a job to the tag of a tenant of weight 1. How long a job takes is not known when its turn comes.
 const JOB: Duration = Duration::from_millis(1);
 
 /// A bounded queue for each class of each tenant.
@@ -56,7 +56,7 @@ impl<K: Ord, T> TenantQueues<K, T> {
     }
 
     /// Takes the next job of the tenant whose turn it is.
-    pub fn take(&mut self, now: Duration) -> Option<Taken<T>> {
+    pub fn take(&mut self, now: Duration) -> Option<Dequeued<T>> {
         let waiting = self.lines.values_mut().filter(|line| !line.queues.is_empty());
         let line = waiting.min_by_key(|line| line.share.tag)?;
         let (taken, tag) = (line.queues.take(now), line.share.tag);
@@ -103,7 +103,7 @@ mod tests {
 
     fn take(jobs: &mut Jobs) -> u32 {
         match jobs.take(Duration::ZERO) {
-            Some(Taken::Due(job)) => job,
+            Some(Dequeued::Due(job)) => job,
             other => panic!("{other:?}"),
         }
     }
@@ -153,8 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is lost or repeated, jobs of a tenant and class keep their order, and of tenants that all wait none is
-        /// served two jobs more than another of its weight.
+        /// Nothing is lost or repeated, jobs of a tenant and class keep their order. Among tenants that all
+        /// wait, none is served two jobs more than another of its weight.
         #[test]
         fn turns_are_fair(list in prop::collection::vec((0..3_usize, prop::sample::select(Class::ALL.to_vec())), 1..200)) {
             let names = ["a", "b", "c"];

@@ -1,9 +1,9 @@
 //! Schemas as JSON Schema, the form of OGC API – Features Part 5 that the server serves and takes.
 //!
 //! Roles are in `x-ogc-role` (`id`, `primary-geometry`, `primary-instant`, `primary-interval-start`,
-//! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and what only Meridian
-//! knows in `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`]
-//! cannot keep is refused with its JSON Pointer, never dropped; annotations are let pass.
+//! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and what only Meridian knows
+//! in `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`] cannot keep
+//! is refused with its JSON Pointer, never dropped. Annotations are let pass.
 
 mod duration;
 mod read;

@@ -11,7 +11,7 @@ const ANNOTATIONS: [&str; 7] = ["$schema", "$id", "$comment", "title", "descript
 /// Formats of strings that are hints for a reader, and stay plain text here.
 const TEXT_FORMATS: [&str; 8] = ["uuid", "uri", "uri-reference", "iri", "email", "hostname", "ipv4", "ipv6"];
 
-/// What the `x-ogc-role` of a property says.
+/// The value of a property's `x-ogc-role`.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     None,

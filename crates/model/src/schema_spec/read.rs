@@ -12,7 +12,7 @@ const TUNING: [&str; 7] =
 /// Longest spec, in bytes.
 const SPEC_BYTES_MAX: usize = 1 << 20;
 
-/// What an attribute's type means here.
+/// The meaning of an attribute's type here.
 #[derive(Clone, Copy)]
 enum Kind {
     Field(FieldType),

@@ -96,7 +96,7 @@ impl Call {
 
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Response {
     Created,
     Exists,
     /// There is no room.
@@ -109,7 +109,7 @@ pub enum Answer {
     Files(Option<Vec<Event>>),
     Has(bool),
     Places(Vec<LogPlace>),
-    Greatest(u64),
+    Max(u64),
     Names(Vec<u64>),
     Gone,
 }
@@ -123,56 +123,56 @@ pub struct Bucket {
 
 impl Bucket {
     /// Lets a call take effect. Listings show what `listed` holds.
-    pub fn execute(&mut self, call: &Call, listed: Option<&Bucket>, rules: Rules) -> Answer {
+    pub fn execute(&mut self, call: &Call, listed: Option<&Bucket>, rules: Rules) -> Response {
         let shown = listed.unwrap_or(self);
         match call {
-            Call::ListLog => return Answer::Places(shown.log.keys().copied().collect()),
+            Call::ListLog => return Response::Places(shown.log.keys().copied().collect()),
             Call::ListManifests => {
-                return Answer::Greatest(shown.manifests.keys().next_back().copied().unwrap_or(0));
+                return Response::Max(shown.manifests.keys().next_back().copied().unwrap_or(0));
             }
-            Call::ListFiles => return Answer::Names(shown.files.keys().copied().collect()),
+            Call::ListFiles => return Response::Names(shown.files.keys().copied().collect()),
             _ => {}
         }
         match call {
             Call::PutLog(object) => {
                 let overwrites = rules.breaks(Breakage::NoExpectation);
                 if self.log.contains_key(&object.place) && !overwrites {
-                    return Answer::Exists;
+                    return Response::Exists;
                 }
                 self.log.insert(object.place, object.clone());
-                Answer::Created
+                Response::Created
             }
             Call::PutManifest(object) => {
                 if self.manifests.contains_key(&object.head.number) {
-                    return Answer::Exists;
+                    return Response::Exists;
                 }
                 self.manifests.insert(object.head.number, object.clone());
-                Answer::Created
+                Response::Created
             }
             Call::PutFile(number, events) => {
                 if self.files.contains_key(number) {
-                    return Answer::Exists;
+                    return Response::Exists;
                 }
                 self.files.insert(*number, events.clone());
-                Answer::Created
+                Response::Created
             }
-            Call::GetLog(place) => Answer::Log(self.log.get(place).cloned()),
-            Call::GetManifest(number) => Answer::Manifest(self.manifests.get(number).cloned()),
-            Call::GetFiles(numbers) => Answer::Files(self.read_files(numbers)),
-            Call::HasManifest(number) => Answer::Has(self.manifests.contains_key(number)),
+            Call::GetLog(place) => Response::Log(self.log.get(place).cloned()),
+            Call::GetManifest(number) => Response::Manifest(self.manifests.get(number).cloned()),
+            Call::GetFiles(numbers) => Response::Files(self.read_files(numbers)),
+            Call::HasManifest(number) => Response::Has(self.manifests.contains_key(number)),
             Call::DeleteLog(place) => {
                 self.log.remove(place);
-                Answer::Gone
+                Response::Gone
             }
             Call::DeleteManifest(number) => {
                 self.manifests.remove(number);
-                Answer::Gone
+                Response::Gone
             }
             Call::DeleteFile(number) => {
                 self.files.remove(number);
-                Answer::Gone
+                Response::Gone
             }
-            Call::ListLog | Call::ListManifests | Call::ListFiles => Answer::Gone,
+            Call::ListLog | Call::ListManifests | Call::ListFiles => Response::Gone,
         }
     }
 

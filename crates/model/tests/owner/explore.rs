@@ -18,7 +18,7 @@ pub struct Explored {
 }
 
 /// A world on the way, and what is still to be tried from there.
-struct Place {
+struct Branch {
     world: World,
     /// The process that made the last move, and how often another may come after it.
     running: u32,
@@ -27,13 +27,13 @@ struct Place {
     made: Option<Move>,
 }
 
-impl Place {
-    fn new(world: World, running: u32, switches: u8) -> Place {
+impl Branch {
+    fn new(world: World, running: u32, switches: u8) -> Branch {
         let left = world.moves();
-        Place { world, running, switches, left, made: None }
+        Branch { world, running, switches, left, made: None }
     }
 
-    /// What tells it from others: without a bound of switches it does not matter who made the last move.
+    /// What tells it from others: without a bound of switches the process of the last move does not matter.
     fn key(&self) -> (u64, u64) {
         let mut hasher = Fold(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344);
         self.world.hash(&mut hasher);
@@ -43,8 +43,8 @@ impl Place {
         (hasher.0, hasher.1)
     }
 
-    /// The place after a move; `None`: it takes a switch too many.
-    fn after(&self, chosen: Move) -> Option<Result<Place, String>> {
+    /// The branch after a move; `None`: it takes a switch too many.
+    fn after(&self, chosen: Move) -> Option<Result<Branch, String>> {
         let before = chosen.node().map(|node| self.world.process_of(node));
         let switch = before.is_some_and(|before| before != self.running);
         let switches = if switch && self.switches < u8::MAX { self.switches.checked_sub(1)? } else { self.switches };
@@ -56,7 +56,7 @@ impl Place {
             Move::Begin(_, Work::Takeover) => world.process_of(world.newest_node()),
             _ => before.unwrap_or(self.running),
         };
-        Some(Ok(Place::new(world, running, switches)))
+        Some(Ok(Branch::new(world, running, switches)))
     }
 }
 
@@ -70,20 +70,20 @@ pub fn explore(
     states_max: usize,
 ) -> Result<Explored, String> {
     let mut seen = HashSet::new();
-    let mut way = vec![Place::new(World::new(rules, nodes, budget, false), 0, switches)];
+    let mut way = vec![Branch::new(World::new(rules, nodes, budget, false), 0, switches)];
     let mut explored = Explored { states: 0, depth: 0, complete: true };
-    seen.extend(way.iter().map(Place::key));
-    while let Some(place) = way.last_mut() {
-        let Some(chosen) = place.left.pop() else {
+    seen.extend(way.iter().map(Branch::key));
+    while let Some(branch) = way.last_mut() {
+        let Some(chosen) = branch.left.pop() else {
             way.pop();
             continue;
         };
-        place.made = Some(chosen);
-        let next = match place.after(chosen) {
+        branch.made = Some(chosen);
+        let next = match branch.after(chosen) {
             None => continue,
             Some(Ok(next)) => next,
             Some(Err(what)) => {
-                let moves: Vec<String> = way.iter().filter_map(|place| Some(format!("{:?}", place.made?))).collect();
+                let moves: Vec<String> = way.iter().filter_map(|branch| Some(format!("{:?}", branch.made?))).collect();
                 return Err(format!("{what}, after {} moves:\n  {}", moves.len(), moves.join("\n  ")));
             }
         };

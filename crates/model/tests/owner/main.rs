@@ -1,8 +1,9 @@
-//! The owner's protocol explored: processes that are killed and paused at any step, over a bucket whose calls are lost before or after they
-//! take effect, or arrive when nobody waits for them any more.
+//! Exploration of the owner's protocol. Processes are killed and paused at any step. Calls of the bucket are
+//! lost before or after they take effect, or arrive when nobody waits for them any more.
 //!
-//! The processes here drive the same steps as the server (`model::policy::owner`), call by call. That a process is not given a step is a
-//! pause, for as long as it lasts; and as any process may try to take over at any time, a pause can always be longer than the lease.
+//! The processes here drive the same steps as the server (`model::policy::owner`), call by call. A process
+//! without a step is paused for as long as that lasts. Any process may try to take over at any time, so a
+//! pause can always be longer than the lease.
 //!
 //! What must hold after every step:
 //! - what newest manifest and log hold together has every acknowledged write, whole and once, and no refused one;

@@ -1,8 +1,9 @@
 //! Drives the steps that create one object: [`Create`] by itself, and [`Commit`] of a manifest. As the store does, but call by call.
 
-use crate::bucket::{Answer, Call, CatalogObject, Manifest};
+use crate::bucket::{Call, CatalogObject, Manifest, Response};
 use meridian_model::policy::owner::{
-    Commit, CommitStep, Committed, Create, CreateStep, Created, GetAnswer, Known, Look, LookStep, PutAnswer, Rules,
+    Commit, CommitStep, Committed, Create, CreateStep, Created, GetOutcome, Known, Lookup, LookupStep, PutOutcome,
+    Rules,
 };
 use std::sync::Arc;
 
@@ -45,20 +46,20 @@ impl Making {
         }
     }
 
-    pub fn answer(&mut self, answer: Answer) {
+    pub fn answer(&mut self, answer: Response) {
         let stands = |ours: Option<bool>| match ours {
-            Some(true) => GetAnswer::Ours,
-            Some(false) => GetAnswer::Theirs,
-            None => GetAnswer::Absent,
+            Some(true) => GetOutcome::Ours,
+            Some(false) => GetOutcome::Theirs,
+            None => GetOutcome::Absent,
         };
         match (answer, &self.put) {
-            (Answer::Created, _) => self.create.put(PutAnswer::Created),
-            (Answer::Exists, _) => self.create.put(PutAnswer::Exists),
-            (Answer::Full, _) => self.create.put(PutAnswer::Refused),
-            (Answer::Lost, _) if self.create.step() == CreateStep::Put => self.create.put(PutAnswer::Lost),
-            (Answer::Lost, _) => self.create.got(GetAnswer::Failed),
-            (Answer::Log(found), Call::PutLog(ours)) => self.create.got(stands(found.map(|found| found == *ours))),
-            (Answer::Manifest(found), Call::PutManifest(ours)) => {
+            (Response::Created, _) => self.create.put(PutOutcome::Created),
+            (Response::Exists, _) => self.create.put(PutOutcome::Exists),
+            (Response::Full, _) => self.create.put(PutOutcome::Refused),
+            (Response::Lost, _) if self.create.step() == CreateStep::Put => self.create.put(PutOutcome::Lost),
+            (Response::Lost, _) => self.create.got(GetOutcome::Failed),
+            (Response::Log(found), Call::PutLog(ours)) => self.create.got(stands(found.map(|found| found == *ours))),
+            (Response::Manifest(found), Call::PutManifest(ours)) => {
                 self.create.got(stands(found.map(|found| found == *ours)));
             }
             (answer, put) => panic!("{answer:?} to {put:?}"),
@@ -69,31 +70,31 @@ impl Making {
 /// A look on its way, and the object that it has read last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Looking {
-    look: Look,
+    look: Lookup,
     read: Option<Arc<CatalogObject>>,
 }
 
 impl Looking {
     pub fn new(rules: Rules) -> Looking {
-        Looking { look: Look::new(rules), read: None }
+        Looking { look: Lookup::new(rules), read: None }
     }
 
     /// [`Next::Failed`]: there is no manifest, or too many come.
     pub fn next(&mut self) -> Next<Arc<CatalogObject>> {
         match self.look.step() {
-            LookStep::List => Next::Call(Call::ListManifests),
-            LookStep::Exists(number) => Next::Call(Call::HasManifest(number)),
-            LookStep::Get(number) => Next::Call(Call::GetManifest(number)),
-            LookStep::Found => self.read.take().map_or(Next::Failed, Next::Done),
-            LookStep::Nothing | LookStep::Busy => Next::Failed,
+            LookupStep::List => Next::Call(Call::ListManifests),
+            LookupStep::Exists(number) => Next::Call(Call::HasManifest(number)),
+            LookupStep::Get(number) => Next::Call(Call::GetManifest(number)),
+            LookupStep::Found => self.read.take().map_or(Next::Failed, Next::Done),
+            LookupStep::Nothing | LookupStep::Busy => Next::Failed,
         }
     }
 
-    pub fn answer(&mut self, answer: Answer) {
+    pub fn answer(&mut self, answer: Response) {
         match answer {
-            Answer::Greatest(number) => self.look.listed(number),
-            Answer::Has(has) => self.look.exists(has),
-            Answer::Manifest(object) => {
+            Response::Max(number) => self.look.listed(number),
+            Response::Has(has) => self.look.exists(has),
+            Response::Manifest(object) => {
                 self.look.got(object.is_some());
                 self.read = object.or_else(|| self.read.take());
             }
@@ -160,7 +161,7 @@ impl Committing {
         }
     }
 
-    pub fn answer(&mut self, answer: Answer) {
+    pub fn answer(&mut self, answer: Response) {
         match (self.commit.step(), answer) {
             (CommitStep::Look, answer) => {
                 if let Some(look) = &mut self.look {
@@ -172,9 +173,9 @@ impl Committing {
                     making.answer(answer);
                 }
             }
-            (CommitStep::Exists(_), Answer::Has(has)) => self.commit.exists(Some(has)),
+            (CommitStep::Exists(_), Response::Has(has)) => self.commit.exists(Some(has)),
             (CommitStep::Exists(_), _) => self.commit.exists(None),
-            (CommitStep::Delete(_), answer) => self.commit.deleted(answer == Answer::Gone),
+            (CommitStep::Delete(_), answer) => self.commit.deleted(answer == Response::Gone),
             (step, answer) => panic!("{answer:?} to {step:?}"),
         }
     }

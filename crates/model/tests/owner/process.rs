@@ -1,8 +1,8 @@
 //! A process: a candidate, an owner, or a reader. It does one thing at a time, and each call to the bucket is a step of its own.
 
-use crate::bucket::{Answer, Call, Content, Event, LogObject, Manifest};
+use crate::bucket::{Call, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next};
-use crate::taking::{Opened, Taken, Taking};
+use crate::taking::{Opened, TakeoverOutcome, Taking};
 use meridian_model::policy::owner::{
     Appended, Breakage, Committed, Created, Held, Known, Rules, Writer, first_of_next_epoch,
 };
@@ -31,7 +31,7 @@ pub enum Work {
 
 /// What happened that the world has to hold against the writes that clients made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Report {
     Stored(u8),
     Refused(u8),
     Unknown(u8),
@@ -39,7 +39,7 @@ pub enum Told {
     Serves(Vec<Event>, u64),
     /// A commit counts, under this number.
     Committed(u64),
-    /// Of the newest manifest or the log something is missing.
+    /// Something of the newest manifest or the log is missing.
     Harmed,
     /// A reader has found the newest manifest twice, and not all that it names.
     Torn(u64),
@@ -100,7 +100,7 @@ enum Task {
     Commit(Box<Committing>, Job),
     Release(u64),
     Remove(u64),
-    /// A look, what it has found, and the number of a manifest of which something was not there.
+    /// A look, what it has found, and the number of a manifest with a missing object.
     Read(Looking, Option<(u64, Vec<u64>)>, u64),
 }
 
@@ -138,7 +138,7 @@ impl Process {
     }
 
     /// Begins a work that it can do.
-    pub fn begin(&mut self, work: Work, read: impl FnOnce(&[u64]) -> Vec<Event>, told: &mut Vec<Told>) {
+    pub fn begin(&mut self, work: Work, read: impl FnOnce(&[u64]) -> Vec<Event>, told: &mut Vec<Report>) {
         let (rules, id) = (self.rules, self.id);
         self.task = match (work, &mut self.owner) {
             (Work::Takeover, owner) => {
@@ -166,9 +166,9 @@ impl Process {
     }
 
     /// Takes the answer to its call.
-    pub fn answer(&mut self, answer: Answer, told: &mut Vec<Told>) {
+    pub fn answer(&mut self, answer: Response, told: &mut Vec<Report>) {
         self.call = None;
-        let lost = answer == Answer::Lost;
+        let lost = answer == Response::Lost;
         match &mut self.task {
             Task::Takeover(taking) => {
                 if !taking.answer(answer) {
@@ -181,7 +181,7 @@ impl Process {
                 true => self.put_back(),
                 false => committing.answer(answer),
             },
-            Task::Upload(..) => self.uploaded(answer == Answer::Created),
+            Task::Upload(..) => self.uploaded(answer == Response::Created),
             Task::Release(_) => match &mut self.owner {
                 Some(owner) if !lost => owner.writer.released(),
                 // The next flush covers the groups that are left as well.
@@ -196,7 +196,7 @@ impl Process {
     }
 
     /// Goes on to the next call, or to the end of the task.
-    fn run(&mut self, told: &mut Vec<Told>) {
+    fn run(&mut self, told: &mut Vec<Report>) {
         loop {
             let next = match &mut self.task {
                 Task::Nothing => return,
@@ -246,16 +246,16 @@ impl Process {
         }
     }
 
-    fn taken(&mut self, taken: Taken, told: &mut Vec<Told>) {
+    fn taken(&mut self, taken: TakeoverOutcome, told: &mut Vec<Report>) {
         self.give_up();
         match taken {
-            Taken::Busy => {}
-            Taken::Harmed => told.push(Told::Harmed),
-            Taken::Serves(opened) => {
+            TakeoverOutcome::Busy => {}
+            TakeoverOutcome::Harmed => told.push(Report::Harmed),
+            TakeoverOutcome::Serves(opened) => {
                 let Opened { manifest, known, content, replayed, claimed, writer, .. } = *opened;
                 let Some(writer) = writer else { return };
                 if let Some(number) = claimed {
-                    told.push(Told::Committed(number));
+                    told.push(Report::Committed(number));
                 }
                 let epoch = writer.next().map_or(0, |place| place.epoch);
                 let next_file = claimed.map_or(first_of_next_epoch(manifest.version), |_| manifest.version) + 1;
@@ -270,12 +270,12 @@ impl Process {
                     release: None,
                     outdated: false,
                 });
-                told.push(Told::Serves(content, epoch));
+                told.push(Report::Serves(content, epoch));
             }
         }
     }
 
-    fn appended(&mut self, created: Created, told: &mut Vec<Told>) {
+    fn appended(&mut self, created: Created, told: &mut Vec<Report>) {
         let Task::Append { group, rest, .. } = std::mem::replace(&mut self.task, Task::Nothing) else { return };
         let (Some(owner), Content::Group(events)) = (&mut self.owner, &group.content) else { return };
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
@@ -286,17 +286,17 @@ impl Process {
                 owner.position = last.position;
                 match rest {
                     Some(rest) => self.task = owner.group(self.id, self.rules, rest, None),
-                    None => told.push(Told::Stored(first.write)),
+                    None => told.push(Report::Stored(first.write)),
                 }
             }
-            Appended::Refused => told.push(Told::Refused(first.write)),
+            Appended::Refused => told.push(Report::Refused(first.write)),
             Appended::Fenced => {
                 owner.outdated = true;
-                told.push(Told::Refused(first.write));
+                told.push(Report::Refused(first.write));
             }
             Appended::Unknown => {
                 owner.outdated = true;
-                told.push(Told::Unknown(first.write));
+                told.push(Report::Unknown(first.write));
             }
         }
     }
@@ -317,7 +317,7 @@ impl Process {
         }
     }
 
-    fn committed(&mut self, committed: Committed, told: &mut Vec<Told>) {
+    fn committed(&mut self, committed: Committed, told: &mut Vec<Report>) {
         let Task::Commit(committing, job) = std::mem::replace(&mut self.task, Task::Nothing) else { return };
         let Some(owner) = &mut self.owner else { return };
         let (manifest, number, known) = committing.end();
@@ -330,7 +330,7 @@ impl Process {
                     owner.memory.retain(|event| event.position > flushed);
                     owner.release = Some(flushed);
                 }
-                told.push(Told::Committed(number));
+                told.push(Report::Committed(number));
             }
             Committed::Refused => self.doomed.push(job.file),
             Committed::Stale => {
@@ -342,14 +342,14 @@ impl Process {
         }
     }
 
-    fn read_on(&mut self, answer: Answer, told: &mut Vec<Told>) {
+    fn read_on(&mut self, answer: Response, told: &mut Vec<Report>) {
         let Task::Read(look, found, missed) = &mut self.task else { return };
         match (answer, found.take()) {
-            (Answer::Files(Some(_)), _) => self.task = Task::Nothing,
-            (Answer::Files(None), Some((number, _))) => {
+            (Response::Files(Some(_)), _) => self.task = Task::Nothing,
+            (Response::Files(None), Some((number, _))) => {
                 // A file that is gone means that there is a newer manifest by now.
                 if *missed == number {
-                    told.push(Told::Torn(number));
+                    told.push(Report::Torn(number));
                 }
                 self.task = Task::Read(Looking::new(self.rules), None, number);
             }

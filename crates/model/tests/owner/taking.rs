@@ -1,6 +1,6 @@
 //! Drives the steps of a takeover: the newest manifest, its files, the log, the first manifest, the leftovers.
 
-use crate::bucket::{Answer, Call, CatalogObject, Content, Event, LogObject, Manifest};
+use crate::bucket::{Call, CatalogObject, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next, known_of};
 use meridian_model::policy::owner::{
     Committed, Held, Known, Link, LogPlace, Reading, Replay, ReplayStep, Rules, Takeover, TakeoverStep, Writer,
@@ -51,7 +51,7 @@ enum Stage {
 
 /// How a takeover ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeoverOutcome {
     Serves(Box<Opened>),
     /// Something is missing.
     Harmed,
@@ -88,7 +88,7 @@ impl Taking {
         }
     }
 
-    pub fn next(&mut self) -> Next<Taken> {
+    pub fn next(&mut self) -> Next<TakeoverOutcome> {
         loop {
             match &mut self.stage {
                 Stage::Between => match self.takeover.step() {
@@ -96,9 +96,9 @@ impl Taking {
                     TakeoverStep::Look => self.stage = Stage::Recheck(Looking::new(self.rules)),
                     TakeoverStep::Claim => self.claim(),
                     TakeoverStep::Sweep => self.stage = Stage::List,
-                    TakeoverStep::Serve => return Next::Done(Taken::Serves(Box::new(self.opened.clone()))),
-                    TakeoverStep::Show => return Next::Done(Taken::Harmed),
-                    TakeoverStep::Busy => return Next::Done(Taken::Busy),
+                    TakeoverStep::Serve => return Next::Done(TakeoverOutcome::Serves(Box::new(self.opened.clone()))),
+                    TakeoverStep::Show => return Next::Done(TakeoverOutcome::Harmed),
+                    TakeoverStep::Busy => return Next::Done(TakeoverOutcome::Busy),
                 },
                 Stage::Look(look) => match look.next() {
                     Next::Call(call) => return Next::Call(call),
@@ -130,7 +130,7 @@ impl Taking {
     }
 
     /// The next call of the replay, if it needs one before anything else.
-    fn next_of_replay(&mut self) -> Option<Next<Taken>> {
+    fn next_of_replay(&mut self) -> Option<Next<TakeoverOutcome>> {
         let Stage::Replay(replay, fence) = &mut self.stage else { return None };
         if let Some((making, sum)) = fence {
             match making.next() {
@@ -168,23 +168,23 @@ impl Taking {
     }
 
     /// Takes the answer to the call of [`Taking::next`]; `false`: the takeover fails without it.
-    pub fn answer(&mut self, answer: Answer) -> bool {
-        if answer == Answer::Lost && !self.bears_loss() {
+    pub fn answer(&mut self, answer: Response) -> bool {
+        if answer == Response::Lost && !self.bears_loss() {
             return false;
         }
         match &mut self.stage {
             Stage::Look(look) | Stage::Recheck(look) => look.answer(answer),
             Stage::Files => {
-                let Answer::Files(events) = answer else { panic!("{answer:?} to a read of files") };
+                let Response::Files(events) = answer else { panic!("{answer:?} to a read of files") };
                 self.opened.whole = events.is_some();
                 self.opened.content = events.unwrap_or_default();
                 self.stage = Stage::Replay(Replay::new(self.rules, self.opened.manifest.log, self.term), None);
             }
             Stage::Replay(_, Some((making, _))) => making.answer(answer),
             Stage::Replay(replay, None) => match answer {
-                Answer::Places(places) => replay.listed(places),
-                Answer::Gone => replay.deleted(),
-                Answer::Log(object) => {
+                Response::Places(places) => replay.listed(places),
+                Response::Gone => replay.deleted(),
+                Response::Log(object) => {
                     let reading = replay.read(object.as_ref().map_or(Link::Absent, |object| object.link()));
                     self.read(reading, object.as_deref());
                 }
@@ -192,7 +192,7 @@ impl Taking {
             },
             Stage::Claim(committing) => committing.answer(answer),
             Stage::List => {
-                let Answer::Names(files) = answer else { panic!("{answer:?} to a listing") };
+                let Response::Names(files) = answer else { panic!("{answer:?} to a listing") };
                 self.sweep(&files);
             }
             Stage::Between => panic!("{answer:?} to nothing"),

@@ -2,8 +2,8 @@
 
 mod check;
 
-use crate::bucket::{Answer, Bucket, Call, CatalogObject, Content, Event, Manifest};
-use crate::process::{Process, Told, Work};
+use crate::bucket::{Bucket, Call, CatalogObject, Content, Event, Manifest, Response};
+use crate::process::{Process, Report, Work};
 use meridian_model::policy::owner::{Breakage, Head, Kind, LogPlace, Rules, first_of_next_epoch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,9 +86,9 @@ pub struct World {
     fates: Vec<Fate>,
     /// The newest manifest that followed the newest.
     head: u64,
-    /// The manifests of the chain: who created them, and their versions.
+    /// The manifests of the chain: their creators and versions.
     creators: BTreeMap<u64, (u32, u64)>,
-    /// The process that serves, and its epoch: of those that began to serve the one that was fenced last.
+    /// The process that serves, and its epoch: the last fenced one of all that began to serve.
     serving: (u32, u64),
     /// Who wrote groups in an epoch.
     writers: BTreeMap<u64, u32>,
@@ -284,12 +284,12 @@ impl World {
         let Some(call) = self.nodes[node].as_ref().and_then(|process| process.call.clone()) else { return Ok(()) };
         let answer = match end {
             End::Done => self.execute(&call)?,
-            End::LostBefore => Answer::Lost,
-            End::LostAfter => self.execute(&call).map(|_| Answer::Lost)?,
-            End::Full => Answer::Full,
+            End::LostBefore => Response::Lost,
+            End::LostAfter => self.execute(&call).map(|_| Response::Lost)?,
+            End::Full => Response::Full,
             End::Late => {
                 self.late.push(call);
-                Answer::Lost
+                Response::Lost
             }
         };
         self.budget.faults -= u8::from(end != End::Done);
@@ -301,10 +301,10 @@ impl World {
     }
 
     /// Lets a call take effect, and holds that against what must hold.
-    fn execute(&mut self, call: &Call) -> Result<Answer, String> {
+    fn execute(&mut self, call: &Call) -> Result<Response, String> {
         let answer = self.bucket.execute(call, self.shown.as_deref(), self.rules);
         match (call, &answer) {
-            (Call::PutLog(object), Answer::Created) => {
+            (Call::PutLog(object), Response::Created) => {
                 let Content::Group(events) = &object.content else { return self.check_bucket().map(|()| answer) };
                 let writer = *self.writers.entry(object.place.epoch).or_insert(object.writer);
                 if writer != object.writer {
@@ -319,7 +319,7 @@ impl World {
                     return Err(format!("process {serving} serves, and a group of {} takes effect", object.writer));
                 }
             }
-            (Call::PutManifest(object), Answer::Created) => {
+            (Call::PutManifest(object), Response::Created) => {
                 let (number, made) = (object.head.number, (object.writer, object.manifest.version));
                 if number == self.head + 1 {
                     let follows = self.creators.get(&self.head).map(|(writer, _)| *writer);
@@ -347,21 +347,21 @@ impl World {
         events.iter().all(|event| event.position <= flushed)
     }
 
-    fn hear(&mut self, node: usize, told: Vec<Told>) -> Result<(), String> {
+    fn hear(&mut self, node: usize, told: Vec<Report>) -> Result<(), String> {
         let id = self.process_of(node);
         let news = !told.is_empty();
         for told in told {
             match told {
-                Told::Stored(write) => self.settle(write, Fate::Stored)?,
-                Told::Refused(write) => self.settle(write, Fate::Absent)?,
-                Told::Unknown(_) => {}
-                Told::Committed(number) if self.creators.get(&number).is_none_or(|(writer, _)| *writer != id) => {
+                Report::Stored(write) => self.settle(write, Fate::Stored)?,
+                Report::Refused(write) => self.settle(write, Fate::Absent)?,
+                Report::Unknown(_) => {}
+                Report::Committed(number) if self.creators.get(&number).is_none_or(|(writer, _)| *writer != id) => {
                     return Err(format!("process {id} takes its manifest {number} for one of the chain"));
                 }
-                Told::Committed(_) => {}
+                Report::Committed(_) => {}
                 // It was taken over from while it was on its way, and finds that out with its first write.
-                Told::Serves(_, epoch) if epoch < self.serving.1 => {}
-                Told::Serves(content, epoch) => {
+                Report::Serves(_, epoch) if epoch < self.serving.1 => {}
+                Report::Serves(content, epoch) => {
                     self.serving = (id, epoch);
                     self.check_content(&content, true)?;
                     // What it has found, or not found, is so for ever.
@@ -370,8 +370,8 @@ impl World {
                         self.settle(write as u8, if there { Fate::Stored } else { Fate::Absent })?;
                     }
                 }
-                Told::Harmed => return Err(format!("process {id} finds that something is missing")),
-                Told::Torn(number) => {
+                Report::Harmed => return Err(format!("process {id} finds that something is missing")),
+                Report::Torn(number) => {
                     return Err(format!("process {id} reads manifest {number}, which names what is not there"));
                 }
             }

@@ -1,11 +1,11 @@
 //! Counts, sums, averages and extremes, by window of time and by field.
 //!
-//! A node whose events all match, all lie in one window and all have one value of the `by` field is taken
-//! from its summary without reading its events; all others are descended into, down to rows. Where a
-//! part keeps its events in order of time as well and the question is about time and numbers alone, that
-//! order is walked: its leaves are thin slices of time, so that few of them are cut by the edge of a window.
-//! Where it is about time alone, there is nothing to walk: a window is a stretch of that order ([`Timeline`](crate::timeline::Timeline)).
-//! A question of one box over points is walked on plain numbers ([`Cutter`](crate::cut::Cutter)).
+//! A node whose events all match, all lie in one window and all have one value of the `by` field is taken from its summary. Its events
+//! are not read. All other nodes are descended into, down to rows. Where a part keeps its events in order of time as well and the
+//! question is about time and numbers alone, that order is walked. Its leaves are thin slices of time, so the edge of a window cuts few
+//! of them. Where it is about time alone, there is nothing to walk: a window is a stretch of that order
+//! ([`Timeline`](crate::timeline::Timeline)). A question of one box over points is walked on plain numbers
+//! ([`Cutter`](crate::cut::Cutter)).
 //!
 //! An event of an interval counts in the window of its start. Events with an open start count in a group
 //! without a window, which comes last.

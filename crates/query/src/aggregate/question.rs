@@ -276,9 +276,9 @@ pub struct Group {
     pub count: u64,
     /// The value of each function, in the order asked.
     pub values: Vec<FunctionValue>,
-    /// The error of each value, 0 of an exact one. Of a percentile, the max distance from the true one in proportion to it.
-    /// Of a number of different values, three standard errors in proportion to it. Of the most frequent values, by how much a
-    /// count may be too low.
+    /// The error of each value, 0 of an exact one. For a percentile, the max distance from the true one in proportion to it.
+    /// For a number of different values, three standard errors in proportion to it. For the most frequent values, by how
+    /// much a count may be too low.
     pub errors: Vec<f64>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Found {
 
 /// A question by distance.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sought {
+pub(crate) struct NearQuestion {
     pub(crate) lon: f64,
     pub(crate) lat: f64,
     pub(crate) after: Option<(f64, Seq)>,
@@ -39,7 +39,7 @@ pub(crate) struct Sought {
     pub(crate) limit: Option<usize>,
 }
 
-impl Sought {
+impl NearQuestion {
     /// Whether an event at this distance comes after the place asked for. Events without geometry never do.
     pub(crate) fn wants(&self, distance_m: f64, seq: Seq) -> bool {
         distance_m.is_finite()
@@ -102,7 +102,7 @@ impl Found {
                 // `k` counts over all pages, so the token carries how many were given.
                 let left = k.map(|k| k.saturating_sub(given_before as usize));
                 let limit = [items.limit, left].into_iter().flatten().min();
-                let sought = Sought { lon: *lon, lat: *lat, after, limit };
+                let sought = NearQuestion { lon: *lon, lat: *lat, after, limit };
                 let collected = match ids {
                     Some(ids) => Some(listed::by_id_near(&mut scan, &ids, &sought)?),
                     None => listed::near_if_few(&mut scan, &sought)?,

@@ -137,8 +137,8 @@ impl Circle {
         if !self.small {
             return haversine_of(farthest_in_box_m(self.lon, self.lat, bounds));
         }
-        // Along a parallel distances grow with the angle, along a meridian they have one minimum and no maximum
-        // between the ends: the farthest point is a corner.
+        // Along a parallel, distances grow with the angle. Along a meridian they have one minimum and no
+        // maximum between the ends. So the farthest point is a corner.
         let lon = if bounds.east - self.lon > self.lon - bounds.west { bounds.east } else { bounds.west };
         self.haversine(lon, bounds.south).max(self.haversine(lon, bounds.north))
     }
@@ -148,8 +148,9 @@ impl Circle {
         if !self.small {
             return haversine_of(distance_to_box_m(self.lon, self.lat, bounds));
         }
-        // The point of the same latitude is not quite the nearest of a meridian: at these angles it is off by less
-        // than a part in two thousand (the square of the angle over eight), of the haversine by twice that.
+        // The point of the same latitude is not quite the nearest of a meridian. At these angles it is off by
+        // less than a part in two thousand (the square of the angle over eight), of the haversine by twice
+        // that.
         let nearest = (self.lon.clamp(bounds.west, bounds.east), self.lat.clamp(bounds.south, bounds.north));
         self.haversine(nearest.0, nearest.1) * 0.998
     }

@@ -2,8 +2,8 @@
 //!
 //! One walk over the trees sorts nodes into three: outside the circle, wholly inside, and cut by its edge. Inside
 //! nodes are counted from the tree and read only while they may hold one of the nearest; cut leaves are tested row
-//! by row. Nodes are compared with the circle's box before any trigonometry, and rows are compared by the haversine
-//! of their distance, so that only the places given out cost a square root.
+//! by row. Nodes are compared with the circle's box before any trigonometry. Rows are compared by the haversine of
+//! their distance, so only returned places cost a square root.
 
 mod chunks;
 mod circle;
@@ -61,7 +61,7 @@ impl Ord for Inside {
     }
 }
 
-/// What a walk over the trees found: no row has been read yet.
+/// The result of a walk over the trees: no row has been read yet.
 pub struct Walk {
     circle: Circle,
     /// Leaves cut by the edge: part and rows.

@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use meridian_model::{Invalid, Schema};
 use meridian_store::Snapshot;
 
-/// What one partition says to a question.
+/// The partial answer of one partition.
 pub enum Partial {
     /// To a question for a number of events.
     Count(PartialCount),
@@ -41,7 +41,7 @@ impl Partial {
         })
     }
 
-    /// What all partitions say, given in their order. `None` if they must be asked for the counts of a tile: see [`PartialTile::merge`].
+    /// The merged answer of all partitions, given in their order. `None` if they must be asked for the counts of a tile: see [`PartialTile::merge`].
     ///
     /// # Errors
     /// Answers to different questions, and too many groups or places together.
@@ -81,7 +81,7 @@ impl Partial {
     /// As an Arrow record batch; `schema` is that of the collection asked.
     ///
     /// # Errors
-    /// What Arrow cannot hold.
+    /// Errors of values that Arrow cannot hold.
     pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
         match self {
             Partial::Count(part) => part.to_arrow(),

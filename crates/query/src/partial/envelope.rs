@@ -1,5 +1,5 @@
-//! What every partial answer has in common as a record batch: kind, version and cost, and columns that are checked
-//! before they are read.
+//! The common parts of every partial answer as a record batch: kind, version and cost, and columns that are
+//! checked before they are read.
 
 use super::WireError;
 use crate::control::Stats;

@@ -1,8 +1,8 @@
 //! Merges the rows of several partitions into those of one answer.
 //!
-//! Each partition gives its rows in the order of the question, a batch at a time; a heap holds the cursor of the next row
-//! of each. One batch of each partition is held and no more: a batch of the answer ends where one of them is used up, so
-//! that the next one is waited for only when it is needed.
+//! Each partition gives its rows in the order of the question, a batch at a time. A heap holds the cursor of the next
+//! row of each. One batch of each partition is held and no more. A batch of the answer ends where one of them is used
+//! up. So the next one is awaited only when it is needed.
 
 use super::rows::{PartRows, PartialRows, RowsSummary};
 use crate::control::Stats;
@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 
 /// Rows of one partition, in the order of the question.
 pub trait RowStream: Iterator<Item = Result<PartialRows, QueryError>> {
-    /// What the partition says besides its rows; complete once they have ended.
+    /// The partition's answer besides its rows; complete once they have ended.
     fn summary(&self) -> RowsSummary;
 
     /// Limits later batches to `events` events.
@@ -90,7 +90,7 @@ struct Head {
 }
 
 impl Ord for Head {
-    /// Of equals the partition decides, so that the order depends on nothing else.
+    /// The partition decides between equals, so that the order depends on nothing else.
     fn cmp(&self, other: &Self) -> Ordering {
         self.cursor.compare(&other.cursor, self.descending).then(self.part.cmp(&other.part))
     }
@@ -129,7 +129,7 @@ impl<S: RowStream> MergedRows<S> {
         }
     }
 
-    /// What the answer has cost so far, over all partitions.
+    /// The cost of the answer so far, over all partitions.
     pub fn stats(&self) -> Stats {
         self.parts.iter().fold(Stats::default(), |mut all, part| {
             all.merge(&part.rows.summary().stats);

@@ -1,9 +1,9 @@
 //! Partial answers: what one partition of a collection says to a question.
 //!
 //! A question is asked of each partition (`of`). What they say travels as Arrow record batches (`to_arrow`,
-//! `from_arrow`), is merged in the order of the partitions (`merge`) and becomes an answer once (`finish`): averages,
-//! empty windows, simplified lines and drawn tiles are made there and nowhere else. The answer of a single snapshot is
-//! that of its one part, so there is one path.
+//! `from_arrow`), is merged in the order of the partitions (`merge`) and becomes an answer once (`finish`).
+//! Only there averages, empty windows, simplified lines and drawn tiles are made. The answer of a single
+//! snapshot is that of its one part, so there is one path.
 //!
 //! Merged counts, mins, maxes and integer sums are exact, float sums within 1e-12 of the sum of magnitudes. Rows come
 //! with their [`Cursor`](crate::Cursor)s, are merged by these ([`MergedRows`]), and page as the rows of one snapshot do.

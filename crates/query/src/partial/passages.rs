@@ -16,8 +16,7 @@ const KIND: Kind = Kind { name: "passages", version: 1 };
 
 /// The first objects of one partition: one more than the question asks for, each with count, start and end.
 ///
-/// An object among the first of all partitions is among the first of each that holds it, so that nothing is missing of
-/// the objects that the merged answer gives.
+/// An object among the first of all partitions is among the first of each that holds it. So the merged answer lacks nothing of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartialPassages {
     pub(crate) found: BTreeMap<ByValue, (u64, i64, i64)>,

@@ -1,8 +1,8 @@
 //! A map tile, by partition: its events where they are few, and counts per cell where they are many.
 //!
 //! Whether a tile draws its events is decided once, of all partitions together. A partition that has few events sends
-//! them as features, one that has many sends counts. Where these meet, or the features are too many together, those that
-//! sent features are asked again for counts ([`crate::Tile::density`]).
+//! them as features, one that has many sends counts. Where these meet, or the features are too many together,
+//! partitions that sent features are asked again for counts ([`crate::Tile::density`]).
 
 use super::WireError;
 use super::envelope::{Kind, Opened};
@@ -24,7 +24,7 @@ const FOUND: &str = "meridian.found";
 const NAMES: &str = "meridian.names";
 const VALUES: &str = "meridian.values";
 
-/// What one partition says to a question for a tile.
+/// One partition's answer to a question for a tile.
 #[derive(Debug)]
 pub enum PartialTile {
     /// Its events, which are few.

@@ -1,9 +1,9 @@
 //! Reading ahead, where reads take long: of segments in a bucket.
 //!
 //! The trees say which rows a question will read. Before a part is read for the first time, the first of these rows of all parts are fetched at
-//! once; after that, some more of a part each time when it has come to the end of what was fetched. So a small question waits for the bucket
-//! once, and a large one once for many chunks. The stretch fetched grows as long as it is used: a question that takes most nodes from the trees
-//! reads few of their rows.
+//! once. After that, more of a part is fetched when its fetched rows are used up. So a small question waits for the bucket once, and a large
+//! one once for many chunks. The stretch fetched grows as long as it is used: a question that takes most nodes from the trees reads few of
+//! their rows.
 
 use super::Scan;
 use crate::candidates::{Candidates, Step, search_step};
@@ -30,7 +30,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Of a part of which nothing has been fetched.
+    /// Of a part that nothing was fetched of.
     pub(super) const NOTHING: Ahead = Ahead { upto: 0, fetched: 0, used: 0, counted: 0 };
 
     /// Runs to fetch next.
@@ -50,7 +50,7 @@ impl Scan {
         self.expected.union(columns);
     }
 
-    /// Nodes of which all events match are counted from the trees, and their rows are not read.
+    /// Nodes whose events all match are counted from the trees, and their rows are not read.
     pub(crate) fn expect_counts(&mut self) {
         self.counts = true;
     }

@@ -1,9 +1,9 @@
 //! Reading and testing the rows that trees lead to.
 //!
-//! Every question has the same three steps: nodes are ruled out, taken whole or descended into
-//! ([`crate::candidates::Candidates`]); the remaining rows are tested a run at a time ([`Scan::test`]); the rows
-//! found are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store, so
-//! reading it shares the cached block, and deadline and cancellation are checked before each.
+//! Every question has the same three steps. Nodes are ruled out, taken whole or descended into
+//! ([`crate::candidates::Candidates`]). The remaining rows are tested a run at a time ([`Scan::test`]). The
+//! matching rows are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store,
+//! so reading it shares the cached block, and deadline and cancellation are checked before each.
 
 mod ahead;
 mod keys;

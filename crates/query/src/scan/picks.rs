@@ -53,8 +53,8 @@ impl Scan {
             }
             runs.push((number, run));
         }
-        // A batch may keep alive the whole chunk that it is a slice of. Where few rows of many chunks are wanted, as in a
-        // sorted answer, they are copied out at once: one chunk is held at a time instead of all.
+        // A batch may keep alive the whole chunk that it is a slice of. Few rows of many chunks, as in a
+        // sorted answer, are copied out at once. So one chunk is held at a time instead of all.
         let held = |span: &Range<u32>| span.len().max(HELD_MIN.min(grain as usize));
         let scattered = spans.iter().map(|(_, span)| held(span)).sum::<usize>() > SCATTERED * picks.len();
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); spans.len()];

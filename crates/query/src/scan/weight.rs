@@ -1,4 +1,4 @@
-//! What a question must read at least, known from the trees before it reads anything.
+//! The minimum that a question must read, known from the trees before it reads anything.
 
 use super::Scan;
 use crate::error::QueryError;
@@ -70,7 +70,7 @@ impl Scan {
                     match self.predicate.fate(&tree.node_ref(node)) {
                         Fate::False => {}
                         Fate::True if matches == Matches::Counted => {}
-                        // Blocks of which some rows are hidden may be left out.
+                        // Blocks with hidden rows may be left out.
                         Fate::True | Fate::Tested if view.all_visible(rows.clone()) => {
                             weight.events += rows.len() as u64;
                             weight.bytes += rows.len() as u64 * view.event_bytes();

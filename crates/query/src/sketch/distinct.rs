@@ -1,5 +1,5 @@
-//! The number of different values: by their hashes up to a bound, then by HyperLogLog (Flajolet et al., 2007) with the
-//! estimator of Ertl (2017), which needs no table of corrections.
+//! The number of different values: by their hashes up to a bound, then by HyperLogLog (Flajolet et al., 2007)
+//! with the estimator of Ertl (2017). It needs no table of corrections.
 
 use super::bytes::{Malformed, Reader};
 use crate::aggregate::FunctionValue;

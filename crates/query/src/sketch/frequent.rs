@@ -1,5 +1,5 @@
-//! The most frequent values: the count of each up to a bound of different ones, then counters that are reduced together
-//! (Misra and Gries, 1982; merged as by Agarwal et al., 2012).
+//! The most frequent values. Up to a bound of different ones each is counted; then counters are reduced
+//! together (Misra and Gries, 1982; merged as by Agarwal et al., 2012).
 //!
 //! A reduction takes the same count from every counter. So the counts of an answer are lower bounds, and no true count is
 //! larger by more than what all reductions have taken.
@@ -23,7 +23,7 @@ const COUNTER_BYTES: usize = 96;
 pub(crate) struct Frequent {
     texts: HashMap<Box<str>, u64>,
     others: HashMap<ByValue, u64>,
-    /// What reductions have taken from each counter.
+    /// The amount that reductions have taken from each counter.
     error: u64,
     text_bytes: usize,
 }
@@ -68,7 +68,7 @@ impl Frequent {
             return;
         }
         let mut counts: Vec<u64> = self.texts.values().chain(self.others.values()).copied().collect();
-        // The largest of those that end.
+        // The largest of the ended ones.
         let (_, taken, _) = counts.select_nth_unstable_by(KEPT, |a, b| b.cmp(a));
         let taken = *taken;
         self.error = self.error.saturating_add(taken);

@@ -1,9 +1,9 @@
 //! Summaries of the values of a group that are no running totals: quantiles, distinct counts, most frequent values.
 //!
 //! Each is exact up to a bound of different values, and an estimate of bounded memory beyond it, which says its error.
-//! Quantiles and distinct counts are functions of the values alone: however they are split and in whatever order they
-//! are merged, the answer is the same. Most frequent values depend on the order beyond their bound, so slices and
-//! partitions are merged in a fixed order.
+//! Quantiles and distinct counts are functions of the values alone. The answer is the same for every split and every
+//! order of merging. Most frequent values depend on the order beyond their bound, so slices and partitions are merged
+//! in a fixed order.
 
 mod bytes;
 mod distinct;
@@ -94,7 +94,7 @@ impl Sketch {
         }
     }
 
-    /// What a function gives, and its error ([`crate::Group::errors`]).
+    /// The value of a function, and its error ([`crate::Group::errors`]).
     pub(crate) fn value(&self, function: &Function) -> (FunctionValue, f64) {
         match (self, function) {
             (Sketch::Quantiles(all), Function::Percentile(_, percent)) => all.percentile(*percent),

@@ -1,9 +1,9 @@
 //! Quantiles: the counts of all values up to a bound of different ones, then of buckets of values.
 //!
-//! A bucket holds the floats that share their sign, their exponent and the first bits of their fraction, so its width is
-//! bounded in proportion to its values. That is the log-linear histogram of HdrHistogram; that it is refined no further than its
-//! memory allows, and coarsened by halves, is UDDSketch (Epicoco et al., 2020). The level of coarseness follows from the
-//! values alone: it is the finest at which they fill few enough buckets.
+//! A bucket holds the floats with the same sign, exponent and first bits of the fraction. So its width is bounded
+//! in proportion to its values. That is the log-linear histogram of HdrHistogram. The limit by memory, with
+//! coarsening by halves, is from UDDSketch (Epicoco et al., 2020). The level of coarseness follows from the values
+//! alone: it is the finest at which they fill few enough buckets.
 
 use super::bytes::{Malformed, Reader};
 use crate::aggregate::{FunctionValue, Percent};
@@ -76,7 +76,7 @@ fn middle_int_of(bucket: i64, level: u8) -> i128 {
     }
     let from = float_of(bucket.abs() << (FRACTION_BITS - level));
     let width = float_of((bucket.abs() >> level) << FRACTION_BITS) / f64::from(1u32 << level);
-    // Of integers only, which have at most 19 digits.
+    // For integers only, which have at most 19 digits.
     let (first, last) = (from.ceil() as i128, (from + width).ceil() as i128 - 1);
     (first + (last - first).max(0) / 2) * i128::from(bucket.signum())
 }

@@ -16,7 +16,7 @@ fn function(text: &str) -> Function {
     Function::parse(text, &schema()).unwrap().remove(0)
 }
 
-/// Values spread over many magnitudes, of which more than are counted one by one.
+/// Values spread over many magnitudes, more than are counted one by one.
 fn floats() -> impl Strategy<Value = Vec<f64>> {
     let one =
         (any::<bool>(), -12f64..12f64).prop_map(|(negative, e)| 10f64.powf(e) * if negative { -1.0 } else { 1.0 });
@@ -192,7 +192,7 @@ proptest! {
             let short = &changed[..cut.index(changed.len())];
             for bytes in [&bytes[..], &changed, short] {
                 let Ok(read) = Sketch::decode(kind, field, bytes) else { continue };
-                // Whatever is read can be merged and asked.
+                // Everything that is read can be merged and queried.
                 own.merge(&read);
                 for text in ["percentile(n,50)", "percentile(x,100)", "distinct(n)", "top(n,5)"] {
                     own.value(&function(text));

@@ -1,8 +1,8 @@
 //! Events by the values of fields: a bounded heap, and trees walked best first.
 //!
-//! Where the first sort key is a number or the time, a node's summary bounds the values below it, and nodes
-//! that cannot hold a better event than the worst one kept are left out: the ten strongest earthquakes cost
-//! a few nodes. Other keys read every candidate once.
+//! Where the first sort key is a number or the time, a node's summary bounds the values below it. Nodes that
+//! cannot hold a better event than the worst kept one are left out: the ten strongest earthquakes cost a few
+//! nodes. Other keys read every candidate once.
 
 mod column;
 mod kept;
@@ -223,8 +223,7 @@ impl Sorter {
         heap.push(open);
     }
 
-    /// A value that no first key below a node comes before: null (last of all) if there is no value below;
-    /// `None` where nothing is known.
+    /// A value that no first key below a node comes before: null (last of all) if there is no value below. `None` where nothing is known.
     fn best_of(&self, node: &NodeRef<'_>) -> Option<SortValue> {
         match self.bound {
             Bound::None => None,

@@ -209,8 +209,7 @@ fn a_long_diagonal_line_is_not_looked_at_far_from_it() {
     }
 }
 
-/// Lines of 20 KB each, so that a chunk of them is many pages: answers, whole and in pages, are those of a scan, and cost
-/// what they return.
+/// Lines of 20 KB each, so that a chunk of them is many pages. Answers, whole and in pages, are those of a scan, and cost what they return.
 #[test]
 fn large_lines_are_read_where_they_are_wanted() {
     let world = world();

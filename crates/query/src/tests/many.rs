@@ -12,8 +12,8 @@ const DAY: i64 = 24 * HOUR;
 /// 2026-03-15, two weeks before clocks change in Berlin.
 const START: i64 = 1_773_532_800_000_000;
 
-/// A tenth of the events share the instant of the one before; places lie close together, on both sides of the
-/// antimeridian, and everywhere, and some on the edges of the boxes asked for.
+/// A tenth of the events share the instant of the one before. Some places lie close together, on both sides
+/// of the antimeridian, some everywhere, and some on the edges of the boxes asked for.
 fn crowd(seed: u64, count: usize, from: i64, days: i64) -> Vec<Event> {
     let mut state = seed;
     let mut random = move || {

@@ -43,7 +43,7 @@ pub(super) fn by_fields() -> impl Strategy<Value = Vec<usize>> {
     prop::sample::select(vec![vec![], vec![2], vec![4], vec![5], vec![2, 5], vec![4, 2], vec![5, 4, 2]])
 }
 
-/// [`all_functions`], or with those that read every value.
+/// [`all_functions`], or with the ones that read every value.
 pub(super) fn functions() -> impl Strategy<Value = Vec<Function>> {
     prop::sample::select(vec![all_functions(), [all_functions(), of_values()].concat()])
 }
@@ -310,11 +310,11 @@ fn windows_in_a_box_read_a_block_once() {
     }
 }
 
-/// Side by side across the world lie `sqrt(N / 64)` leaves of 64 neighbours on the curve. Of a box the leaves inside are taken
-/// from their summaries, and those that its edge runs through are tested: were leaves squares, `4 * share * sqrt(N / 64)` of
-/// them for a box of that share of the world's sides. So where the content is four times as much, because there are four
-/// times as many events or because the box is twice as wide and high, the cost doubles. Less than three times is asserted,
-/// and that the content, which is what a scan would test, does not pass for such a growth.
+/// Side by side across the world lie `sqrt(N / 64)` leaves of 64 neighbours on the curve. Leaves inside a box are taken
+/// from their summaries, and leaves on its edge are tested. If leaves were squares, these would be `4 * share * sqrt(N /
+/// 64)` for a box of that share of the world's sides. So the cost doubles with four times the content: four times as
+/// many events, or a box twice as wide and high. Less than three times is asserted, and that the content, which is what
+/// a scan would test, does not pass for such a growth.
 #[test]
 fn a_box_costs_what_its_edge_meets_and_not_what_it_holds() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };

@@ -21,8 +21,7 @@ fn everything(world: &World, predicate: Predicate) -> Items {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The weight is a lower bound of what the question then reads, whatever the filter; and a fate that is certain is what the
-    /// walk finds at every node.
+    /// The weight is a lower bound of what the question then reads, for every filter. A fate that is certain is what the walk finds at every node.
     #[test]
     fn no_question_reads_less_than_its_weight(kind in kinds(), ops in ops(), filter in filters()) {
         let world = World::after(kind, &ops);

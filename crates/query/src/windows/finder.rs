@@ -50,8 +50,8 @@ impl Finder {
     }
 }
 
-/// Consecutive windows by number, and a table that leads from an instant to its number without a division: of each
-/// short stretch of time, the window in which it begins.
+/// Consecutive windows by number, and a table that leads from an instant to its number without a division.
+/// The table has the window in which each short stretch of time begins.
 #[derive(Debug, Clone)]
 pub(super) struct Numbers {
     /// One more than there are windows.
@@ -61,7 +61,7 @@ pub(super) struct Numbers {
     shift: u32,
 }
 
-/// Most windows that are numbered.
+/// Max windows that are numbered.
 const NUMBERED_MAX: usize = 1 << 14;
 
 impl Numbers {

@@ -2,9 +2,9 @@
 //!
 //! A window is half open, `[start, end)`, and every instant lies in exactly one. The rules:
 //!
-//! * Hours, minutes and seconds that divide a day (`PT1H`, `PT15M`, `PT6H`) count from each local midnight
-//!   in elapsed time. A day of 23 or 25 hours therefore has 23 or 25 windows of an hour; where the last
-//!   window would pass the next midnight it is cut there.
+//! * Hours, minutes and seconds that divide a day (`PT1H`, `PT15M`, `PT6H`) count from each local midnight in
+//!   elapsed time. A day of 23 or 25 hours therefore has 23 or 25 windows of an hour. A last window that
+//!   would pass the next midnight is cut there.
 //! * Other lengths of time (`PT5H`, `PT36H`) count in elapsed time from the local midnight of 1970-01-01.
 //! * Days and weeks (`P1D`, `P10D`, `P1W`) are calendar days; whole weeks begin on a Monday, other
 //!   counts of days are counted from 1970-01-01.
@@ -182,8 +182,8 @@ impl Windows {
         Window { start: self.unit_start(unit), end: self.unit_start(unit + 1) }
     }
 
-    /// The number of that unit. The local date is only a first guess: where clocks go back across
-    /// midnight, a date is met, left and met again, and the unit is the last one that has begun.
+    /// The number of that unit. The local date is only a first guess. Where clocks go back across midnight, a
+    /// date is met, left and met again. The unit is the last one that has begun.
     fn unit_index_at(&self, time: i64) -> i64 {
         let date = self.local_date(time);
         let mut unit = match self.step {

@@ -89,7 +89,7 @@ impl Question {
 
     /// Reads what [`Question::to_json`] wrote, against the schema of the collection asked.
     pub fn from_json(bytes: &[u8], schema: &Schema) -> Result<(Question, Duration), WireError> {
-        /// All that is looked at before the version is known.
+        /// The only field that is read before the version is known.
         #[derive(Deserialize)]
         struct Head {
             version: u32,

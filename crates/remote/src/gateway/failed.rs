@@ -32,7 +32,7 @@ impl From<Failed> for Fault {
     }
 }
 
-/// Whether a server refused a call before it looked at it.
+/// Whether a server refused a call before it began it.
 pub(super) fn is_refused(status: &Status) -> bool {
     status.metadata().contains_key(REFUSED_HEADER)
 }

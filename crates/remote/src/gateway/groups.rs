@@ -141,7 +141,7 @@ impl GroupsBackend {
         }
     }
 
-    /// Damage that an owner has found in a partition. One that does not answer soon has opened none of those that it took over.
+    /// Damage that an owner has found in a partition. An owner that does not answer soon has opened none of the partitions that it took over.
     fn found_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, Fault> {
         let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
         let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };

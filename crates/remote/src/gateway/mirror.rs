@@ -143,7 +143,7 @@ impl Mirrors {
         if let Some(mirror) = mirrors.get(&description.place).and_then(Weak::upgrade) {
             return mirror;
         }
-        // Those that nobody holds go when as many again have come.
+        // Unheld ones go when as many again have come.
         if mirrors.len().is_power_of_two() {
             mirrors.retain(|_, mirror| mirror.strong_count() > 0);
         }

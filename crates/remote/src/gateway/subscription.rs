@@ -140,7 +140,7 @@ impl Follower {
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);
         }
-        // Places that may have more than what was passed on, among them those that are not named: they are gone, or cannot be opened now.
+        // Places that may have more than what was passed on, among them unnamed ones: they are gone, or cannot be opened now.
         let mut behind: HashSet<Place> = self.known.keys().cloned().collect();
         let mut read = HashSet::new();
         for moved in first.meta.moved {

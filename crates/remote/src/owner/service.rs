@@ -78,7 +78,7 @@ impl Owner {
     }
 }
 
-/// A call that was refused before anything of it was looked at: it can be made elsewhere.
+/// A call that was refused before any work on it: it can be made elsewhere.
 fn refused(why: &'static str) -> Status {
     let mut status = Status::unavailable(why);
     status.metadata_mut().insert(REFUSED_HEADER, MetadataValue::from_static("1"));

@@ -43,7 +43,7 @@ impl<T: Serialize> Call<T> {
 
 impl<T: DeserializeOwned> Call<T> {
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Call<T>, Fault> {
-        /// All that is looked at before the version is known.
+        /// The only field that is read before the version is known.
         #[derive(Deserialize)]
         struct Head {
             version: u32,

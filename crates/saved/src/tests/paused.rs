@@ -15,8 +15,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Duration, Instant};
 
 /// A paused clock advances when all tasks are idle, and a task that waits for a socket counts as idle. While this is
-/// held, a blocking task runs, so the clock stays. It has no deadline of its own: a test on a loaded machine lasts long,
-/// and a clock that advanced in its midst would end calls that are under way. Waits are bounded by `until`.
+/// held, a blocking task runs, so the clock stays. It has no deadline of its own. A test on a loaded machine lasts
+/// long, and a clock that advanced in its midst would end calls under way. Waits are bounded by `until`.
 fn held_clock() -> std::sync::mpsc::Sender<()> {
     let (release, held) = std::sync::mpsc::channel();
     tokio::task::spawn_blocking(move || held.recv());

@@ -1,4 +1,4 @@
-//! What a line of the audit log says.
+//! The content of a line of the audit log.
 
 use crate::error::StoreError;
 use meridian_model::time;
@@ -108,7 +108,7 @@ pub struct Audited {
     pub n: u64,
     /// When it was written, in microseconds since 1970.
     pub time: i64,
-    /// What it says.
+    /// Its content.
     pub act: Act,
     /// SHA-256 of the line before it, in hexadecimal.
     pub previous: String,
@@ -126,7 +126,7 @@ impl Audited {
     }
 }
 
-/// What makes lines a chain.
+/// The fields that make lines a chain.
 #[derive(Deserialize)]
 struct Chained<'a> {
     n: u64,

@@ -26,7 +26,7 @@ impl Lines {
     /// The next line without its end; `None` where there is no whole one.
     ///
     /// # Errors
-    /// What the disk said, or `InvalidData` for a line that is longer than any of the log.
+    /// Errors of the disk, or `InvalidData` for a line that is longer than any of the log.
     pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let mut from = self.start;
         loop {

@@ -34,11 +34,11 @@ pub(crate) const FOLDER: &str = "audit";
 const EXTENSION: &str = ".ndjson";
 /// Min and max size of a file; between them it is a sixteenth of all.
 const FILE_BYTES: (u64, u64) = (64 << 10, 16 << 20);
-/// Max bytes of a store in memory, of which nothing survives anyway.
+/// Max bytes of a store in memory: nothing of it survives anyway.
 const MEMORY_BYTES: u64 = 1 << 20;
 /// Max bytes that one page of [`AuditLog::page`] reads, apart from the line at which it ends.
 const PAGE_BYTES: u64 = 16 << 20;
-/// What the first line of all holds in place of a hash.
+/// The placeholder for a hash in the first line of all.
 const NO_LINE: [u8; 32] = [0; 32];
 
 /// Takes lines, with the number of the first.

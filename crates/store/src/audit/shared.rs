@@ -3,7 +3,7 @@
 //! A link holds the lines of one group. Once there are many, the next link holds them all as well, as a *chapter*, and they go. The
 //! newest chapter lists those before it that are still there. Over the limit the oldest goes (`shared/trim.rs`), and a line says so.
 //!
-//! What is read is checked: each line has its number, and the hash of the line before it.
+//! Reads are checked: each line has its number, and the hash of the line before it.
 
 mod moved;
 mod trim;
@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use trim::Trimmed;
 
-/// What links weigh before their lines become a chapter.
+/// The weight of links before their lines become a chapter.
 const CHAPTER_WEIGHT: u64 = 1 << 20;
-/// Most chapters of a log.
+/// Max chapters of a log.
 const CHAPTERS_MAX: usize = 4096;
 /// How often a group is tried while others append.
 const TURNS: usize = 256;
@@ -63,7 +63,7 @@ struct Chapter {
     bytes: u64,
 }
 
-/// What a link holds.
+/// The content of a link.
 struct Content<'a> {
     /// With itself; none in a link that is no chapter.
     chapters: Vec<Chapter>,
@@ -89,7 +89,7 @@ impl SharedAudit {
     /// Adds a line for each act, all of them in one object, and returns the number of the first. They are in the bucket when this returns.
     ///
     /// # Errors
-    /// What the bucket said: none of the acts may be acknowledged. [`StoreError::Unknown`] where it is not known whether they are recorded.
+    /// Errors of the bucket: none of the acts may be acknowledged. [`StoreError::Unknown`] where it is not known whether they are recorded.
     pub fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
         for _ in 0..TURNS {
             let mut state = self.current()?;
@@ -223,7 +223,7 @@ impl SharedAudit {
     }
 }
 
-/// The bytes of a link: with these chapters, and with lines of which the first has this number.
+/// The bytes of a link with these chapters and these lines. The first line has this number.
 fn content_of(chapters: &[Chapter], first: u64, lines: &[&[u8]]) -> Vec<u8> {
     let mut content = Vec::new();
     put_u32(&mut content, chapters.len() as u32);
@@ -280,7 +280,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Takes lines, of which the first has this number; returns where to read on once the page is full. What is wrong with them is an error.
+    /// Takes lines, and returns where to read on once the page is full. The first line has this number. Wrong lines are an error.
     fn take(&mut self, first: u64, lines: &[u8]) -> Result<Option<u64>, String> {
         for (n, line) in (first..).zip(lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())) {
             self.read += line.len() as u64;

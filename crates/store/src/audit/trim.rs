@@ -81,7 +81,7 @@ impl Tail {
         Ok(())
     }
 
-    /// What each holder has in all files but the newest, which has just begun.
+    /// The bytes of each holder in all files except the newest, which has just begun.
     fn held(&mut self, files: &Files) -> Shares {
         let mut held = Shares::new();
         for (&first, &bytes) in self.sizes.iter().rev().skip(1) {

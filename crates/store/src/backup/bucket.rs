@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Stands for the data folder, of which only a lock is needed.
+/// Stands for the data folder: only its lock is needed.
 const ROOT: &str = "/backup";
 
 /// Who writes collections, and can be asked to flush them.

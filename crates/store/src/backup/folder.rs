@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const LOCK: &str = "LOCK";
-/// Most bytes of the listing and of an error's text.
+/// Max bytes of the listing and of an error's text.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 
 /// A folder that holds a backup, or is to hold one; locked.
@@ -25,7 +25,7 @@ pub struct BackupFolder {
 /// The outcome of a backup.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// What the folder holds now.
+    /// The content of the folder now.
     pub backup: Backup,
     /// Number of files that were sent; all others were present already.
     pub files: u64,

@@ -54,7 +54,7 @@ const VERSION: u32 = 1;
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 256 << 10;
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Backup {
     /// When it was begun, in microseconds since 1970.

@@ -1,4 +1,4 @@
-//! What of a store a backup holds.
+//! The scope of a backup.
 
 use super::seal::BackupKey;
 use meridian_model::RecordPart;
@@ -7,7 +7,7 @@ use std::fmt;
 /// Decides by folder, name and content which part of a record a backup holds.
 type PartOf = dyn Fn(&str, &str, &[u8]) -> RecordPart + Send + Sync;
 
-/// What a backup holds.
+/// The scope of a backup.
 pub struct BackupScope {
     /// The only tenant whose collections it holds; `None` for all.
     pub tenant: Option<String>,

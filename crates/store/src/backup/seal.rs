@@ -25,7 +25,7 @@ impl BackupKey {
     /// Reads a key: 32 bytes in hexadecimal or base64 (RFC 4648, either alphabet, padding optional).
     ///
     /// # Errors
-    /// What was expected.
+    /// The expected value.
     pub fn parse(text: &str) -> Result<BackupKey, Invalid> {
         let text = text.trim();
         let plain = text.trim_end_matches('=').replace('-', "+").replace('_', "/");

@@ -97,7 +97,7 @@ impl Kept for Arc<SharedRecords> {
 /// Gives the lines of the audit log to a sink.
 type AuditLines<'a> = dyn Fn(&mut Lined<'_>) -> Result<(), StoreError> + 'a;
 
-/// What is sent.
+/// The content that is sent.
 pub(super) struct Sent<'a> {
     pub(super) scope: &'a BackupScope,
     /// Files that the folder has, with their checksums.

@@ -4,7 +4,7 @@ use crate::seams::LogPlace;
 use std::collections::VecDeque;
 use std::thread::Builder;
 
-/// Most objects that are read at a time, each of some MiB.
+/// Max objects that are read at a time, each of some MiB.
 const WINDOW_MAX: usize = 8;
 
 /// Reads ahead, in the order of a chain.
@@ -20,7 +20,7 @@ impl<T: Send> Ahead<T> {
         Ahead { window: 1, read: VecDeque::new() }
     }
 
-    /// What is at a place. Where the writer of the place went on, the places after it are read at the same time.
+    /// The object at a place. Where the writer of the place went on, the places after it are read at the same time.
     ///
     /// An answer may be older than the call: that nothing is there holds only once `read` has said so again.
     pub(super) fn get(&mut self, place: LogPlace, read: impl Fn(LogPlace) -> T + Sync) -> T {

@@ -12,7 +12,7 @@ use crate::catalog::manifest::Manifest;
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::seams::{Catalog, Clock, CommitError, Newest, Proof};
-use meridian_model::policy::owner::{Commit, CommitStep, Committed, Head, Kind, Known, Look, LookStep, Rules};
+use meridian_model::policy::owner::{Commit, CommitStep, Committed, Head, Kind, Known, Lookup, LookupStep, Rules};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: &[u8; 8] = b"MRDNCATB";
 const VERSION: u32 = 1;
-/// What a receipt's name begins with, before the number of its manifest.
+/// The prefix of a receipt's name, before the number of its manifest.
 const RECEIPT: &str = "0-newest-";
 
 /// The manifests of one partition in a bucket.
@@ -30,7 +30,7 @@ const RECEIPT: &str = "0-newest-";
 pub(crate) struct BucketCatalog {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
-    /// What names begin with: `.../manifests/`.
+    /// Prefix of the names: `.../manifests/`.
     folder: String,
     /// Random: the bytes of no other writer's object are those of one of this one.
     writer: u64,
@@ -94,10 +94,10 @@ impl BucketCatalog {
 
     /// Finds the newest object and reads it.
     fn look(&self) -> Result<(Known, Option<Manifest>), StoreError> {
-        let (mut look, mut read, mut receipt) = (Look::new(Rules::SERVER), (0, String::new(), Vec::new()), 0);
+        let (mut look, mut read, mut receipt) = (Lookup::new(Rules::SERVER), (0, String::new(), Vec::new()), 0);
         loop {
             match look.step() {
-                LookStep::List => {
+                LookupStep::List => {
                     let listed = self.bucket.list(&self.folder);
                     let names = listed.map_err(StoreError::io("list", &self.path(&self.folder)))?;
                     let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
@@ -106,10 +106,10 @@ impl BucketCatalog {
                     *self.receipts.lock() = receipts;
                     look.listed(names.iter().filter_map(number).max().unwrap_or(0));
                 }
-                LookStep::Exists(number) => look.exists(self.exists(number)?),
-                LookStep::Nothing if receipt > 0 => return Err(self.lost(receipt)),
-                LookStep::Nothing => return Ok((Known::nothing(), None)),
-                LookStep::Get(number) => {
+                LookupStep::Exists(number) => look.exists(self.exists(number)?),
+                LookupStep::Nothing if receipt > 0 => return Err(self.lost(receipt)),
+                LookupStep::Nothing => return Ok((Known::nothing(), None)),
+                LookupStep::Get(number) => {
                     let name = self.name(number);
                     match self.bucket.get(&name) {
                         Ok(bytes) => {
@@ -120,12 +120,12 @@ impl BucketCatalog {
                         Err(e) => return Err(StoreError::io("read", &self.path(&name))(e)),
                     }
                 }
-                LookStep::Found if receipt > read.0 => return Err(self.lost(receipt)),
-                LookStep::Found => {
+                LookupStep::Found if receipt > read.0 => return Err(self.lost(receipt)),
+                LookupStep::Found => {
                     let (number, name, bytes) = read;
                     return self.parse(number, &name, &bytes);
                 }
-                LookStep::Busy => {
+                LookupStep::Busy => {
                     let detail =
                         format!("the manifests in {} change too fast to be read: try again later", self.folder);
                     return Err(StoreError::Busy(detail));

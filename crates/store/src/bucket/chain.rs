@@ -1,7 +1,8 @@
 //! A chain of objects `1, 2, 3...` to which several processes append: compare-and-swap out of create-if-absent.
 //!
-//! A process reads to the end, and creates the next number. Of all that try, one does; the others read what it wrote and try again. A link
-//! holds a change, or is *whole*: what it holds stands for all before it, so that a reader begins there and older links can go.
+//! A process reads to the end, and creates the next number. Of all that try, one does; the others read what
+//! it wrote and try again. A link holds a change, or is *whole*: it stands for all before it. A reader begins
+//! there, and older links can go.
 //!
 //! A number that was deleted looks like one that never was. So
 //! - the end is found as that of manifests is (`model::policy::owner`), and links from the newest whole one on are there, all of them;
@@ -28,9 +29,9 @@ const MAGIC: &[u8; 8] = b"MRDNLINK";
 const VERSION: u32 = 1;
 /// How many of the newest links stay whatever they are.
 const KEPT: u64 = 256;
-/// What a link weighs beside its bytes: a call, and a block of a disk.
+/// The weight of a link beside its bytes: a call, and a block of a disk.
 const WEIGHT: u64 = 4 << 10;
-/// Most links that are deleted with one change.
+/// Max links that are deleted with one change.
 const DELETES: usize = 64;
 /// How often a process reads on and tries again, while others write.
 const TURNS: usize = 64;
@@ -40,7 +41,7 @@ const TURNS: usize = 64;
 pub(crate) struct Chain {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
-    /// What names begin with: `records/access/`.
+    /// Prefix of the names: `records/access/`.
     folder: String,
     /// Random: the bytes of no other writer's link are those of one of this one.
     writer: u64,
@@ -52,9 +53,9 @@ pub(crate) struct Chain {
 /// Links that may have to go.
 #[derive(Debug, Default)]
 struct Old {
-    /// What was there when this process began: one that ended may have left old ones.
+    /// The links at the start of this process: one that ended may have left old ones.
     listed: Vec<u64>,
-    /// What is to be deleted.
+    /// The links to be deleted.
     goes: BTreeSet<u64>,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct End {
     pub number: u64,
     /// Number of the newest whole link.
     pub base: u64,
-    /// What the links after the whole one weigh, in bytes.
+    /// The weight of the links after the whole one, in bytes.
     pub weight: u64,
     crc: u32,
 }
@@ -235,7 +236,7 @@ impl Chain {
     /// Appends a link after `end`. `None`: another process has appended one; read on.
     ///
     /// # Errors
-    /// What the bucket said: nothing was appended, or, in the case of [`StoreError::Unknown`], that is not known.
+    /// Errors of the bucket: nothing was appended, or, in the case of [`StoreError::Unknown`], that is not known.
     pub fn append(&self, end: &End, whole: bool, content: &[u8]) -> Result<Option<End>, StoreError> {
         if end.number > 0 {
             // It may be read before it is on disk. Nothing may last longer than what it builds on.
@@ -257,8 +258,9 @@ impl Chain {
         }
         let crc = crc32c::crc32c(&bytes);
         let newest = self.newest(number).map_err(|error| self.unknown(number, &error))?;
-        // A number as young as this was never deleted: none was there before it, and who comes next builds on it. Of an older one, what is
-        // there now may be the work of others that were paused, and proves nothing.
+        // A number as young as this was never deleted: none was there before it, and the next writer builds
+        // on it. Of an older one, what is there now may be the work of others that were paused, and proves
+        // nothing.
         if newest >= number.saturating_add(KEPT) {
             return Err(self.unknown(number, &"this process was paused, and others have written since"));
         }

@@ -20,12 +20,12 @@ use std::time::Duration;
 
 /// Stands for the data folder, which there is none of: names in the bucket do not have it.
 const ROOT: &str = "/data";
-/// How often what is read is pinned anew; a pin holds for much longer.
+/// How often what is read is pinned again; a pin holds for much longer.
 const RENEW: Duration = Duration::from_secs(5);
 /// How often a log is read again because its owner has flushed meanwhile.
 const TRIES: usize = 4;
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Checked {
     /// The damage; none: everything is in order.
@@ -102,7 +102,7 @@ pub(crate) fn renewing<T>(renew: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -
     })
 }
 
-/// What is wrong with the log of the partition in a folder, after its newest manifest.
+/// Problems of the log of the partition in a folder, after its newest manifest.
 fn check_log(
     bucket: &Arc<dyn Bucket>,
     seams: &Seams,
@@ -124,7 +124,7 @@ fn check_log(
     Ok(Vec::new())
 }
 
-/// What is wrong with what the processes of a cluster share beside collections.
+/// Problems of the objects that the processes of a cluster share beside collections.
 fn check_shared(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Vec<StoreError>, StoreError> {
     let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);
     let kinds = control.kinds()?;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What names of records begin with.
+/// The prefix of names of records.
 pub(super) const RECORDS: &str = "records/";
 
 /// Tokens, tenants, users, sessions and saved searches, and the record of administrative acts, in a bucket.
@@ -24,7 +24,7 @@ pub struct ControlPlane {
     audit: Arc<SharedAudit>,
 }
 
-/// What became of the records of a data folder.
+/// The outcome for the records of a data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
     /// There are none.
@@ -35,7 +35,7 @@ pub enum Moved {
     Kept,
 }
 
-/// What a data folder holds of the records that a cluster has in its bucket.
+/// The part of a cluster's records that a data folder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InFolder {
     /// Nothing.
@@ -62,7 +62,7 @@ impl ControlPlane {
     /// Names of the kinds of records that there are.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub(crate) fn kinds(&self) -> Result<BTreeSet<String>, StoreError> {
         let path = Path::new(&self.bucket.place()).join(RECORDS);
         let names = self.bucket.list(RECORDS).map_err(StoreError::io("list", &path))?;
@@ -82,10 +82,10 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// What a data folder holds of these kinds, beside what the bucket has.
+    /// The records of these kinds in a data folder, beside those in the bucket.
     ///
     /// # Errors
-    /// What the bucket said. A folder that cannot be read holds something.
+    /// Errors of the bucket. A folder that cannot be read holds something.
     pub fn in_folder(&self, store: &Store, kinds: &[&'static str]) -> Result<InFolder, StoreError> {
         let has = |kind: &&'static str| !matches!(store.records(kind).names(), Ok(names) if names.is_empty());
         match kinds.last() {

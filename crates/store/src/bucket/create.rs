@@ -2,10 +2,10 @@
 
 use super::{Bucket, Put};
 use crate::seams::Clock;
-use meridian_model::policy::owner::{self, Create, CreateStep, GetAnswer, PutAnswer, Rules};
+use meridian_model::policy::owner::{self, Create, CreateStep, GetOutcome, PutOutcome, Rules};
 use std::io::{self, ErrorKind};
 
-/// What stands under the name.
+/// The object under the name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Created {
     /// The caller's object, durably.
@@ -31,7 +31,7 @@ impl Failure {
     }
 }
 
-/// What came of a create, as the steps of the protocol take it.
+/// The outcome of a create, as the steps of the protocol take it.
 pub(super) fn outcome(created: &Result<Created, Failure>) -> owner::Created {
     match created {
         Ok(Created::Ours) => owner::Created::Ours,
@@ -52,8 +52,8 @@ pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: 
     loop {
         match create.step() {
             CreateStep::Put => create.put(match bucket.put(name, bytes) {
-                Ok(Put::Created) => PutAnswer::Created,
-                Ok(Put::Exists) => PutAnswer::Exists,
+                Ok(Put::Created) => PutOutcome::Created,
+                Ok(Put::Exists) => PutOutcome::Exists,
                 Err(error) => {
                     let answer = answer_of(&error);
                     said = Some(error);
@@ -61,15 +61,15 @@ pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: 
                 }
             }),
             CreateStep::Get => create.got(match bucket.get(name) {
-                Ok(stands) if stands == bytes => GetAnswer::Ours,
+                Ok(stands) if stands == bytes => GetOutcome::Ours,
                 Ok(stands) => {
                     found = stands;
-                    GetAnswer::Theirs
+                    GetOutcome::Theirs
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => GetAnswer::Absent,
+                Err(error) if error.kind() == ErrorKind::NotFound => GetOutcome::Absent,
                 Err(error) => {
                     said = Some(error);
-                    GetAnswer::Failed
+                    GetOutcome::Failed
                 }
             }),
             CreateStep::Settle => {
@@ -89,13 +89,13 @@ pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: 
     }
 }
 
-/// What the error of a create says of its effect.
-fn answer_of(error: &io::Error) -> PutAnswer {
+/// The effect of a create, by its error.
+fn answer_of(error: &io::Error) -> PutOutcome {
     match error {
-        certain if is_certain(certain) => PutAnswer::Refused,
-        lost if is_lost_answer(lost) => PutAnswer::Lost,
+        certain if is_certain(certain) => PutOutcome::Refused,
+        lost if is_lost_answer(lost) => PutOutcome::Lost,
         // The store says that it failed, not that it was slow.
-        _ => PutAnswer::Failed,
+        _ => PutOutcome::Failed,
     }
 }
 

@@ -38,7 +38,7 @@ pub fn groups_of(bucket: &dyn Bucket) -> Result<Option<Groups>, StoreError> {
     Ok((!there.is_empty()).then_some(Groups::ONE))
 }
 
-/// What the object says, if it is there.
+/// The content of the object, if it is there.
 pub(crate) fn said(bucket: &dyn Bucket) -> Result<Option<Groups>, StoreError> {
     match bucket.get(NAME) {
         Ok(found) => parse(bucket, &found).map(Some),
@@ -47,7 +47,7 @@ pub(crate) fn said(bucket: &dyn Bucket) -> Result<Option<Groups>, StoreError> {
     }
 }
 
-/// The groups of a bucket for a process that may become an owner: of a new bucket as many as it wants, of any other those that it has.
+/// The groups of a bucket for a process that may become an owner. A new bucket gets as many as it wants; any other one keeps its own.
 ///
 /// # Errors
 /// As of [`groups_of`].

@@ -42,7 +42,7 @@ pub struct Lease {
     says: Mutex<Says>,
 }
 
-/// What an owner says of its collections with each renewal; `None`: nothing now.
+/// The statement of an owner about its collections with each renewal; `None`: nothing now.
 pub type Statement = Arc<dyn Fn() -> Option<Complete> + Send + Sync>;
 
 /// The statement, and the epoch of the terms that carry it.
@@ -95,14 +95,15 @@ impl Lease {
         }
     }
 
-    /// Lets each renewal in an epoch carry a statement from now on, or (`None`) no more. It is made before the renewal is
-    /// written, and counts only if that stands: then no other process has held the lease since the epoch began. A lease
-    /// that was lost and taken again has another epoch, and what was opened before says nothing any more.
+    /// Lets each renewal in an epoch carry a statement from now on, or (`None`) no more. It is made before
+    /// the renewal is written, and counts only if that stands. Then no other process has held the lease since
+    /// the epoch began. A lease that was lost and taken again has another epoch, and what was opened before
+    /// says nothing any more.
     pub fn say(&self, epoch: u64, statement: Option<Statement>) {
         *self.says.lock() = Says(statement.map(|statement| (epoch, statement)));
     }
 
-    /// What a term of this epoch says.
+    /// The statement in a term of this epoch.
     fn statement(&self, epoch: u64) -> Option<Complete> {
         let says = self.says.lock().0.clone();
         says.filter(|(of, _)| *of == epoch).and_then(|(_, says)| says())
@@ -113,10 +114,10 @@ impl Lease {
         self.state.lock().candidate.ranks(u32::try_from(rank).unwrap_or(u32::MAX));
     }
 
-    /// Takes the lease, renews it or looks who has it, whichever is due. A caller repeats it after the time that it gives.
+    /// Takes the lease, renews it or checks its holder, whichever is due. A caller repeats it after the time that it gives.
     ///
     /// # Errors
-    /// What the bucket said. The lease is not lost by that: [`Lease::holds`] says for how long.
+    /// Errors of the bucket. The lease is not lost by that: [`Lease::holds`] says for how long.
     pub fn turn(&self) -> Result<Standing, StoreError> {
         let _turning = self.turning.lock();
         for _ in 0..TURNS {
@@ -133,7 +134,7 @@ impl Lease {
             match step {
                 Step::Wait(after) if self.holds() => return Ok(Standing::Owner(after)),
                 Step::Wait(after) => return Ok(Standing::Other(term.filter(|term| !term.resigned), after)),
-                // Lost to another: who that is shows at the next look.
+                // Lost to another: the next check shows which one.
                 Step::Write(next) => {
                     let next = Term { complete: self.statement(next.epoch), ..next };
                     self.write(number + 1, next, now)?;
@@ -185,7 +186,7 @@ impl Lease {
     /// all. Gives whether this process holds it.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn name_heir(&self, heir: Option<u64>) -> Result<bool, StoreError> {
         let _turning = self.turning.lock();
         self.state.lock().candidate.name_heir(heir);

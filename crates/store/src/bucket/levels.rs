@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// Level of a bucket that says nothing.
 const FIRST: u32 = 1;
 
-/// What stands in an object. Fields of newer programs are ignored.
+/// The content of an object. Fields of newer programs are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     level: u32,
@@ -48,7 +48,7 @@ impl Levels {
     /// The level of the bucket, up to one above that of this program.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn now(&self) -> Result<u32, StoreError> {
         // No listing, which may be behind: a process that is too old must find that out.
         let mut level = FIRST;
@@ -61,7 +61,7 @@ impl Levels {
     /// The level of the bucket, if this program can work over it; otherwise why not, in a sentence.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn check(&self) -> Result<Result<u32, String>, StoreError> {
         let (level, own, program) = (self.now()?, self.own, &self.program);
         Ok(match fits(level, own) {
@@ -89,7 +89,7 @@ impl Levels {
     /// Raises the level by one, to this one; another process may have done so.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn raise(&self, level: u32) -> Result<(), StoreError> {
         let (name, path) = self.name(level);
         let record = Record { level, program: self.program.clone(), id: self.seams.random.next_u64() };

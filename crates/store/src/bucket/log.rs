@@ -28,7 +28,7 @@ const BATCH_BYTES: usize = 4 << 20;
 pub(crate) struct BucketLog {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
-    /// What names begin with: `.../wal/`.
+    /// Prefix of the names: `.../wal/`.
     folder: String,
     /// Random: the bytes of no other writer's object are those of one of this one.
     writer: u64,
@@ -40,7 +40,7 @@ pub(crate) struct BucketLog {
     sent: Option<i64>,
 }
 
-/// What an object holds.
+/// The content of an object.
 enum Content {
     Group(Vec<Record>),
     /// The writer's part ends here; the one of this epoch begins.
@@ -189,7 +189,7 @@ impl BucketLog {
         Ok(())
     }
 
-    /// What is wrong with the chain from a place on, up to where it ends now. Nothing is fenced.
+    /// Problems of the chain from a place on, up to its present end. Nothing is fenced.
     pub(super) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
         let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);

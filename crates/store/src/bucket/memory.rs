@@ -33,14 +33,14 @@ struct State {
     /// Creates to let pass, and then how the next one goes wrong.
     faults: Vec<(u64, BucketFault)>,
     stalled: Vec<(String, Arc<[u8]>)>,
-    /// What listings show, while they are behind.
+    /// The objects that listings show, while they are behind.
     listed: Option<Vec<String>>,
     cut: bool,
     /// Calls to let pass, and then what happens before the next one.
     pause: Option<(u64, Meanwhile)>,
 }
 
-/// What other processes do while one is paused in a call.
+/// The work of other processes while one is paused in a call.
 struct Meanwhile(Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Meanwhile {

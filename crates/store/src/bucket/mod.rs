@@ -3,12 +3,12 @@
 //! One operation carries all of it: [`Bucket::put`] creates an object if there is none of its name, so of all that try exactly one
 //! does. No object is ever replaced. `docs/decisions/043-log-in-a-bucket.md` has the argument why a former owner can change nothing.
 //!
-//! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well.
-//! The files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates.
-//! `objects.rs` holds segments, `lease.rs` says who may try to be the owner, `groups.rs` of what, `pins.rs` what readers use, `peers.rs` what servers need, and `storage.rs` puts a store
-//! together. `roll.rs` says which processes there are, `orders.rs` what an operator wants of one, and `levels.rs` which forms all of them read
-//! (`next.rs`: a bucket as the next version would write it). `ahead.rs` reads a chain some objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails
-//! on purpose.
+//! What is called next, and what an answer means, is decided in `model::policy::owner`, which the explorer of that crate's tests runs as well. The
+//! files here execute its steps: `create.rs` finds out what came of a create, `log.rs` and `catalog.rs` are chains of such creates. `objects.rs`
+//! holds segments. `lease.rs` says which process may try to be the owner, and `groups.rs` of what. `pins.rs` says what readers use, `peers.rs`
+//! what servers need, and `storage.rs` puts a store together. `roll.rs` says which processes there are, and `orders.rs` what an operator wants of
+//! one. `levels.rs` says which forms all of them read (`next.rs`: a bucket as the next version would write it). `ahead.rs` reads a chain some
+//! objects at a time, `patches.rs` has what was rebuilt, and `memory.rs` is a bucket that fails on purpose.
 //!
 //! Records and the audit log (`control.rs`) are chains to which every process appends (`chain.rs`).
 //! `survey.rs` reads all of it for people, and writes nothing. `check.rs` names what is damaged.
@@ -68,14 +68,14 @@ pub use levels::Levels;
 pub use memory::{BucketFault, MemoryBucket};
 pub use meridian_model::policy::lease::Term;
 pub use next::NextLevel;
-pub use orders::{Done, Order, Orders, What};
+pub use orders::{Done, Order, OrderKind, Orders};
 pub use peers::{Peers, SERVER_HELD};
 pub use records::SharedRecords;
 pub use restoring::check_whole;
 pub use roll::{Condition, Node, OnRoll, Roll};
 pub use scan_servers::{ScanServer, ScanServers, Serves};
 pub use storage::BucketStorage;
-pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, ServerSaid, Survey, Surveyed, Tail};
+pub use survey::{Flushed, GroupOwner, PIN_HELD, PinUse, ReaderPin, StoredStatus, Survey, Surveyed, Tail};
 pub use terms::Terms;
 
 pub(crate) use check::renewing;
@@ -110,8 +110,8 @@ pub trait Bucket: Send + Sync + std::fmt::Debug {
     /// Fills `into` from `offset`; an object that ends before is an error of kind [`io::ErrorKind::UnexpectedEof`].
     fn get_range(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Reads ranges of objects, none of which needs the answer of another: at once, where the bucket can. Answers are in the order of `wanted`,
-    /// with the errors of [`Bucket::get_range`].
+    /// Reads ranges of objects that do not depend on each other: at once, where the bucket can. Answers are
+    /// in the order of `wanted`, with the errors of [`Bucket::get_range`].
     fn get_ranges(&self, wanted: &[Span]) -> Vec<io::Result<Vec<u8>>> {
         let read = |span: &Span| {
             let mut bytes = vec![0; span.bytes()];
@@ -162,7 +162,7 @@ impl Span {
     }
 }
 
-/// What came of a create.
+/// The outcome of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
     /// The object is there, durably.

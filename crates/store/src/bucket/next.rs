@@ -1,7 +1,8 @@
 //! A bucket as a program of the next level would write it: for tests of programs of two versions side by side.
 //!
-//! What is written as JSON in a frame gets a field that nobody knows, and states the next level: terms of leases, manifests, pins, the roll,
-//! orders and levels. Records, audit log, log and segments have other forms, and stay as they are.
+//! Objects with JSON in a frame get a field that nobody knows, and state the next level. They are terms of
+//! leases, manifests, pins, the roll, orders and levels. Records, audit log, log and segments have other
+//! forms, and stay as they are.
 
 use super::catalog::manifest_in;
 use super::{Bucket, Put, Span, Upload};
@@ -11,7 +12,7 @@ use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 
-/// What all magic numbers of this program begin with.
+/// The prefix of all magic numbers of this program.
 const OURS: &[u8] = b"MRDN";
 
 /// A bucket whose objects are written in forms of the next level.

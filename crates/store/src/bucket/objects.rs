@@ -18,11 +18,12 @@ use std::time::Duration;
 
 /// An object is read back in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;
-/// Most names that wait for their grace; those beyond are left to the next owner.
+/// Max names that wait for their grace; those beyond are left to the next owner.
 const WAITING_MAX: usize = 100_000;
 
-/// Names to be deleted once no reader of an older manifest can need them: after a grace, by the clock of this process alone, and once no
-/// reader's pin holds such a manifest. What is not deleted when this process ends is found as a leftover by the next owner.
+/// Names to be deleted once no reader of an older manifest can need them. That is after a grace, by the clock
+/// of this process alone, and once no reader's pin holds such a manifest. What is not deleted when this
+/// process ends is found as a leftover by the next owner.
 #[derive(Debug)]
 pub(crate) struct Grace {
     bucket: Arc<dyn Bucket>,
@@ -105,7 +106,7 @@ pub(crate) struct BucketObjects {
     bucket: Arc<dyn Bucket>,
     /// The partition's folder.
     partition: Arc<str>,
-    /// What names begin with: `.../segments/`.
+    /// Prefix of the names: `.../segments/`.
     folder: String,
     /// Version of the newest manifest, as far as this process knows.
     committed: Arc<AtomicU64>,

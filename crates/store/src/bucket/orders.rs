@@ -20,10 +20,10 @@ const VERSION: u32 = 1;
 /// How often a process may have said what it is before an order to it is too old.
 const AGE_MAX: u64 = 16;
 
-/// What a process is to do.
+/// The kind of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum OrderKind {
     /// Pass a lease on.
     Handover {
         /// Name of the lease.
@@ -42,15 +42,15 @@ pub enum What {
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// What is to be done.
-    pub what: What,
+    /// Its kind.
+    pub what: OrderKind,
     /// How often the process had said what it is when the order was given.
     pub said: u64,
     /// Random: no other order has the same bytes.
     pub id: u64,
 }
 
-/// What came of an order.
+/// The outcome of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// Its number.
@@ -75,12 +75,12 @@ impl Orders {
         Orders { bucket, seams: seams.clone(), process }
     }
 
-    /// Gives an order under a number, which is the one after the last that was carried out; `said`: how often the process has said what it is.
-    /// Gives whether it was given: otherwise another order has the number.
+    /// Gives an order under a number: the one after the last that was carried out. `said`: how often the
+    /// process has said what it is. Gives whether it was given: otherwise another order has the number.
     ///
     /// # Errors
-    /// What the bucket said: the order may have been given then.
-    pub fn give(&self, number: u64, what: What, said: u64) -> Result<bool, StoreError> {
+    /// Errors of the bucket: the order may have been given then.
+    pub fn give(&self, number: u64, what: OrderKind, said: u64) -> Result<bool, StoreError> {
         let (name, path) = self.name(number);
         let order = Order { what, said, id: self.seams.random.next_u64() };
         let json = serde_json::to_vec(&order).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
@@ -90,10 +90,10 @@ impl Orders {
         }
     }
 
-    /// The order of a number, and whether it still counts for a process that has said so often what it is; `None` where there is none.
+    /// The order of a number; `None` where there is none. Also whether it still counts for a process that has renewed its entry so often.
     ///
     /// # Errors
-    /// What the bucket said. An order that does not read is one of a newer program, or damaged.
+    /// Errors of the bucket. An order that does not read is one of a newer program, or damaged.
     pub fn get(&self, number: u64, said: u64) -> Result<Option<(Order, bool)>, StoreError> {
         let (name, path) = self.name(number);
         let bytes = match self.bucket.get(&name) {
@@ -111,7 +111,7 @@ impl Orders {
     /// Removes an order that was carried out, or that nobody waits for any more.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn remove(&self, number: u64) -> Result<(), StoreError> {
         let (name, path) = self.name(number);
         self.bucket.delete(&name).map_err(StoreError::io("delete", &path))
@@ -135,10 +135,10 @@ mod tests {
         let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
         let (one, other) = (Orders::new(bucket.clone(), &Seams::real(), 1), Orders::new(bucket, &Seams::real(), 2));
         assert_eq!(one.get(1, 5).unwrap(), None);
-        assert!(one.give(1, What::Drain, 5).unwrap());
-        assert!(!one.give(1, What::Undo, 5).unwrap(), "the number is taken");
+        assert!(one.give(1, OrderKind::Drain, 5).unwrap());
+        assert!(!one.give(1, OrderKind::Undo, 5).unwrap(), "the number is taken");
         let (order, counts) = one.get(1, 5).unwrap().unwrap();
-        assert!(order.what == What::Drain && counts);
+        assert!(order.what == OrderKind::Drain && counts);
         assert!(one.get(1, 5 + AGE_MAX).unwrap().unwrap().1);
         assert!(!one.get(1, 6 + AGE_MAX).unwrap().unwrap().1, "it was given long ago");
         assert_eq!(other.get(1, 5).unwrap(), None, "it is for one start of a process");

@@ -1,4 +1,4 @@
-//! Objects that this process has in a better form than the bucket: the index of a segment that was damaged there, made anew from the rows.
+//! Objects that this process has in a better form than the bucket. They are indexes of segments, damaged there and rebuilt from the rows.
 //!
 //! No object of a bucket is ever replaced. So what takes its place lives in memory, for this process alone, and maintenance writes the
 //! segment again under a name of its own. A reader does with it for as long as a manifest names the damaged one.
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// Most bytes of all of them.
+/// Max bytes of all of them.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Objects by name.

@@ -1,5 +1,5 @@
-//! What the processes of a cluster tell each other, again and again, while they run: what servers need of quotas (`peers/`), and what each
-//! process is (`nodes/`, see `roll.rs`).
+//! What the processes of a cluster tell each other while they run, again and again. Servers tell what they
+//! need of quotas (`peers/`), and each process what it is (`nodes/`, see `roll.rs`).
 //!
 //! A process has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Others list them, and count a server
 //! for as long as its number grows, by their own clock: no clocks are compared. What is said is a hint: nothing that is stored depends on it.
@@ -21,15 +21,15 @@ const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "peers/";
 /// For how long a server counts whose number does not grow.
 const TTL: Duration = Duration::from_secs(5);
-/// What such a server left is removed after so many times that.
+/// Objects of such a server are removed after so many times that.
 const LEFT: i64 = 12;
-/// Most numbers of its own objects that a server remembers to delete.
+/// Max numbers of its own objects that a server remembers to delete.
 const OLD_MAX: usize = 64;
-/// How long a server may be silent that says nothing of quotas, by the bucket's clock: it says that it is there in a quarter of this.
+/// Max silence of a server without quotas, by the bucket's clock. It says that it is there in a quarter of this.
 pub const SERVER_HELD: Duration = Duration::from_secs(60);
 /// Numbers that are tried of an object that was renewed since it was listed.
 const TRIES: u64 = 3;
-/// Most servers that count: what names more is no cluster of ours.
+/// Max servers that count: what names more is no cluster of ours.
 const SERVERS_MAX: usize = 1_000;
 
 /// A server among the others of its cluster.
@@ -84,7 +84,7 @@ impl Peers {
     /// within a few seconds.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn tell(&self, said: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
         self.say(said)?;
         self.hear()
@@ -94,7 +94,7 @@ impl Peers {
     /// under which it did.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn say(&self, said: &[u8]) -> Result<u64, StoreError> {
         let mut state = self.state.lock();
         // Whatever becomes of it, no other object has the number.
@@ -115,10 +115,10 @@ impl Peers {
         Ok(number)
     }
 
-    /// What each of the others says.
+    /// The statement of each of the others.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub(super) fn hear(&self) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut state = self.state.lock();
         self.look(&mut state)?;
@@ -181,11 +181,12 @@ pub(super) fn name_of(folder: &str, server: &str, number: u64) -> String {
     format!("{folder}{server}/{number:016x}")
 }
 
-/// What a process said last, and its number: the one that was listed, or one of the next, as a process that has renewed what it says since the
-/// listing has deleted that one. `None`: it is gone, or goes on faster than it can be read.
+/// The last statement of a process, and its number: the listed one, or one of the next. A process that has
+/// renewed it since the listing has deleted the listed one. `None`: it is gone, or goes on faster than it can
+/// be read.
 ///
 /// # Errors
-/// What the bucket said, or that the object does not read.
+/// Errors of the bucket, or that the object does not read.
 pub(super) fn read_newest(
     bucket: &dyn Bucket,
     folder: &str,
@@ -200,10 +201,10 @@ pub(super) fn read_newest(
     Ok(None)
 }
 
-/// What a process said under this name; `None`: it has said something else since.
+/// The statement of a process under this name; `None`: it has replaced it since.
 ///
 /// # Errors
-/// What the bucket said, or that the object does not read.
+/// Errors of the bucket, or that the object does not read.
 pub(super) fn read(bucket: &dyn Bucket, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let path = Path::new(&bucket.place()).join(name);
     match bucket.get(name) {

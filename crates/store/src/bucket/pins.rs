@@ -1,12 +1,12 @@
-//! What readers in other processes use, so that the owner leaves it where it is. Gateways find the readers that answer them by the same
-//! objects (`scan_servers.rs`).
+//! The objects that readers in other processes use, so that the owner keeps them. Gateways find the readers
+//! that answer them by the same objects (`scan_servers.rs`).
 //!
 //! A reader has one pin: an object with an entry for each collection. It creates the next one, `pins/{reader}/{number}`, before a part of a
 //! pin's time is over, and deletes the one before. An owner lists the pins now and then, and counts by its own clock for how long the
 //! newest one of a reader stays the same. A reader counts from before it wrote the pin, and so stops before the owner does: no
 //! clocks are compared.
 //!
-//! A pin need not come first: an object stays for a grace after the last manifest that named it, which is longer than a pin's time.
+//! A pin need not come first. An object stays for a grace after the last manifest that named it, and that is longer than a pin's time.
 
 use super::Bucket;
 use super::Serves;
@@ -36,12 +36,12 @@ const RENEW_PART: i64 = 3;
 pub(super) const MARGIN_PART: i64 = 4;
 /// Interval at which an owner reads the pins, in microseconds.
 const LOOK_US: i64 = 10_000_000;
-/// Most numbers of earlier pins that a reader remembers to delete.
+/// Max numbers of earlier pins that a reader remembers to delete.
 const OLD_MAX: usize = 64;
 
-/// What a pin holds. A reader that answers no gateways has the list alone.
+/// The content of a pin. A reader that answers no gateways has the list alone.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct PinContent {
     pub(super) in_use: Vec<InUse>,
     pub(super) serves: Option<Serves>,
 }
@@ -51,17 +51,17 @@ pub(super) struct Said {
 #[serde(untagged)]
 enum Form {
     Alone(Vec<InUse>),
-    Whole(Said),
+    Whole(PinContent),
 }
 
-impl Said {
+impl PinContent {
     fn into_form(self) -> Form {
         if self.serves.is_some() { Form::Whole(self) } else { Form::Alone(self.in_use) }
     }
 
-    fn of(form: Form) -> Said {
+    fn of(form: Form) -> PinContent {
         match form {
-            Form::Alone(in_use) => Said { in_use, serves: None },
+            Form::Alone(in_use) => PinContent { in_use, serves: None },
             Form::Whole(said) => said,
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn ttl_us() -> i64 {
 pub(crate) struct Pin {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
-    /// What names begin with: `pins/{reader}/`.
+    /// Prefix of the names: `pins/{reader}/`.
     folder: String,
     reader: u64,
     announcement: OnceLock<Announcement>,
@@ -136,10 +136,10 @@ impl Pin {
         self.until.clone()
     }
 
-    /// Writes the pin anew, if that is due, with what `in_use` says.
+    /// Writes the pin again, if that is due, with what `in_use` says.
     ///
     /// # Errors
-    /// What the bucket said: then the pin holds for as long as it did.
+    /// Errors of the bucket: then the pin holds for as long as it did.
     pub(crate) fn renew(&self, in_use: impl FnOnce() -> Vec<InUse>) -> Result<(), StoreError> {
         let mut written = self.written.lock();
         // Before anything is written: the owner counts from later.
@@ -151,7 +151,7 @@ impl Pin {
         written.number += 1;
         let number = written.number;
         let name = self.name(number);
-        let said = Said { in_use: in_use(), serves: self.announcement.get().map(|announcement| announcement()) };
+        let said = PinContent { in_use: in_use(), serves: self.announcement.get().map(|announcement| announcement()) };
         let path = Path::new(&self.bucket.place()).join(&name);
         let json = serde_json::to_vec(&said.into_form()).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
         written.there.push(number);
@@ -231,7 +231,7 @@ impl Pins {
         board.known
     }
 
-    /// What readers use of the partition in a folder.
+    /// The uses of the partition in a folder by readers.
     pub(super) fn in_use(&self, folder: &str) -> Option<Used> {
         self.board.lock().in_use.get(folder).copied()
     }
@@ -257,7 +257,7 @@ impl Pins {
                 continue;
             }
             match read(self.bucket.as_ref(), reader, *number) {
-                Ok(Said { in_use, .. }) => rule.take(reader, *number, in_use, now),
+                Ok(PinContent { in_use, .. }) => rule.take(reader, *number, in_use, now),
                 // Renewed since the listing, so its reader is there.
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => rule.renew(reader, now),
                 // Its reader was there.
@@ -285,14 +285,14 @@ pub(super) fn name_of(reader: &str, number: u64) -> String {
     format!("{FOLDER}{reader}/{number:016x}")
 }
 
-/// What a reader's pin of this number says.
-pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<Said, StoreError> {
+/// The content of a reader's pin of this number.
+pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<PinContent, StoreError> {
     let name = name_of(reader, number);
     let path = Path::new(&bucket.place()).join(&name);
     let bytes = bucket.get(&name).map_err(StoreError::io("read", &path))?;
     let content = unframe(&path, MAGIC, VERSION, &bytes)?;
     let form = serde_json::from_slice::<Form>(content);
-    form.map(Said::of).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
+    form.map(PinContent::of).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
 }
 
 /// The reader and the number in the name of a pin.

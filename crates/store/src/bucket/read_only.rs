@@ -1,4 +1,4 @@
-//! A bucket of which nothing can be changed: what a scan server holds.
+//! A bucket that cannot be changed: what a scan server holds.
 
 use super::{Bucket, Put, Span, Upload};
 use std::io::{self, ErrorKind};

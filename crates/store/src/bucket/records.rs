@@ -1,7 +1,8 @@
 //! Records in a bucket: those of one kind are a chain of changes (`chain.rs`), and each process holds all of them in memory.
 //!
-//! A change is made to the records of one version, which is the number of the newest link: where another process was first, it is not made.
-//! Once the changes weigh more than the records, the next link holds all of the records as well.
+//! A change is made to the records of one version, which is the number of the newest link. If another process
+//! was first, it is not made. Once the changes weigh more than the records, the next link holds all of the
+//! records as well.
 
 use super::Bucket;
 use super::chain::{Chain, End, Link};
@@ -38,7 +39,7 @@ struct State {
     records: BTreeMap<String, Vec<u8>>,
     /// Bytes of names and contents.
     bytes: u64,
-    /// What the newest links changed, by their number, without a gap.
+    /// The changes of the newest links, by their number, without a gap.
     recent: VecDeque<(u64, Vec<RecordChange>)>,
     recent_bytes: usize,
 }
@@ -64,7 +65,7 @@ impl SharedRecords {
         Ok(self.current()?.records.get(name).cloned())
     }
 
-    /// What was changed after a version; `None` where that is the newest. Version 0 is before all changes.
+    /// The changes after a version; `None` where that is the newest. Version 0 is before all changes.
     pub fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
         let state = self.current()?;
         if state.end.number == version {
@@ -179,7 +180,7 @@ impl SharedRecords {
     }
 }
 
-/// What a link says.
+/// The content of a link.
 struct Part {
     number: u64,
     changes: Vec<RecordChange>,

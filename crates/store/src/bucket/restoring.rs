@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "restoring";
 /// Says that the bucket was empty when the restore began.
 const BEGUN: &str = "restoring-empty";
-/// What names begin with in a bucket that a cluster has used, or that a server reads: one that runs already would serve half a restore.
+/// Prefixes of names in a bucket that a cluster has used, or that a server reads. A running server would serve half a restore.
 const USED: [&str; 8] =
     [COLLECTIONS, control::RECORDS, "audit/", "leases/", "tenants/", pins::FOLDER, peers::FOLDER, roll::FOLDER];
 

@@ -1,7 +1,8 @@
 //! The roll of a cluster: each process says again and again what it is, how it is, and which forms it reads.
 //!
-//! An object `nodes/{process}/{number}` each, as of `peers.rs`. From the roll an owner knows who stands by, and when all that live read the
-//! forms of the next level (`levels.rs`); a person learns which processes there are. An order to a process (`orders.rs`) is answered here.
+//! An object `nodes/{process}/{number}` each, as of `peers.rs`. From the roll an owner knows which processes
+//! stand by, and when all live ones read the forms of the next level (`levels.rs`). A person learns which
+//! processes there are. An order to a process (`orders.rs`) is answered here.
 
 use super::Bucket;
 use super::orders::Done;
@@ -30,7 +31,7 @@ pub enum Condition {
     Other,
 }
 
-/// What a process says of itself. Fields of newer programs are ignored.
+/// The status that a process reports. Fields of newer programs are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Its name.
@@ -68,16 +69,16 @@ impl Roll {
     /// Says what this process is, and gives how often it has.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn say(&self, node: &Node) -> Result<u64, StoreError> {
         // Texts, numbers and lists: it can be written.
         self.0.say(&serde_json::to_vec(node).unwrap_or_default())
     }
 
-    /// What the others say that live. `None`: one lives whose object does not read.
+    /// The entries of other live processes. `None`: one lives whose object does not read.
     ///
     /// # Errors
-    /// What the bucket said.
+    /// Errors of the bucket.
     pub fn hear(&self) -> Result<Vec<Option<Node>>, StoreError> {
         Ok(self.0.hear()?.iter().map(|said| serde_json::from_slice(said).ok()).collect())
     }
@@ -87,10 +88,10 @@ impl Roll {
         self.0.leave();
     }
 
-    /// What all processes said last, whether they live or not; or that of this number.
+    /// The last entries of all processes, live or not, or of the one with this number.
     ///
     /// # Errors
-    /// What the bucket said. Objects that do not read are left out.
+    /// Errors of the bucket. Objects that do not read are left out.
     pub fn read(bucket: &dyn Bucket, process: Option<u64>) -> Result<Vec<OnRoll>, StoreError> {
         let folder = process.map_or(FOLDER.to_owned(), |process| format!("{FOLDER}{process:016x}/"));
         let names = bucket.list(&folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(&folder)))?;
@@ -114,14 +115,14 @@ impl Roll {
     }
 }
 
-/// What a process said last.
+/// The last entry of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnRoll {
     /// How often it has said something: that grows while it lives.
     pub said: u64,
     /// When it said so, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
     pub written: Option<i64>,
-    /// What it said.
+    /// Its entry.
     pub node: Node,
 }
 

@@ -1,7 +1,7 @@
 //! The scan servers of a cluster, as a gateway finds them: by what they say in their pins.
 
 use super::Bucket;
-use super::pins::{self, Said};
+use super::pins::{self, PinContent};
 use crate::error::StoreError;
 use crate::seams::Clock;
 use parking_lot::Mutex;
@@ -11,10 +11,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most scan servers that are known at a time: what names more is no cluster of ours.
+/// Max scan servers that are known at a time: what names more is no cluster of ours.
 const SERVERS_MAX: usize = 4_096;
 
-/// What a scan server says of itself. Its load is as of when its pin was written, up to a third of a pin's time ago.
+/// The status that a scan server reports. Its load is as of when its pin was written, up to a third of a pin's time ago.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serves {
     /// Host and port where it answers gateways.
@@ -34,7 +34,7 @@ pub struct Serves {
 pub struct ScanServer {
     /// The number of its process: another start has another one.
     pub reader: u64,
-    /// What it says.
+    /// Its content.
     pub serves: Serves,
 }
 
@@ -65,7 +65,7 @@ impl ScanServers {
     /// the time of a pin.
     ///
     /// # Errors
-    /// What the bucket said: what was known counts on.
+    /// Errors of the bucket: what was known counts on.
     pub fn look(&self) -> Result<Vec<ScanServer>, StoreError> {
         let mut known = self.known.lock();
         let path = Path::new(&self.bucket.place()).join(pins::FOLDER);
@@ -82,7 +82,7 @@ impl ScanServers {
                 continue;
             }
             let serves = match pins::read(self.bucket.as_ref(), reader, number) {
-                Ok(Said { serves, .. }) => serves,
+                Ok(PinContent { serves, .. }) => serves,
                 // Renewed since the listing: it is read the next time.
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
                 Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => None,

@@ -25,13 +25,13 @@ use std::time::Duration;
 
 /// The file of extents in the data folder.
 const EXTENTS: &str = "extents";
-/// What the names of collections begin with.
+/// The prefix of the names of collections.
 pub(super) const COLLECTIONS: &str = "collections/";
 
 /// Gives partitions of a data folder their place in a bucket.
 ///
-/// A collection that is dropped and made again under its name has another *life*, with folders of its own: what a process still writes to
-/// the one before reaches nobody.
+/// A collection that is dropped and made again under its name has another *life*, with folders of its own.
+/// Late writes of a process to the former one reach no reader.
 #[derive(Debug)]
 pub struct BucketStorage {
     bucket: Arc<dyn Bucket>,
@@ -43,7 +43,7 @@ pub struct BucketStorage {
     log: SharedLog,
     /// The bucket's id in names of streams.
     id: String,
-    /// What readers elsewhere use.
+    /// The uses of readers elsewhere.
     pins: Arc<Pins>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
@@ -325,7 +325,7 @@ impl BucketStorage {
         self.lives.lock().insert(collection_of(dir).to_owned(), life);
     }
 
-    /// The folders of a collection's partitions of which there is anything, but for the first.
+    /// The folders of a collection's partitions that hold anything, except the first.
     fn other_partitions(&self, dir: &Path) -> Result<BTreeSet<PathBuf>, StoreError> {
         let below = self.below(collection_of(dir));
         let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();

@@ -1,4 +1,4 @@
-//! What a bucket says of its cluster, for people to read. Nothing is written, not even a pin.
+//! The state of a cluster, from its bucket, for people to read. Nothing is written, not even a pin.
 //!
 //! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Stands for the data folder, which there is none of: names in the bucket do not have it.
 const ROOT: &str = "/";
-/// Most objects of a log whose lengths are asked for.
+/// Max objects of a log whose lengths are asked for.
 const LENGTHS_MAX: usize = 1_000;
 /// How often an object is looked for under the next number, as its process has renewed it since the listing.
 const TRIES: u64 = 3;
@@ -58,11 +58,11 @@ pub struct Surveyed {
     pub name: String,
     /// The folders of its partitions in the bucket, as pins name them.
     pub folders: Vec<String>,
-    /// What the newest manifests of its partitions say together, or why that does not read.
+    /// The sum of the newest manifests of its partitions, or why they do not read.
     pub flushed: Result<Flushed, StoreError>,
 }
 
-/// What the newest manifests of a collection's partitions say.
+/// The sum of the newest manifests of a collection's partitions.
 #[derive(Debug)]
 pub struct Flushed {
     /// The max version.
@@ -79,7 +79,7 @@ pub struct Flushed {
     pub rows: u64,
     /// Their bytes, and those of their archives.
     pub bytes: u64,
-    /// What the log holds beyond it, or why that cannot be read; `None`: where the log is was not said.
+    /// The entries of the log beyond it, or why they cannot be read; `None`: the place of the log is unknown.
     pub tail: Option<Result<Tail, StoreError>>,
 }
 
@@ -122,32 +122,32 @@ pub struct ReaderPin {
     pub reader: String,
     /// When the pin was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
     pub written: Option<i64>,
-    /// What it uses, or why that does not read.
+    /// Its uses, or why they do not read.
     pub uses: Result<Vec<PinUse>, StoreError>,
-    /// What a scan server says of itself; `None` of other readers, such as a check.
+    /// The status that a scan server reports; `None` of other readers, such as a check.
     pub serves: Option<Serves>,
 }
 
-/// What a reader uses of one collection.
+/// A reader's use of one collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinUse {
     /// The folder of its partition in the bucket.
     pub folder: String,
-    /// Version of the oldest manifest of which an object is read.
+    /// Version of the oldest manifest with an object that is read.
     pub manifest: u64,
     /// Min sequence number of a snapshot that a request may name.
     pub seq: u64,
 }
 
-/// What a server that answers clients says of itself, newest.
+/// The newest status of a server that answers clients.
 #[derive(Debug)]
-pub struct ServerSaid {
+pub struct StoredStatus {
     /// The server, a random number: a process has another one after each start.
     pub server: String,
     /// When it said so, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
     pub written: Option<i64>,
-    /// What it says, or why that does not read.
-    pub said: Result<Vec<u8>, StoreError>,
+    /// The status, or why it does not read.
+    pub content: Result<Vec<u8>, StoreError>,
 }
 
 impl PinUse {
@@ -226,7 +226,7 @@ impl Survey {
         let one = |InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
         let read = |reader: &str, number| pins::read(self.bucket.as_ref(), reader, number);
         let found = self.newest_of_each(pins::FOLDER, pins::parse, pins::name_of, read)?;
-        let pin = |(reader, written, read): Newest<pins::Said>| {
+        let pin = |(reader, written, read): Newest<pins::PinContent>| {
             let (uses, serves) = match read {
                 Ok(said) => (Ok(said.in_use.into_iter().map(one).collect()), said.serves),
                 Err(error) => (Err(error), None),
@@ -236,11 +236,11 @@ impl Survey {
         Ok(found.into_iter().map(pin).collect())
     }
 
-    /// What each server says of itself that answers clients.
+    /// The status of each server that answers clients.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`ServerSaid::said`].
-    pub fn servers(&self) -> Result<Vec<ServerSaid>, StoreError> {
+    /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`StoredStatus::content`].
+    pub fn servers(&self) -> Result<Vec<StoredStatus>, StoreError> {
         let name_of = |server: &str, number| peers::name_of(peers::FOLDER, server, number);
         let read = |server: &str, number| {
             let name = name_of(server, number);
@@ -248,10 +248,10 @@ impl Survey {
             peers::read(self.bucket.as_ref(), &name)?.ok_or_else(gone)
         };
         let found = self.newest_of_each(peers::FOLDER, |name| peers::parse(peers::FOLDER, name), name_of, read)?;
-        Ok(found.into_iter().map(|(server, written, said)| ServerSaid { server, written, said }).collect())
+        Ok(found.into_iter().map(|(server, written, content)| StoredStatus { server, written, content }).collect())
     }
 
-    /// What each process says of itself on the roll.
+    /// The entry of each process on the roll.
     ///
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. Damaged objects are left out.
@@ -306,8 +306,8 @@ impl Survey {
         Ok(found)
     }
 
-    /// What the newest manifest of the partition in a folder says; `None`: the collection was dropped, or only begun. `id`: the bucket's, in
-    /// names of streams.
+    /// The newest manifest of the partition in a folder; `None`: the collection was dropped, or only begun.
+    /// `id`: the bucket's, in names of streams.
     fn flushed(&self, dir: &Path, log: Option<&SharedLog>, id: &str) -> Result<Option<(Flushed, u16)>, StoreError> {
         let Some(newest) = self.storage.partition(dir, 0).catalog.newest()? else { return Ok(None) };
         let manifest = newest.manifest;

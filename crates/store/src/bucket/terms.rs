@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub(super) bucket: Arc<dyn Bucket>,
-    /// What names begin with: `leases/{name}/`.
+    /// Prefix of the names: `leases/{name}/`.
     folder: String,
 }
 

@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"MRDNMANI";
 /// Version of the format written, and newest read.
 pub(crate) const VERSION: u32 = 1;
 
-/// What a partition consists of, apart from what the log holds after `flushed`.
+/// The content of a partition, except the log after `flushed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub(crate) tenant: String,
@@ -54,7 +54,7 @@ pub struct Manifest {
     /// How its sequence numbers are divided. Manifests without it are from before there was a choice.
     #[serde(default, skip_serializing_if = "is_embedded", with = "layout_name")]
     pub(crate) seq_layout: SeqLayout,
-    /// What a restore into another number of partitions has divided among them.
+    /// The events that a restore into another number of partitions has divided among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Imported>,
     /// The other partitions are being made: the collection does not exist yet. Only of the first partition.
@@ -92,12 +92,12 @@ pub(crate) struct SegmentEntry {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "rest")]
     pub(crate) archive: Option<ArchiveEntry>,
-    /// What is known of it without opening it; segments of earlier versions have none.
+    /// Facts about it that are known without opening it; segments of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sketch: Option<Sketch>,
 }
 
-/// What a question must know of a segment to leave it out, and a reader to open it by one read of each file.
+/// Facts by which a question leaves a segment out, and a reader opens it by one read of each file.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sketch {
     /// The box of all rows.

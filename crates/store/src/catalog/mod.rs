@@ -1,4 +1,4 @@
-//! What a collection consists of: the manifest, and the small files that it names beside the segments.
+//! The content of a collection: the manifest, and the small files that it names beside the segments.
 //!
 //! Start at `manifest.rs`. `sidecars.rs` keeps dead and hidden rows and lists the files of a manifest, `ranges.rs` says
 //! which stretch of time a segment covers.

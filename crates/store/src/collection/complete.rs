@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// Most earlier states whose times are remembered: page tokens name those of the last minutes.
+/// Max earlier states whose times are remembered: page tokens name those of the last minutes.
 const PASSED_MAX: usize = 512;
 
 /// Of a collection that this process writes, a snapshot is complete when it is taken. Of one that it follows, as the owner says.

@@ -142,8 +142,8 @@ impl Collection {
         self.snapshot_of(&state, Seq::end_of(state.position))
     }
 
-    /// As [`Collection::snapshot`], with every live event: in mode `latest` also those that are not their object's
-    /// newest.
+    /// As [`Collection::snapshot`], with every live event: in mode `latest` also events that are not their
+    /// object's newest.
     pub fn history(&self) -> Snapshot {
         let seq = self.snapshot().seq;
         self.history_of(seq)

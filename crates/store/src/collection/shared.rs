@@ -1,4 +1,4 @@
-//! What the partition, its readers and its jobs share.
+//! State that the partition, its readers and its jobs share.
 
 use crate::catalog::manifest::Imported;
 use crate::collection::complete::Completeness;
@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) history: Arc<[PartView]>,
     /// The same as the collection shows them: in mode `latest` the newest event of each object.
     pub(crate) views: Arc<[PartView]>,
-    /// The parts of which the newest snapshot may see rows.
+    /// The parts whose rows the newest snapshot may see.
     pub(crate) seen: Arc<[PartView]>,
     pub(crate) missing: Arc<[Problem]>,
     pub(crate) notes: Arc<[Problem]>,
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) depth: (u32, u64),
 }
 
-/// What partition, readers and jobs share.
+/// State that partition, readers and jobs share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) seams: Seams,
@@ -71,9 +71,9 @@ pub(crate) struct Shared {
     /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
     pub(crate) complete: Completeness,
-    /// What a restore has divided anew: it stays as it is for the life of the collection.
+    /// The events that a restore has divided. They stay so for the life of the collection.
     pub(crate) imported: Option<Imported>,
-    /// Until when earlier snapshots are left by who removes what they show, in microseconds of the clock's elapsed time.
+    /// Until when removals spare the rows of earlier snapshots, in microseconds of the clock's elapsed time.
     pub(crate) pinned_until: Arc<AtomicI64>,
 }
 
@@ -105,7 +105,7 @@ impl Drop for Shared {
     }
 }
 
-/// The parts of which their snapshot sees rows.
+/// The parts whose rows their snapshot sees.
 pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
     let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
     if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }

@@ -4,7 +4,7 @@ use meridian_model::Bounds;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one collection has done since it was opened.
+/// The work of one collection since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     blocks_read: AtomicU64,

@@ -12,7 +12,7 @@ use meridian_model::{Batch, IdRole, Invalid, Numbering, Seq};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What a write does with ids that exist already.
+/// The rule of a write for ids that exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
     /// Refuses the whole batch, naming them.
@@ -32,7 +32,7 @@ pub struct Write {
     /// Idempotency key. A second write with the same key changes nothing if its events are the same, and is refused if
     /// they differ.
     pub key: Option<String>,
-    /// What to do with ids that exist already.
+    /// The rule for ids that exist already.
     pub on_conflict: OnConflict,
     /// When to give up waiting for room; `None`: after `Options::write_wait`.
     pub deadline: Option<Instant>,

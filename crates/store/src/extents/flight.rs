@@ -47,7 +47,7 @@ impl<V: Clone> Flight<V> {
     }
 }
 
-/// What is awaited of each key; `None`: the caller makes it.
+/// The result that is awaited for each key; `None`: the caller makes it.
 pub(super) type Awaited<V> = Vec<Option<Arc<Flight<V>>>>;
 
 impl<K: Copy + Eq + Hash, V: Clone> Flights<K, V> {

@@ -5,7 +5,7 @@
 //! caller will read soon: neighbouring extents in one range, and all ranges at once. Of callers that miss one extent at a time, one fetches it
 //! and the others wait for it (`flight.rs`).
 //!
-//! What lies on disk is checked with each read. It is written by a thread of its own, which nothing waits for.
+//! Extents on disk are checked with each read. It is written by a thread of its own, which nothing waits for.
 
 mod flight;
 mod slots;
@@ -74,7 +74,7 @@ impl Weighter<ExtentKey, Bytes> for Weight {
     }
 }
 
-/// What the cache did since the process began, and what it holds.
+/// The work of the cache since the process began, and its content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExtentStats {
     /// Extents found in memory.
@@ -216,8 +216,8 @@ impl Extents {
         }
     }
 
-    /// Drops what is kept of a range, as it turned out to be damaged: by this machine, or in the bucket, where it may be put back. `true`: there is a
-    /// point in reading it again.
+    /// Drops a kept range that turned out to be damaged. This machine damaged it, or it is damaged in the
+    /// bucket, where it may be put back. `true`: there is a point in reading it again.
     pub(crate) fn forget(&self, source: &Source, range: Range<u64>) -> bool {
         let mut held = false;
         for number in range.start / EXTENT_BYTES..range.end.div_ceil(EXTENT_BYTES) {
@@ -228,7 +228,7 @@ impl Extents {
         held
     }
 
-    /// What it did, and what it holds.
+    /// Its work and its content.
     pub(crate) fn stats(&self) -> ExtentStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (counts, disk) = (&self.counts, self.disk.get());
@@ -281,7 +281,7 @@ impl Extents {
     }
 
     fn land(&self, claims: &mut flight::Claims<'_, ExtentKey, Bytes>, key: ExtentKey, extent: Bytes) -> Bytes {
-        // In memory before the flight ends: who comes later finds it there.
+        // In memory before the flight ends: later readers find it there.
         self.memory.insert(key, extent.clone());
         claims.land(&key, extent.clone());
         extent

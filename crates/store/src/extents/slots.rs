@@ -1,8 +1,8 @@
 //! Extents on the process's own disk: one file of slots of one size, in which a slot holds an extent and what identifies it.
 //!
 //! Layout: 4 KiB of head, then slots of 4 KiB and an extent each. The head of a slot has the extent's key, its length, and a checksum of its
-//! bytes; a checksum of the head follows. Nothing is synced, and nothing is written in an order that matters: a slot of which a crash left a part,
-//! or that the disk has damaged, does not pass its checksums, and its extent is read from the bucket again.
+//! bytes; a checksum of the head follows. Nothing is synced, and the order of writes does not matter. A slot that a crash cut short or that
+//! the disk has damaged does not pass its checksums. Its extent is then read from the bucket again.
 //!
 //! After a start a thread reads the heads, and then writes. Until then nothing is found.
 

@@ -14,7 +14,7 @@ pub struct Pending {
     ticket: Ticket<Request, Done>,
 }
 
-/// What the holder of a [`Pending`] is to do.
+/// The next step for the holder of a [`Pending`].
 #[derive(Debug)]
 pub enum Turn {
     /// Commit for all waiting writes with [`Pending::lead`], then check again.
@@ -34,7 +34,7 @@ impl Collection {
 }
 
 impl Pending {
-    /// What to do; if nothing yet, `waker` is woken when there is something. The outcome is returned once.
+    /// The next step. Without one, `waker` is woken when there is one. The outcome is returned once.
     pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
         self.ticket.poll(waker).map(|turn| match turn {
             QueueTurn::Lead => Turn::Lead,

@@ -63,7 +63,7 @@ impl<A> Slot<A> {
     }
 }
 
-/// What a writer is to do.
+/// The next step for a writer.
 #[derive(Debug)]
 pub(crate) enum Turn<A> {
     /// Call [`Ticket::lead`], then check again.
@@ -155,7 +155,7 @@ pub(crate) struct Ticket<W, A> {
 }
 
 impl<W, A> Ticket<W, A> {
-    /// What the writer is to do; if nothing yet, `waker` is woken when there is something. An answer is given once.
+    /// The next step for the writer. Without one, `waker` is woken when there is one. An answer is given once.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Turn<A>> {
         let mut slot = self.slot.0.lock();
         match std::mem::replace(&mut slot.0, SlotState::Done) {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Bytes of records that are decoded at a time.
 const DECODED_BYTES: usize = 32 << 20;
-/// Most writes in one stage: each looks for its ids in those before it, so that the time grows with the square of their number.
+/// Max writes in one stage: each looks for its ids in those before it, so that the time grows with the square of their number.
 const STAGED_MAX: usize = 32;
 
 /// A record whose body is decoded: what takes most of the time, and needs nothing of the collection but its schema.

@@ -21,7 +21,7 @@ const SLOT_BYTES: u64 = 4096;
 const MAGIC: &[u8; 8] = b"MRDNMARK";
 const MARK_BYTES: usize = 28;
 
-/// What a file says of acknowledged writes. Of two marks the larger is the newer.
+/// A file's mark of acknowledged writes. Of two marks the larger is the newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
     /// Position of the last acknowledged write.

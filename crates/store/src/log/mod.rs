@@ -254,9 +254,9 @@ impl Log {
             }
             None => self.disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?,
         };
-        // The name must survive before anything is written under it: a crash could give a spare the name of its former
-        // use back, and its former records would look damaged. It must also survive before `NEWEST` refers to it, or a
-        // crash would look like a lost file.
+        // The name must survive before anything is written under it. Else a crash could give a spare the name
+        // of its former use back, and its former records would look damaged. It must also survive before
+        // `NEWEST` refers to it, or a crash would look like a lost file.
         self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
         // Its marks are on disk before it is named: from then on a file without a mark is damaged.
         let mark = Mark { position: acknowledged, end: HEAD_BYTES };

@@ -10,7 +10,7 @@ use crate::seams::{Disk, OpenMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a log held.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     /// Good records in order of position.

@@ -20,7 +20,7 @@ use crate::codec::{Reader, put_i64, put_u16, put_u32, put_u64};
 pub(crate) const HEADER_BYTES: usize = 48;
 const MAGIC: u32 = u32::from_le_bytes(*b"MRLG");
 
-/// What a record does.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Adds events with new ids.
@@ -53,7 +53,7 @@ impl Kind {
 pub struct Record {
     /// Number of the write, contiguous in a log.
     pub position: u64,
-    /// What it does.
+    /// Its kind.
     pub kind: Kind,
     /// When it was accepted, in microseconds since 1970.
     pub time: i64,
@@ -61,7 +61,7 @@ pub struct Record {
     pub events: u32,
     /// Its idempotency key; empty: it has none.
     pub key: Vec<u8>,
-    /// What it adds or kills, as `ingest/bodies.rs` encodes it.
+    /// The events that it adds or kills, as `ingest/bodies.rs` encodes it.
     pub body: Vec<u8>,
 }
 

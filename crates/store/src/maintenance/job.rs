@@ -12,7 +12,7 @@ use meridian_model::Seq;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Memory trees into segments.

@@ -61,7 +61,7 @@ pub(crate) fn range_of(schema: &Schema, part: &Part) -> TimeRange {
     TimeRange::covering(bins().min().unwrap_or(0), bins().max().unwrap_or(0))
 }
 
-/// What a merge into segments made.
+/// The result of a merge into segments.
 pub(crate) struct Merged {
     pub(crate) segments: Vec<(u64, TimeRange, Written)>,
     pub(crate) maps: RowMaps,

@@ -1,14 +1,14 @@
 //! Flushes and merges: chosen under the partition's lock, run outside of it, and installed by `install.rs`.
 //!
 //! The schedule:
-//! - **Flush**: on request, when memory trees of all collections exceed half of `memory_bytes` (the largest first), when
-//!   the log exceeds `log_bytes`, or when a write is as old as `staleness_max`. Also once no write came for [`IDLE_US`] and
-//!   the log has [`IDLE_BYTES`], so an idle collection takes little memory and opens at once. And at once if the log has
-//!   lost acknowledged writes. All memory trees go into segments together.
-//! - **Merge of memory trees**, of a quarter of `memory_bytes` at most: four of similar size that were too large for a
-//!   writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a row,
-//!   because queries read every tree. The required quiet is several times the duration of the merge, so a trickle of writes
-//!   cannot keep it busy.
+//! - **Flush**: on request, or when memory trees of all collections exceed half of `memory_bytes` (the largest first).
+//!   Also when the log exceeds `log_bytes`, or a write is as old as `staleness_max`. Also once no write came for
+//!   [`IDLE_US`] and the log has [`IDLE_BYTES`], so an idle collection takes little memory and opens at once. And at
+//!   once if the log has lost acknowledged writes. All memory trees go into segments together.
+//! - **Merge of memory trees**, of a quarter of `memory_bytes` at most. It takes four of similar size that were too large
+//!   for a writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a
+//!   row, because queries read every tree. The required quiet is several times the duration of the merge, so a trickle of
+//!   writes cannot keep it busy.
 //! - **Merge of segments**: runs chosen by `choice.rs`. A run that is one third dead is rewritten alone, as is such a
 //!   memory tree. A segment without live rows is dropped without being read.
 //! - **Rewriting**: where a rebuilt index cannot be kept under its name (a bucket), its run is merged alone.
@@ -59,7 +59,7 @@ impl Partition {
         self.log.as_ref().is_some_and(|log| log.wants_flush())
     }
 
-    /// Whether a write has waited for its flush for as long as those may be behind who read what is flushed.
+    /// Whether a write has waited for its flush for the max age: readers of flushed data may be behind that long.
     fn is_stale(&self) -> bool {
         let (Some(most), Some(taken)) = (self.shared.options.staleness_max, self.behind()) else { return false };
         // By the machine's clock: the write may have been taken by a process before this one.
@@ -206,7 +206,7 @@ impl Partition {
         // Fixed now: the job drops rows that only snapshots below the floor show, so those are refused from here on.
         let floor = self.floor_for(&inputs);
         if self.manifest.schema.mode == Mode::Latest {
-            // Collapses old deaths of hidden rows, of which there are always some.
+            // Collapses old deaths of hidden rows: there are always some.
             let current = Seq::end_of(self.position).0;
             self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current);
         }

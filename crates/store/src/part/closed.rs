@@ -1,4 +1,4 @@
-//! A segment of which only the manifest has been read.
+//! A segment that is known from its manifest alone.
 
 use super::Part;
 use crate::catalog::manifest::{SegmentEntry, Sketch, archive_name, rows_name, segment_name};
@@ -10,7 +10,7 @@ use meridian_model::{Bounds, Schema};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What opens the segment, and what is known before.
+/// The opener of the segment, and the facts known before.
 #[derive(Debug)]
 pub(crate) struct Closed {
     place: SegmentAccess,
@@ -69,7 +69,7 @@ impl Closed {
         self.sick.load(Ordering::Relaxed)
     }
 
-    /// What opening it reads.
+    /// The bytes that opening it reads.
     pub(super) fn ahead(&self) -> Vec<Ahead> {
         let Sketch { index, trees, rows, .. } = &self.sketch;
         let name = segment_name(self.meta.file);

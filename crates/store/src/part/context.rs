@@ -6,7 +6,7 @@ use crate::collection::stats::Counters;
 use meridian_model::{Batch, Invalid, Layout, Numbering, Schema};
 use std::sync::Arc;
 
-/// What all parts of a snapshot share.
+/// State that all parts of a snapshot share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) schema: Arc<Schema>,

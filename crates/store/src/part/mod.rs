@@ -56,7 +56,7 @@ pub(crate) struct Part {
 pub(crate) enum Body {
     Run(Box<Run>),
     Segment(Box<Segment>),
-    /// A segment of which only the manifest has been read: a query opens it first.
+    /// A segment that is known from its manifest alone: a query opens it first.
     Closed(Box<Closed>),
 }
 

@@ -18,7 +18,7 @@ const OPEN_BYTES: u64 = 8 << 10;
 /// Estimated bytes of an open segment; it only shapes the table.
 const USUAL_BYTES: u64 = 1 << 20;
 
-/// What the cache of open segments did since the process began, and what it holds.
+/// The work of the cache of open segments since the process began, and its content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeStats {
     /// Segments opened.
@@ -79,14 +79,14 @@ impl OpenParts {
         OpenParts { parts, loaded: AtomicU64::new(0), evicted }
     }
 
-    /// What it did, and what it holds.
+    /// Its work and its content.
     pub(crate) fn stats(&self) -> TreeStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TreeStats { loaded: of(&self.loaded), evicted: of(&self.evicted), bytes: self.parts.weight() }
     }
 
-    /// Closes what no query uses any more, as far as the bound is passed: the cache makes room when something is put into it, and not when a
-    /// query ends.
+    /// Closes segments that no query uses any more, as far as the bound is passed. The cache makes room when
+    /// something is put into it, and not when a query ends.
     pub(crate) fn trim(&self) {
         let bound = self.parts.capacity();
         if self.parts.weight() > bound {

@@ -220,7 +220,7 @@ impl PartView {
     }
 
     fn some_newer(&self, rows: &Range<u32>) -> bool {
-        // Most parts are older than the snapshot as a whole: one comparison, and no chunk is looked at.
+        // Most parts are older than the snapshot as a whole: one comparison, and no chunk is read.
         if self.part.seq_max <= self.seq.0 {
             return false;
         }

@@ -39,7 +39,7 @@ impl Partition {
     /// Loads the newest manifest if it has changed; `None`: the collection was dropped. What of it is damaged or missing is left out, and said to
     /// be missing, as by an owner. It is tried again with each call. On an error nothing changes.
     pub(crate) fn follow_newest(&mut self) -> Result<Option<bool>, StoreError> {
-        // Version of the manifest of which something could not be read.
+        // Version of the manifest with an object that could not be read.
         let whole = self.damaged.is_empty() && self.problems.is_empty();
         let mut failed = (!whole).then(|| self.manifest.version());
         for _ in 0..TRIES {
@@ -90,7 +90,7 @@ impl Partition {
         let mut unmendable = Vec::new();
         for meta in &manifest.segments {
             let known = open.get(&meta.file).filter(|(known, _)| known.archive == meta.archive);
-            // Damage that a read has met. Rebuilt, for this process, the segment is opened anew.
+            // Damage that a read has met. Rebuilt, for this process, the segment is opened again.
             let mended = known.filter(|(_, entry)| self.is_sick(entry)).is_some_and(|(_, entry)| {
                 let rebuilt = entry.part.segment().map(|segment| segment.rebuild(meta.file, self.context.rule));
                 let mended = rebuilt.is_some_and(|rebuilt| rebuilt.is_ok());
@@ -154,7 +154,7 @@ impl Partition {
         damaged && !self.unmendable.contains(&entry.part.number)
     }
 
-    /// Version of the oldest manifest of which something is read here.
+    /// Version of the oldest manifest with an object that is read here.
     pub(crate) fn oldest_in_use(&mut self) -> u64 {
         self.left.retain(|(_, part)| part.strong_count() > 0);
         self.left.iter().map(|(version, _)| *version).min().unwrap_or(u64::MAX).min(self.manifest.version())

@@ -12,5 +12,5 @@ pub(crate) mod repair;
 
 pub(crate) use files::MADE_ANEW;
 pub(crate) use follow::follow_new;
-pub use open::Room;
+pub use open::SharedResources;
 pub(crate) use open::{Common, begin, create, log_dir, make_folders, open, prepare};

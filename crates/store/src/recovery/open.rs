@@ -27,22 +27,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-/// Memory that all stores of a process share.
+/// Caches and budgets of memory that all stores of a process share.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct SharedResources {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) memory_all: Arc<WriteMemory>,
     pub(crate) load: Arc<Load>,
     /// One store makes room in memory for another.
     pub(crate) wake: Arc<Wake>,
-    /// What is kept of a bucket's objects, once the first store has opened.
+    /// Parts of objects that are kept, once the first store has opened.
     extents: Arc<OnceLock<Arc<Extents>>>,
 }
 
-impl Room {
+impl SharedResources {
     /// As much as these options give to a store.
-    pub fn of(options: &Options) -> Room {
-        Room {
+    pub fn of(options: &Options) -> SharedResources {
+        SharedResources {
             cache: Arc::new(BlockCache::new(options.cache_bytes, options.tree_bytes.unwrap_or(0))),
             memory_all: Arc::new(WriteMemory::new(options.memory_bytes)),
             load: Arc::default(),
@@ -51,13 +51,13 @@ impl Room {
         }
     }
 
-    /// The cache of a bucket's objects, of this many bytes at most; `None`: there is none. All stores of a room have one bucket.
+    /// The cache of a bucket's objects, of this many bytes at most; `None`: there is none. All stores that share it have one bucket.
     pub(crate) fn extents(&self, bucket: &Arc<dyn Bucket>, bytes: u64) -> Option<Arc<Extents>> {
         (bytes > 0).then(|| self.extents.get_or_init(|| Arc::new(Extents::new(bucket.clone(), bytes))).clone())
     }
 }
 
-/// What all collections of a store share.
+/// State that all collections of a store share.
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) seams: Seams,
@@ -212,7 +212,7 @@ fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partiti
     Ok(partition)
 }
 
-/// A partition of which no file is open yet.
+/// A partition without an open file yet.
 pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Result<Partition, StoreError> {
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut storage = common.storage_of(dir);

@@ -42,7 +42,7 @@ pub trait Catalog: Send + Sync + std::fmt::Debug {
 /// The newest manifest, and how far that is proven.
 #[derive(Debug)]
 pub struct Newest {
-    /// What the partition consists of.
+    /// The content of the partition.
     pub manifest: Manifest,
     /// Whether it is known to be the newest.
     pub proof: Proof,

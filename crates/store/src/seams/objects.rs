@@ -66,7 +66,7 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
     fn path(&self, name: &str) -> PathBuf;
 }
 
-/// The end of a file of blocks, as the manifest has it: enough to find the footer, and to tell the file from any other of its name.
+/// The end of a file of blocks, as the manifest has it. It is enough to find the footer, and to tell the file from any other of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEnd {
     /// Length of the file.
@@ -92,7 +92,7 @@ pub struct Ahead {
 
 /// An open object: its bytes never change.
 pub trait Object: Send + Sync + std::fmt::Debug {
-    /// What was known of its end when it was opened, and is used.
+    /// The end that was known when it was opened, and is used.
     fn end(&self) -> Option<FileEnd> {
         None
     }
@@ -105,8 +105,8 @@ pub trait Object: Send + Sync + std::fmt::Debug {
         Ok(self.len()? == 0)
     }
 
-    /// What was read of these bytes turned out to be damaged: it is not used again. `false`: nothing is kept of it, and another read would find the
-    /// same.
+    /// These bytes turned out to be damaged: they are not used again. `false`: nothing is kept of it, and
+    /// another read would find the same.
     fn forget(&self, range: Range<u64>) -> bool {
         let _ = range;
         false

@@ -30,7 +30,7 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Does deferred work that is due. Called periodically.
     fn tend(&self) {}
 
-    /// What is kept here of objects elsewhere; `None`: nothing is.
+    /// The cache of objects elsewhere; `None`: there is none.
     fn extents(&self) -> Option<ExtentStats> {
         None
     }

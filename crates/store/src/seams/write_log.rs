@@ -37,7 +37,7 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
     /// states up to when what is flushed is complete, so a log that processes share has to know it.
     fn oldest(&self, flushed: u64) -> Option<i64>;
 
-    /// Whether other processes may write it too: what is not known here is known to the next one that opens it, which may be this one.
+    /// Whether other processes may write it too. Outcomes that are unknown here are known to the next process that opens it, which may be this one.
     fn is_shared(&self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ pub trait WriteLog: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// What a log held.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub struct Replayed {
     /// Good records in order of position.

@@ -36,8 +36,8 @@ pub struct Snapshot {
     pub layout: Arc<Layout>,
     /// The parts, in arbitrary order.
     pub parts: Arc<[PartView]>,
-    /// It shows every write that was acknowledged before this, in microseconds since 1970: when it was taken, or, of a collection that
-    /// another process writes, what that process has said.
+    /// It shows every write that was acknowledged before this, in microseconds since 1970. That is when it
+    /// was taken, or what another process has said that writes the collection.
     pub taken_at: i64,
     /// Damaged parts that are missing: an answer that may need them must report it.
     pub missing: Arc<[Problem]>,
@@ -47,8 +47,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The same snapshot with its segments open, for a question with this predicate. Those that no event can match are left out, as the manifest
-    /// has their boxes in space and time and their sequence numbers. What is not in memory is read at once.
+    /// The same snapshot with its segments open, for a question with this predicate. Segments without a
+    /// possible match are left out, as the manifest has their boxes in space and time and their sequence
+    /// numbers. What is not in memory is read at once.
     ///
     /// Only segments of followed collections may be closed; a snapshot without such ones is passed on as it is.
     ///
@@ -102,8 +103,9 @@ impl Snapshot {
         self.parts.iter().any(|view| view.part.segment().is_some_and(Segment::reads_slowly))
     }
 
-    /// Fetches rows of parts that will be read soon, by the number of the part in [`Snapshot::parts`], with these columns and the sequence
-    /// numbers: at once, and only what is not in memory. A hint: what cannot be fetched is reported by the read.
+    /// Fetches rows of parts that will be read soon, by the number of the part in [`Snapshot::parts`]. Gets
+    /// these columns and the sequence numbers at once, and only what is not in memory. A hint: what cannot be
+    /// fetched is reported by the read.
     pub fn load(&self, wanted: &[(usize, Range<u32>)], columns: &Projection) {
         let segments = wanted.iter().filter_map(|(part, rows)| Some((self.parts.get(*part)?.part.segment()?, rows)));
         self.fetch(segments.flat_map(|(segment, rows)| segment.rows_ahead(rows, columns)).collect());

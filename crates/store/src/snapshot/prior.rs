@@ -42,7 +42,7 @@ impl PriorEventReader {
     /// place.
     ///
     /// # Errors
-    /// What the disk said, or [`StoreError::Corrupt`].
+    /// Errors of the disk, or [`StoreError::Corrupt`].
     pub fn before(
         &self,
         batch: &Batch,

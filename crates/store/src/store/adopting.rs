@@ -1,5 +1,5 @@
-//! Partitions whose collection is made and dropped by another process: the owner of the first partition decides, and those of the others
-//! take up what it has decided once they are asked.
+//! Partitions whose collection is made and dropped by another process. The owner of the first partition
+//! decides. The owners of the others follow once they are asked.
 //!
 //! Nothing depends on when that is. A partition that is not taken up yet has acknowledged no write. One whose collection was dropped is asked for
 //! by nobody, as each question begins with the first partition.
@@ -11,11 +11,12 @@ use crate::error::StoreError;
 use std::sync::Arc;
 
 impl Store {
-    /// Takes up what the first partition of a collection says: opens the partitions that this process may own of one that was made since, and
-    /// lets go of those of one that was dropped. Nothing where all partitions have one owner.
+    /// Follows the first partition of a collection. Of a collection that was made since, it opens the
+    /// partitions that this process may own. Of a dropped one it closes them. Nothing where all partitions
+    /// have one owner.
     ///
     /// # Errors
-    /// What the bucket said, or what is damaged. Then everything stays as it was.
+    /// Errors of the bucket, or what is damaged. Then everything stays as it was.
     pub fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let inner = &self.inner;
         if inner.common.read_only {

@@ -20,7 +20,7 @@ pub struct Damaged {
     pub name: String,
     /// The error and its file.
     pub problem: Problem,
-    /// What an operator can do about it.
+    /// The remedy for the operator.
     pub cure: Cow<'static, str>,
 }
 

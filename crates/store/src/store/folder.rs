@@ -144,7 +144,7 @@ fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What the folder of a partition is.
+/// The kind of a partition's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// There is none, or the rest of a creation that was interrupted before its manifest: no write was acknowledged.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// What a store has that only reads.
+/// The state of a store that only reads.
 #[derive(Debug)]
 pub(crate) struct Following {
     storage: Arc<BucketStorage>,
@@ -31,7 +31,7 @@ struct Owners {
     leases: Vec<(Terms, u64)>,
 }
 
-/// What the owner of each group has said last.
+/// The last statement of each group's owner.
 #[derive(Debug, Default)]
 pub(crate) struct Statements(Vec<Option<Complete>>);
 
@@ -53,7 +53,7 @@ impl Following {
         self.pin.until()
     }
 
-    /// What the owners have said last. Manifests that are read after this hold what it says.
+    /// The last statements of the owners. Manifests that are read after this hold what they say.
     ///
     /// # Errors
     /// If a lease cannot be read, or is gone since: nothing else may be concluded from the bucket then.

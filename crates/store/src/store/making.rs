@@ -129,7 +129,7 @@ impl Store {
     }
 }
 
-/// Those who hold the collection learn that it is gone, and not only closed here.
+/// Holders of the collection learn that it is gone, and not only closed here.
 pub(super) fn mark_dropped(partitions: &[Arc<Collection>]) {
     partitions.iter().for_each(|partition| partition.dropped.store(true, Ordering::Release));
 }

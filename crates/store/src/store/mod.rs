@@ -1,7 +1,8 @@
 //! The store: a folder of collections, locked by one process.
 //!
-//! Start here. `folder.rs` knows the layout of a data folder, `opening.rs` opens it, `damaged.rs` names collections
-//! that do not open, `retrying.rs` tries them again, `records.rs` keeps small things for others.
+//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `damaged.rs` names
+//! collections that do not open, and `retrying.rs` tries them again. `records.rs` keeps small records for
+//! others.
 
 mod adopting;
 pub(crate) mod candidate;
@@ -24,7 +25,7 @@ use crate::audit::{self, AuditLog};
 use crate::collection::{Collection, Wake};
 use crate::error::{Problem, StoreError};
 use crate::options::Options;
-use crate::recovery::{Common, Room};
+use crate::recovery::{Common, SharedResources};
 use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
 use crate::store::damaged::Damaged;
 use crate::store::directory::Directory;
@@ -32,7 +33,7 @@ use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
 use crate::store::following::Following;
 use crate::store::full::{Full, Watched};
 use crate::store::partitions::Partitions;
-use crate::store::records::{COPIES, Mended, Records};
+use crate::store::records::{COPIES, Records, RepairedRecords};
 use crate::store::retrying::Retries;
 use meridian_model::{Background, Subscriber};
 use parking_lot::Mutex;
@@ -68,7 +69,7 @@ pub(crate) struct Inner {
     /// Problems of the folder itself.
     problems: Vec<Problem>,
     /// Records that were damaged and are repaired.
-    mended: Mended,
+    mended: RepairedRecords,
     audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
     /// Of a store that only reads.
@@ -79,7 +80,7 @@ pub(crate) struct Inner {
     full: Arc<Full>,
 }
 
-/// What is opened of a store.
+/// The part of a store to open.
 pub(crate) enum Opening {
     /// All collections.
     All,
@@ -108,8 +109,8 @@ impl Store {
         seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
     ) -> Result<Store, StoreError> {
-        let room = Room::of(&options);
-        Store::open_as(options, seams, storage, &room, Opening::All)
+        let resources = SharedResources::of(&options);
+        Store::open_as(options, seams, storage, &resources, Opening::All)
     }
 
     /// The same, by what is opened.
@@ -117,7 +118,7 @@ impl Store {
         options: Options,
         mut seams: Seams,
         storage: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Storage>,
-        room: &Room,
+        resources: &SharedResources,
         opening: Opening,
     ) -> Result<Store, StoreError> {
         if options.ephemeral {
@@ -148,10 +149,10 @@ impl Store {
         let common = Common {
             storage: storage(seams.disk.clone()),
             seams,
-            cache: room.cache.clone(),
-            memory_all: room.memory_all.clone(),
+            cache: resources.cache.clone(),
+            memory_all: resources.memory_all.clone(),
             options: Arc::new(options),
-            load: room.load.clone(),
+            load: resources.load.clone(),
             listeners: Arc::default(),
             background: Arc::default(),
             outdated: Arc::default(),
@@ -167,9 +168,9 @@ impl Store {
             retries: Mutex::default(),
             retrying: Mutex::default(),
             problems,
-            mended: Mended::default(),
+            mended: RepairedRecords::default(),
             audit,
-            wake: room.wake.clone(),
+            wake: resources.wake.clone(),
             following,
             closed: AtomicBool::new(false),
             bare,

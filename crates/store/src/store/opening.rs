@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::thread::Builder;
 
-/// Collections of a bucket, or partitions of one, that are opened at a time: each waits for some eighty calls, most of them one after the other.
+/// Collections of a bucket, or partitions of one, that are opened at a time. Each waits for some eighty calls, most of them one after the other.
 pub(super) const OPENERS: usize = 8;
 
 impl Inner {
-    /// Opens every collection, and sets apart those that cannot be opened.
+    /// Opens every collection, and sets apart the ones that cannot be opened.
     pub(crate) fn open_all(&self) -> Result<(), StoreError> {
         if self.common.read_only {
             // What failed is set apart, and tried again with each refresh.

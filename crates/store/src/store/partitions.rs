@@ -219,8 +219,8 @@ pub(super) fn missing(dir: &Path, (partition, partitions): (u32, u32)) -> StoreE
     StoreError::corrupt(&dir.join(MANIFEST), format!("partition {partition} of {partitions} is missing"))
 }
 
-/// Gives all partitions the settings of the last one, which a change reaches first, and the fields of the one that has most: a crash may have
-/// come between, and a repair may have found an older manifest.
+/// Gives all partitions the settings of the last one, which a change reaches first, and the fields of the one
+/// with most. A crash may have come between, and a repair may have found an older manifest.
 pub(crate) fn align(partitions: &[Arc<Collection>]) -> Result<(), StoreError> {
     let Some(last) = partitions.last() else { return Ok(()) };
     let settings = last.settings();

@@ -19,7 +19,7 @@ const HALF: &str = ".new";
 pub(crate) const COPIES: &str = "-copy";
 
 /// Records that were rewritten from their copies, or these from them.
-pub(crate) type Mended = Arc<Mutex<Vec<Problem>>>;
+pub(crate) type RepairedRecords = Arc<Mutex<Vec<Problem>>>;
 
 /// Records under names of letters, digits, `-` and `_`, in their own folder beside the collections.
 ///
@@ -34,13 +34,13 @@ pub struct Records {
     root: PathBuf,
     dir: PathBuf,
     copies: PathBuf,
-    mended: Mended,
+    mended: RepairedRecords,
     /// Held while a record with a copy is written or removed, so that both change together.
     writing: Mutex<()>,
 }
 
 impl Records {
-    pub(crate) fn new(disk: Arc<dyn Disk>, root: &Path, name: &str, mended: Mended) -> Records {
+    pub(crate) fn new(disk: Arc<dyn Disk>, root: &Path, name: &str, mended: RepairedRecords) -> Records {
         let (dir, copies) = (root.join(name), root.join(format!("{name}{COPIES}")));
         Records { disk, root: root.to_owned(), dir, copies, mended, writing: Mutex::default() }
     }
@@ -48,12 +48,12 @@ impl Records {
     /// The same for a folder whose name comes from outside.
     pub(crate) fn named(disk: Arc<dyn Disk>, root: &Path, name: &str) -> Result<Records, StoreError> {
         match is_plain(name) && !["tenants", audit::FOLDER].contains(&name) && !name.ends_with(COPIES) {
-            true => Ok(Records::new(disk, root, name, Mended::default())),
+            true => Ok(Records::new(disk, root, name, RepairedRecords::default())),
             false => Err(Invalid::new(format!("{name:?} cannot name a folder of records")).into()),
         }
     }
 
-    /// Names of all records, sorted, including those of which only the copy is left.
+    /// Names of all records, sorted, including records with only a copy left.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let mut names = self.names_in(&self.dir)?;
         names.extend(self.names_in(&self.copies)?);
@@ -256,7 +256,7 @@ mod tests {
         let root = Path::new("/data");
         disk.create_dir(root).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
-        let records = Records::new(disk.clone(), root, "saved", Mended::default());
+        let records = Records::new(disk.clone(), root, "saved", RepairedRecords::default());
         assert_eq!((records.names().unwrap(), records.get("a").unwrap()), (Vec::new(), None));
         records.put("a", b"one").unwrap();
         records.put("b-2", b"other").unwrap();
@@ -283,7 +283,7 @@ mod tests {
         let root = Path::new("/data");
         disk.create_dir(root).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
-        let mended = Mended::default();
+        let mended = RepairedRecords::default();
         let records = Records::new(disk.clone(), root, "saved", mended.clone());
         records.put_twice("a", b"one").unwrap();
         let (record, copy) = (root.join("saved/a"), root.join("saved-copy/a"));

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::extents::ExtentStats;
 use crate::options::Options;
 use crate::part::opened::TreeStats;
-use crate::recovery::{self, Room};
+use crate::recovery::{self, SharedResources};
 use crate::seams::{Disk, Seams, Storage};
 use crate::store::following::Following;
 use crate::store::partitions::{self, Partitions};
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
+/// Max bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
 const TAIL_BYTES: u64 = 64 << 20;
 /// Where in a data folder the folders of groups are, each with what belongs to one store. That of the first group is the data folder itself.
 pub(super) const GROUPS: &str = "groups";
@@ -50,12 +50,12 @@ impl Store {
         bucket: Arc<dyn Bucket>,
         log: SharedLog,
     ) -> Result<Store, StoreError> {
-        let room = Room::of(&options);
-        Store::open_group(options, seams, bucket, log, Group::ONLY, &room)
+        let resources = SharedResources::of(&options);
+        Store::open_group(options, seams, bucket, log, Group::ONLY, &resources)
     }
 
     /// The same of one group of the partitions, whose lease is [`lease_of`] it. A process that owns several opens a store for each, and gives
-    /// them one room. Partitions that are made later are taken up by [`Store::adopt`].
+    /// them the same resources. Partitions that are made later are taken up by [`Store::adopt`].
     ///
     /// # Errors
     /// As of [`Store::open_shared_over`].
@@ -65,7 +65,7 @@ impl Store {
         bucket: Arc<dyn Bucket>,
         log: SharedLog,
         group: Group,
-        room: &Room,
+        resources: &SharedResources,
     ) -> Result<Store, StoreError> {
         check(&options)?;
         check_whole(bucket.as_ref())?;
@@ -75,8 +75,8 @@ impl Store {
         if group.number() > 0 {
             options.data = options.data.join(GROUPS).join(group.number().to_string());
         }
-        let storage = storage(&options, &seams, bucket, term, room).with_log(log, id).of_group(group);
-        Store::open_cached(options, seams, Arc::new(storage), room, Opening::All)
+        let storage = storage(&options, &seams, bucket, term, resources).with_log(log, id).of_group(group);
+        Store::open_cached(options, seams, Arc::new(storage), resources, Opening::All)
     }
 
     /// The same of all groups at once, for a command that has taken the lease of each.
@@ -95,9 +95,9 @@ impl Store {
         let id = check_log(bucket.as_ref(), &seams, &log)?;
         options.log_bytes = options.log_bytes.min(TAIL_BYTES);
         let terms = terms_of(&bucket, groups).iter().map(epoch).collect::<Result<Vec<_>, _>>()?;
-        let room = Room::of(&options);
-        let storage = storage(&options, &seams, bucket, 0, &room).with_log(log, id).of_groups(groups, &terms);
-        Store::open_cached(options, seams, Arc::new(storage), &room, Opening::All)
+        let resources = SharedResources::of(&options);
+        let storage = storage(&options, &seams, bucket, 0, &resources).with_log(log, id).of_groups(groups, &terms);
+        Store::open_cached(options, seams, Arc::new(storage), &resources, Opening::All)
     }
 
     /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
@@ -126,17 +126,17 @@ impl Store {
     ) -> Result<Store, StoreError> {
         check(&options)?;
         check_whole(bucket.as_ref())?;
-        let room = Room::of(&options);
-        let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &room));
+        let resources = SharedResources::of(&options);
+        let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &resources));
         let following = Following::new(bucket, &seams, storage.clone(), options.skew);
-        Store::open_cached(options, seams, storage, &room, opening(following))
+        Store::open_cached(options, seams, storage, &resources, opening(following))
     }
 
     fn open_cached(
         options: Options,
         seams: Seams,
         storage: Arc<BucketStorage>,
-        room: &Room,
+        resources: &SharedResources,
         opening: Opening,
     ) -> Result<Store, StoreError> {
         // Past the watcher: without room for extents a server answers as before, so its readiness does not depend on that.
@@ -146,10 +146,10 @@ impl Store {
             storage.keep_on_disk(&disk, &own);
             storage
         };
-        Store::open_as(options, seams, begin, room, opening)
+        Store::open_as(options, seams, begin, resources, opening)
     }
 
-    /// What is kept here of a bucket's objects; `None`: nothing is.
+    /// The cache of a bucket's objects; `None`: there is none.
     pub fn extents(&self) -> Option<ExtentStats> {
         self.inner.common.storage.extents()
     }
@@ -223,8 +223,8 @@ impl Store {
         self.inner.following.iter().for_each(Following::release);
     }
 
-    /// Up to when what is flushed here is complete: what an owner says of the partitions that it has to its followers, while it holds the
-    /// lease ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
+    /// Up to when the flushed writes here are complete. An owner says that of its partitions to its followers, while it holds the lease
+    /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
         let inner = &self.inner;
         // The time first: what was acknowledged before it is covered by the reads below.
@@ -279,10 +279,16 @@ fn epoch(terms: &Terms) -> Result<u64, StoreError> {
     Ok(terms.newest()?.map_or(0, |(_, term)| term.epoch))
 }
 
-fn storage(options: &Options, seams: &Seams, bucket: Arc<dyn Bucket>, term: u64, room: &Room) -> BucketStorage {
+fn storage(
+    options: &Options,
+    seams: &Seams,
+    bucket: Arc<dyn Bucket>,
+    term: u64,
+    resources: &SharedResources,
+) -> BucketStorage {
     // A query that began just before an object was dropped, a page token that names a snapshot before that, and a reader whose pin ends.
     let grace = options.query_max + options.snapshot_memory + PIN_TTL;
-    let extents = room.extents(&bucket, options.extent_memory);
+    let extents = resources.extents(&bucket, options.extent_memory);
     BucketStorage::new(bucket, seams.clone(), &options.data, term, grace).with_extents(extents)
 }
 

@@ -55,7 +55,7 @@ impl Inner {
         let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
         // Largest first: one large flush frees more memory per file and sync than many small ones.
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
-        // If all together exceed the limit, the largest is flushed first, even if it is small: one of them alone need not be over any limit.
+        // If all together exceed the limit, the largest is flushed first, even if it is small. One of them alone need not be over any limit.
         let all = &self.common.memory_all;
         let mut short = all.bytes() > self.common.options.memory_bytes / 2;
         let full = all.bytes() >= self.common.options.memory_bytes;

@@ -3,11 +3,11 @@
 //! A writer begins with an owner record, which expects the last number of the stream. Once it is stored, every expectation of the writer before fails for
 //! ever, as numbers only grow. A group is one message or several, and counts with its last one.
 //!
-//! States of a writer: **writing**; **cut**, after a group of which only a part was taken: an owner record voids that part before the next
-//! group; **broken**, after the stream turned out to have lost what it had acknowledged. This process has those writes in memory. So they are flushed first, and
-//! the manifest names the next *generation*: a stream of another name, where writing goes on. The one before is deleted, so that no former
-//! writer can be answered there. **Stopped**, after a group of unknown outcome, and **fenced**, after another writer's message:
-//! it takes no more groups. It still knows where the log continues, as a flush that began before may yet be committed.
+//! States of a writer: **writing**. **Cut**, after a group that was taken in part: an owner record voids that part before the next group.
+//! **Broken**, after the stream turned out to have lost what it had acknowledged. This process has those writes in memory. So they are flushed
+//! first, and the manifest names the next *generation*: a stream of another name, where writing goes on. The one before is deleted, so that no
+//! former writer can be answered there. **Stopped**, after a group of unknown outcome, and **fenced**, after another writer's message: it takes no
+//! more groups. It still knows where the log continues, as a flush that began before may yet be committed.
 
 use super::chain::{Chain, End, Held};
 use super::message::{Header, Kind, group_of, hash_of};
@@ -36,7 +36,7 @@ const FRAME: u64 = 128;
 pub(crate) struct StreamLog {
     streams: Arc<dyn Streams>,
     seams: Seams,
-    /// What the names of the streams of all generations begin with.
+    /// The prefix of the names of the streams of all generations.
     prefix: String,
     /// The epoch that the lease has given to this process; 0: it has none.
     term: u64,
@@ -69,7 +69,7 @@ enum State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Broken {
-    /// What this process holds in memory has to be flushed.
+    /// The writes in this process's memory have to be flushed.
     Unflushed,
     /// A manifest covers all of it, and names the next generation.
     Flushed,

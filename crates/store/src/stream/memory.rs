@@ -1,6 +1,6 @@
 //! Streams in memory that fail on purpose.
 
-use super::{Answer, Bounds, Stream, Streams};
+use super::{Bounds, PublishOutcome, Stream, Streams};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ struct Messages {
     last: u64,
 }
 
-/// What other processes do while one is paused in a call.
+/// The work of other processes while one is paused in a call.
 struct Meanwhile(Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Meanwhile {
@@ -183,13 +183,13 @@ impl Messages {
         self.messages.values().map(|message| framed(name, message)).sum()
     }
 
-    fn store(&mut self, expected: u64, message: &Bytes) -> Answer {
+    fn store(&mut self, expected: u64, message: &Bytes) -> PublishOutcome {
         if self.last != expected {
-            return Answer::Refused;
+            return PublishOutcome::Refused;
         }
         self.last += 1;
         self.messages.insert(self.last, message.clone());
-        Answer::Stored(self.last)
+        PublishOutcome::Stored(self.last)
     }
 }
 
@@ -209,15 +209,17 @@ impl State {
         }
     }
 
-    fn publish(&mut self, name: &str, expected: u64, message: &Bytes) -> Answer {
-        let lost = || Answer::Lost(ErrorKind::TimedOut.into());
+    fn publish(&mut self, name: &str, expected: u64, message: &Bytes) -> PublishOutcome {
+        let lost = || PublishOutcome::Lost(ErrorKind::TimedOut.into());
         let fault = self.fault();
         // Nobody takes it.
-        let Some(stream) = self.streams.get_mut(name) else { return Answer::Denied(ErrorKind::NotConnected.into()) };
+        let Some(stream) = self.streams.get_mut(name) else {
+            return PublishOutcome::Denied(ErrorKind::NotConnected.into());
+        };
         let max = self.bytes_max.map_or(u64::MAX, |max| max + RESERVE);
         match fault {
             None if max < u64::MAX && stream.bytes(name) + framed(name, message) > max => {
-                Answer::Denied(ErrorKind::StorageFull.into())
+                PublishOutcome::Denied(ErrorKind::StorageFull.into())
             }
             None => stream.store(expected, message),
             Some(StreamFault::Before) => lost(),
@@ -233,7 +235,7 @@ impl State {
                 self.stalled.push((name.to_owned(), expected, message.clone()));
                 lost()
             }
-            Some(StreamFault::Full) => Answer::Denied(ErrorKind::StorageFull.into()),
+            Some(StreamFault::Full) => PublishOutcome::Denied(ErrorKind::StorageFull.into()),
         }
     }
 }
@@ -284,10 +286,10 @@ impl MemoryStream {
 }
 
 impl Stream for MemoryStream {
-    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer> {
+    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome> {
         let one = |(place, message): (usize, &Bytes)| match self.streams.call() {
             Ok(mut state) => state.publish(&self.name, expected + place as u64, message),
-            Err(error) => Answer::Lost(error),
+            Err(error) => PublishOutcome::Lost(error),
         };
         messages.iter().enumerate().map(one).collect()
     }

@@ -16,8 +16,8 @@
 //! | 46 | 2 | chunks of the group |
 //!
 //! The group's records follow, cut into chunks where they do not fit into one message. A record is its kind (1 byte), its time (8 bytes), its
-//! number of events, the lengths of key and body, then key and body. The three numbers have seven bits a byte, the lowest first. What a
-//! record in a file of the log has beside (`log/record.rs`) would be there twice: header, checksum and hash say it for the whole group.
+//! number of events, the lengths of key and body, then key and body. The three numbers have seven bits a byte, the lowest first. Other fields
+//! of a record in a file of the log (`log/record.rs`) would be there twice. Header, checksum and hash say them for the whole group.
 
 use crate::codec::{Reader, put_i64, put_u8, put_u16, put_u32, put_u64};
 use crate::log::{Kind as RecordKind, Record};
@@ -29,7 +29,7 @@ const VERSION: u8 = 1;
 /// Where the checksum stands.
 const CRC_AT: std::ops::Range<usize> = 4..8;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A part of a group.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Owner,
 }
 
-/// What a message says of itself.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,

@@ -38,7 +38,7 @@ pub enum SharedLog {
 }
 
 impl SharedLog {
-    /// What the bucket notes of it.
+    /// The bucket's record of it.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             SharedLog::Bucket => "bucket",
@@ -79,7 +79,7 @@ pub trait Streams: Send + Sync + std::fmt::Debug {
 ///
 /// # Contract
 /// - **By expectation.** A message that expects `n` is stored as `n + 1` if the last number ever given is `n`, and otherwise never.
-/// - **Durable.** A message that was answered [`Answer::Stored`] survives a crash of any minority of servers. Streams have broken this
+/// - **Durable.** A message that was answered [`PublishOutcome::Stored`] survives a crash of any minority of servers. Streams have broken this
 ///   (`chain.rs` finds it).
 /// - **Reads** show what was stored before the call, or an earlier state of it. [`Stream::get`] and [`Stream::bounds`] are current, but for a
 ///   moment after the stream's leader was replaced.
@@ -87,7 +87,7 @@ pub trait Stream: Send + Sync + std::fmt::Debug {
     /// Publishes messages one after another without waiting between them: the first expects `expected`, each further one the number of the
     /// one before. Gives an answer for each. The log publishes one at a time, as a further one may be stored where the one before was refused
     /// (`publish.rs`).
-    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<Answer>;
+    fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome>;
 
     /// The numbers that it holds.
     fn bounds(&self) -> io::Result<Bounds>;
@@ -108,9 +108,9 @@ pub trait Stream: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// What came of the publish of one message.
+/// The outcome of the publish of one message.
 #[derive(Debug)]
-pub enum Answer {
+pub enum PublishOutcome {
     /// Stored under this number, durably.
     Stored(u64),
     /// Not stored, nor will be: the stream's last number is another than expected.

@@ -10,12 +10,12 @@ pub(crate) fn name_of(bucket: &str, dir: &Path, life: u64, generation: u64) -> S
     format!("{}{generation}", prefix_of(bucket, dir, life))
 }
 
-/// What the names of all streams of a bucket begin with.
+/// The prefix of the names of all streams of a bucket.
 pub(crate) fn bucket_prefix(bucket: &str) -> String {
     format!("m.{bucket}.")
 }
 
-/// What the names of all generations begin with.
+/// The prefix of the names of all generations.
 pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
     let parts = dir.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");
     let mut name = format!("m.{bucket}");
@@ -23,7 +23,7 @@ pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
         name.push('.');
         token(part, &mut name);
     }
-    // A `String` takes whatever is written.
+    // Writing to a `String` never fails.
     let _ = write!(name, ".{life}.");
     name
 }

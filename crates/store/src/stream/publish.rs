@@ -4,10 +4,11 @@
 //! in the stream is read and compared, byte by byte. A message without an answer is sent again as it was, with the same
 //! expectation: whichever of the two arrives first, it is stored once.
 //!
-//! One message is on its way at a time. Were the next one sent before its answer, it would expect a number that another process's message may
-//! have: after a fence in the place of the first, the second one would follow the fence, as if its writer had not been replaced.
+//! One message is on its way at a time. If the next one were sent before its answer, it would expect a number
+//! that another process's message may have. After a fence in the place of the first, the second one would
+//! follow the fence, as if its writer had not been replaced.
 
-use super::{Answer, Stream};
+use super::{PublishOutcome, Stream};
 use crate::seams::Clock;
 use bytes::Bytes;
 use std::io;
@@ -19,7 +20,7 @@ const TRIES: u32 = 4;
 /// Pause before the second try; it doubles from then on.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What stands after the expected number.
+/// The message after the expected number.
 #[derive(Debug)]
 pub(super) enum Published {
     /// The caller's messages, durably.
@@ -69,10 +70,10 @@ fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &
         }
         let mut denied = None;
         match stream.publish(expected, slice::from_ref(message)).pop() {
-            Some(Answer::Stored(number)) if number == expected + 1 => return Ok(Published::Ours),
-            Some(Answer::Stored(_) | Answer::Refused) | None => {}
-            Some(Answer::Denied(error)) => denied = Some(error),
-            Some(Answer::Lost(error)) => doubt = Some(error),
+            Some(PublishOutcome::Stored(number)) if number == expected + 1 => return Ok(Published::Ours),
+            Some(PublishOutcome::Stored(_) | PublishOutcome::Refused) | None => {}
+            Some(PublishOutcome::Denied(error)) => denied = Some(error),
+            Some(PublishOutcome::Lost(error)) => doubt = Some(error),
         }
         // What stands there decides about the others.
         let mut gone_back = false;

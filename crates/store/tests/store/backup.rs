@@ -284,7 +284,7 @@ fn folders_that_hold_other_things_are_refused() {
     assert!(world.files("/third/RESTORING").is_empty());
 }
 
-/// A backup of which records are told apart by name: a secret, one with a secret in it, one that is none.
+/// A backup whose records are told apart by name: a secret, one with a secret in it, one that is none.
 fn with_secrets(key: Option<&BackupKey>) -> BackupScope {
     let part_of = |_: &str, name: &str, content: &[u8]| match name {
         "a" => RecordPart::secret("notes", None),

@@ -1,9 +1,9 @@
 //! Small stores written by each version, kept in `tests/fixtures/VERSION`, and opened by every run.
 //!
 //! `make fixture` writes that of the version at hand, once: from then on the files never change, and every later
-//! version must open them. Beside the `data` stand `expected.json` and `records.json`: what is in it, counted by the program that
-//! wrote it and not by the store; and `backup`, a backup of it. `0.1.0-early` is in forms from before the first release,
-//! and has no records and no backup.
+//! version must open them. Beside the `data` stand `expected.json` and `records.json`: its content, counted by
+//! the program that wrote it and not by the store. `backup` is a backup of it. `0.1.0-early` is in forms from
+//! before the first release, and has no records and no backup.
 
 mod forms;
 

@@ -1,5 +1,5 @@
-//! Every kind of harm to every kind of file, held against what was acknowledged: each case is mended from what is there twice,
-//! or named; it is never silent, never a wrong answer, never the whole store.
+//! Every kind of harm to every kind of file, held against the acknowledged writes. Each case is repaired from
+//! a second copy, or named. It is never silent, never a wrong answer, and never costs the whole store.
 //!
 //! `MERIDIAN_DAMAGE_SECONDS` runs as many random cases as fit, from a random seed on, which a failure names.
 
@@ -21,7 +21,7 @@ struct Written {
     role: IdRole,
     /// Events of `c`, and of `other`.
     shown: [Events; 2],
-    /// Those that were ever acknowledged, deleted and replaced ones among them.
+    /// All that were ever acknowledged, deleted and replaced ones among them.
     ever: [Events; 2],
     /// Positions of their last writes.
     positions: [u64; 2],

@@ -279,7 +279,7 @@ fn a_long_history_hides_cheaply() {
         assert_eq!((c.stats().events, c.history().rows()), (50, 40_000));
         let hidden: u64 = world.files(".hidden").iter().map(|(_, bytes)| bytes).sum();
         assert!(hidden < 40_000 / 4, "{hidden} bytes say that 39,950 rows are hidden");
-        // Parts of which nothing is shown are left out, so questions do not meet them.
+        // Parts without visible rows are left out, so questions do not meet them.
         assert!(c.snapshot().rows() < 20_000, "{} rows to look at", c.snapshot().rows());
         let batch_rows = |s: &Snapshot| -> usize {
             s.parts.iter().map(|p| p.read(0..p.rows(), &Projection::all(&s.layout)).unwrap().rows()).sum()

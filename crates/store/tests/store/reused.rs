@@ -32,7 +32,7 @@ fn a_key_with_other_events_is_refused_before_and_after_restarts() {
             is_refused(c, &[&events[1..], &events[..1]].concat());
         };
         both(&c);
-        // A field more, of which no event has a value, makes no other events.
+        // One more field without a value makes no other events.
         c.add_fields(vec![Field { name: "more".into(), kind: FieldType::Text, required: false, title: None }]).unwrap();
         both(&c);
         world.disk.crash(CrashStyle::Lose);

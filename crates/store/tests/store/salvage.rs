@@ -1,5 +1,5 @@
-//! Collections that take writes again after a repair, though files of theirs are damaged: what reads is kept, what is missing
-//! is said, and nothing is deleted.
+//! Collections that take writes again after a repair, though some of their files are damaged. Readable rows
+//! are kept, missing ones are named, and nothing is deleted.
 
 use crate::world::{Event, World, batch, content, options};
 use meridian_model::{IdRole, Seq};

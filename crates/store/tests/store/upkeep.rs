@@ -1,4 +1,4 @@
-//! What upkeep costs those who read and write meanwhile, on a clock of which every look is seen.
+//! What upkeep costs readers and writers, on a clock that counts each call.
 
 use crate::world::{Event, START, World, batch, schema};
 use meridian_model::IdRole;

@@ -8,7 +8,7 @@ type Weight = u16;
 
 const FULL: Weight = 1000;
 
-/// What a request says of compressed responses.
+/// The codings that a request accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Accepted {
     coding: Option<Coding>,
@@ -17,7 +17,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// What these headers of a request say.
+    /// Reads these headers of a request.
     pub fn of(headers: &HeaderMap) -> Accepted {
         if !headers.contains_key(header::ACCEPT_ENCODING) || may_be_forged(headers) {
             return Accepted::default();
@@ -80,8 +80,8 @@ fn item(text: &str) -> Option<(&str, Weight)> {
     Some((name, (weight * f32::from(FULL)).round() as Weight))
 }
 
-/// Whether a page of another site may have made a browser send the request, with credentials that the browser adds by
-/// itself: a cookie, or a token that its user has typed as a password.
+/// Whether a page of another site may have made a browser send the request with credentials. The browser adds
+/// them by itself: a cookie, or a token that its user has typed as a password.
 fn may_be_forged(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter().peekable();
     let is_stated = sites.peek().is_some();

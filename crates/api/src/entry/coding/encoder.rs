@@ -105,7 +105,7 @@ mod tests {
         Ok(out)
     }
 
-    /// What can be read of a stream that has not ended.
+    /// The readable part of a stream that has not ended.
     fn readable(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut read: Box<dyn Read> = match coding {

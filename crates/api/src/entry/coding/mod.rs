@@ -3,9 +3,9 @@
 //! A response is compressed as it is sent, after its handler and before it is charged: the quota counts the bytes that
 //! are sent. The processor time is the tenant's.
 //!
-//! The length of a compressed response tells something of its text. If a page of another site can make a browser send
-//! text of its choice, and the response has a secret besides, then repeated lengths give the secret away (BREACH). So
-//! these are never compressed (docs/decisions/066):
+//! The length of a compressed response tells something of its text. A page of another site may make a browser
+//! send text of its choice. If the response has a secret besides, repeated lengths give the secret away
+//! (BREACH). So these are never compressed (docs/decisions/066):
 //! - what no cache may store: tokens, sessions, forms with a token against forged requests;
 //! - pages for a browser with cookies: they contain that token;
 //! - what a browser fetched with credentials that it adds by itself, unless a page of this server asked.
@@ -88,7 +88,7 @@ fn shrinks(media_type: &[u8]) -> bool {
     }
 }
 
-/// The response in the coding that its client prefers; unchanged where there is no such coding, where it would not be
+/// The response in the coding that its client prefers. Unchanged without such a coding, where it would not be
 /// smaller, or where there is no memory for the work.
 pub async fn apply(
     response: Response,

@@ -26,7 +26,7 @@ use meridian_admission::identity::{Session, SignInAttempt, Unknown, equal};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
-/// Max bytes of the path to go to afterwards: it is encoded in a cookie, of which browsers keep some 4,000 bytes.
+/// Max bytes of the path to go to afterwards: it is encoded in a cookie, and browsers keep cookies of some 4,000 bytes.
 const NEXT_BYTES_MAX: usize = 1_000;
 
 /// `GET /login/{issuer}`

@@ -21,7 +21,7 @@ const NUMBER: usize = 1;
 const OBJECT: usize = 2;
 const SPEED: usize = 3;
 
-/// What kind of collection it is.
+/// The kind of collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     given: bool,

@@ -5,7 +5,7 @@ use super::order::{BucketArgs, Cluster};
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
-use meridian_store::bucket::{Terms, What, lease_of};
+use meridian_store::bucket::{OrderKind, Terms, lease_of};
 
 /// Let a process take no new work: an owner passes its collections on, a gateway or a scan server is not ready any more
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ pub(super) fn run(args: &DrainArgs) -> Result<(), Failure> {
         let newest = terms.newest()?.filter(|(_, term)| term.process == process.node.process && !term.resigned);
         held.extend(newest.map(|(known, term)| (group, terms, known, term.epoch)));
     }
-    say(&cluster.order(&process, if args.undo { What::Undo } else { What::Drain })?);
+    say(&cluster.order(&process, if args.undo { OrderKind::Undo } else { OrderKind::Drain })?);
     for (group, terms, known, epoch) in held.into_iter().filter(|_| !args.undo) {
         follow(&cluster, group, &terms, (known, epoch))?;
     }

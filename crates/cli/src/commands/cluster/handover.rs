@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;
 use meridian_model::policy::groups::{Group, Groups};
-use meridian_store::bucket::{Condition, Node, Survey, Surveyed, Terms, What, lease_of};
+use meridian_store::bucket::{Condition, Node, OrderKind, Survey, Surveyed, Terms, lease_of};
 
 /// Pass the collections from their owner to another one that stands by, without failed requests
 #[derive(Args, Debug)]
@@ -60,7 +60,7 @@ pub(super) fn run(args: &HandoverArgs) -> Result<(), Failure> {
             continue;
         }
         let holder = cluster.find(&term.node, |node| node.process == term.process)?;
-        say(&cluster.order(&holder, What::Handover { lease: lease_of(group), epoch: term.epoch, to })?);
+        say(&cluster.order(&holder, OrderKind::Handover { lease: lease_of(group), epoch: term.epoch, to })?);
         follow(&cluster, group, &terms, (known, term.epoch))?;
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! `meridian cluster`: a cluster for trial on this machine, and for any cluster by its bucket, what there is and orders to its processes.
 
+pub mod connector;
 mod drain;
 mod handover;
-pub mod means;
 mod named;
 mod nodes;
 mod order;

@@ -55,7 +55,7 @@ pub(super) struct Node {
     /// Where it listens for the other servers of the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) routes: Option<String>,
-    /// What it prints.
+    /// Its output.
     pub(super) log_file: PathBuf,
 }
 

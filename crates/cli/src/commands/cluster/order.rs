@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use clap::Args;
 use meridian_model::policy::groups::Groups;
 use meridian_store::Bucket;
-use meridian_store::bucket::{Node, OnRoll, Orders, Roll, What, groups_of};
+use meridian_store::bucket::{Node, OnRoll, OrderKind, Orders, Roll, groups_of};
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ impl Cluster {
     }
 
     /// Gives an order to a process, and waits for what comes of it: a sentence.
-    pub(super) fn order(&self, to: &OnRoll, what: What) -> Result<String, Failure> {
+    pub(super) fn order(&self, to: &OnRoll, what: OrderKind) -> Result<String, Failure> {
         let (name, process) = (&to.node.node, to.node.process);
         let number = to.node.done.as_ref().map_or(0, |done| done.order) + 1;
         let orders = Orders::new(self.bucket.clone(), &self.seams, process);

@@ -10,10 +10,10 @@ use ureq::Agent;
 
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Most bytes of an answer that says why a process is not ready.
+/// Max bytes of an answer that says why a process is not ready.
 const REASON_BYTES: u64 = 64 << 10;
 
-/// What a process says of itself.
+/// The status that a process reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Readiness {
     /// It is ready; an owner, which cannot say, takes connections.
@@ -58,8 +58,7 @@ pub(super) fn stands_by(address: &str) -> bool {
     }
 }
 
-/// Whether an owner answers at this address: with TLS between roles one that takes the certificate of this process, and whose
-/// certificate is of its authorities. The error says why not.
+/// Whether an owner answers at this address. With TLS between roles, each side must accept the other's certificate. The error says why not.
 pub(super) async fn answers(address: &str, tls: Option<&RoleTls>) -> io::Result<()> {
     let reached = async {
         match tls {

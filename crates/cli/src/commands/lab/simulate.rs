@@ -77,7 +77,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     }
     // First, since it uses --calibrate and --json in its own way.
     if let Some(edge) = &args.edge {
-        return foretell(args, edge, table(&text, &args.set).map_err(blame(&args.scenario))?);
+        return predict(args, edge, table(&text, &args.set).map_err(blame(&args.scenario))?);
     }
     if args.json && args.calibrate.is_some() {
         return Err(Failure::Usage(
@@ -162,7 +162,7 @@ fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Tab
     Ok((found.laid(scenario).map_err(wrong)?, found.error().ok_or_else(few)?))
 }
 
-fn foretell(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(), Failure> {
+fn predict(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(), Failure> {
     let wrong =
         || Failure::Usage(format!("--edge {objective}: expected a figure and its max value, such as p95_s=0.1"));
     let (figure, value) = objective.split_once('=').ok_or_else(wrong)?;
@@ -182,7 +182,7 @@ fn foretell(args: &SimulateArgs, objective: &str, scenario: Table) -> Result<(),
         "breakpoint": found, "objective": args.edge, "over_s": args.over_s, "calibration_error": error
     });
     let of = match error {
-        Some(error) => format!("with 95 % confidence, of which calibration is ±{:.1} %", error * 100.0),
+        Some(error) => format!("with 95 % confidence, and calibration accounts for ±{:.1} %", error * 100.0),
         None => "by the simulation alone: errors of its numbers are not included, --calibrate includes them".to_owned(),
     };
     match args.json {

@@ -6,7 +6,7 @@
 use super::interrupt::at_interrupt;
 use super::packets::{Packets, StreamEvent};
 use super::saved::Saved;
-use super::show::Show;
+use super::show::ResultPrinter;
 use super::{SearchArgs, server_of};
 use crate::failure::Failure;
 use crate::http::Server;
@@ -71,7 +71,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     // Before anything is saved, so that an interrupt counts then too. A failed send means that the program is ending.
     at_interrupt(move || drop(stop.send(FollowEvent::Stop)))?;
     let saved = Saved::of(&server, &args.following, question)?;
-    let mut show = Show::new(&args.format, &Value::Null);
+    let mut show = ResultPrinter::new(&args.format, &Value::Null);
     show.say(&match saved.passing {
         true => format!("follows saved search {}, which is deleted in the end; Ctrl-C ends it", saved.id),
         false => format!("follows saved search {:?} ({}); Ctrl-C ends it", saved.name, saved.id),
@@ -109,7 +109,7 @@ fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<FollowE
 }
 
 /// Prints packets until the user, the saved search or the reader of the output ends it.
-fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Show) -> Result<(), Failure> {
+fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut ResultPrinter) -> Result<(), Failure> {
     while !show.reader_has_gone() {
         let packet = match events.recv() {
             Ok(FollowEvent::Stream(StreamEvent::Packet(packet))) => packet,
@@ -148,7 +148,7 @@ fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Sh
 
 /// Reports a provider whose results are incomplete. Returns whether results are lost. The next poll of an outside provider
 /// may still find them, but an event that this server did not process is not sent again.
-fn report_state(packet: &Value, show: &Show) -> bool {
+fn report_state(packet: &Value, show: &ResultPrinter) -> bool {
     let text = |name: &str| packet[name].as_str().unwrap_or_default();
     let (provider, state) = (text("provider"), text("state"));
     if matches!(state, "complete" | "skipped") {

@@ -19,7 +19,7 @@ use interrupt::{INTERRUPTED, at_interrupt};
 use packets::{Packets, StreamEvent};
 use question::QuestionArgs;
 use serde_json::Value;
-use show::Show;
+use show::ResultPrinter;
 use std::path::PathBuf;
 
 /// The default server.
@@ -78,7 +78,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         .ok_or_else(|| Failure::Refused(format!("{url} answered without the name of a search: {begun}")))?;
     // Before the first packet is read: the search runs already, and Ctrl-C must end it.
     stop_at_interrupt(&server, id)?;
-    let mut show = Show::new(&args.format, &begun);
+    let mut show = ResultPrinter::new(&args.format, &begun);
     let outcome = show_all(&server, id, &mut show);
     show.end();
     if outcome.is_err() || show.reader_has_gone() {
@@ -101,7 +101,7 @@ fn server_of(args: &SearchArgs) -> Result<(String, Server), Failure> {
 }
 
 /// Shows packets until the last, which it returns; `None` if the output is closed.
-fn show_all(server: &Server, id: &str, show: &mut Show) -> Result<Option<Value>, Failure> {
+fn show_all(server: &Server, id: &str, show: &mut ResultPrinter) -> Result<Option<Value>, Failure> {
     let path = ["searches", id, "packets"];
     let mut packets = Packets::of_search(server, &path);
     while !show.reader_has_gone() {

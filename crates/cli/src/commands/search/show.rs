@@ -14,7 +14,7 @@ const HEADLINE_MAX: usize = 90;
 const TICK: Duration = Duration::from_millis(200);
 
 /// Shows results and states as they arrive.
-pub struct Show {
+pub struct ResultPrinter {
     text: bool,
     bar: ProgressBar,
     /// State packets of providers; `None` while they are awaited.
@@ -23,9 +23,9 @@ pub struct Show {
     gone: bool,
 }
 
-impl Show {
+impl ResultPrinter {
     /// The sources of a started search.
-    pub fn new(format: &str, begun: &Value) -> Show {
+    pub fn new(format: &str, begun: &Value) -> ResultPrinter {
         let names = begun["providers"].as_object().into_iter().flatten().map(|(name, _)| (name.clone(), None));
         let bar = ProgressBar::no_length();
         let terminal = io::stderr().is_terminal();
@@ -40,7 +40,7 @@ impl Show {
         if terminal {
             bar.enable_steady_tick(TICK);
         }
-        let show = Show { text: format == "text", bar, providers: names.collect(), results: 0, gone: false };
+        let show = ResultPrinter { text: format == "text", bar, providers: names.collect(), results: 0, gone: false };
         show.tell_awaited();
         show
     }

@@ -11,7 +11,7 @@ use crate::units;
 use meridian_admission::identity::Fault;
 use meridian_api::{AppState, HostName, Hosts, Listeners, Member, Tls};
 use meridian_backend::Backend;
-use meridian_backend::cluster::{Looker, Said};
+use meridian_backend::cluster::{ClusterSurvey, ServerStatus};
 use meridian_store::bucket::Peers;
 use meridian_store::seams::Seams;
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ use tokio::task::JoinSet;
 /// The command that makes the first token, but for where.
 const FIRST_TOKEN: &str = "meridian token create --role operator";
 
-/// Where clients come in: bound before anything slow begins, so that a wrong address is reported at once.
-pub(super) struct Doors {
+/// The listeners for clients, bound before anything slow begins, so that a wrong address is reported at once.
+pub(super) struct ClientListeners {
     certificates: Option<Certificates<Tls>>,
     listener: TcpListener,
     /// Arrow Flight, with its address.
@@ -35,9 +35,9 @@ pub(super) struct Doors {
     address: SocketAddr,
 }
 
-impl Doors {
+impl ClientListeners {
     /// Binds the addresses of the settings, and reads the certificate.
-    pub(super) async fn open(config: &mut Config) -> Result<Doors, Failure> {
+    pub(super) async fn open(config: &mut Config) -> Result<ClientListeners, Failure> {
         // A host name in the listen address is a name of the server.
         config.server.hosts.extend(HostName::listened_on(&config.listen));
         config.server.hosts.extend(HostName::listened_on(&config.flight_listen));
@@ -55,7 +55,7 @@ impl Doors {
             ),
         };
         let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
-        Ok(Doors { certificates, listener, flight, monitors, address })
+        Ok(ClientListeners { certificates, listener, flight, monitors, address })
     }
 
     /// The address of HTTP.
@@ -96,22 +96,22 @@ pub(super) struct Source {
     /// The bucket that has the tokens, in a cluster.
     pub(super) bucket: Option<String>,
     /// The server's place in its cluster.
-    pub(super) among: Option<Among>,
+    pub(super) membership: Option<ClusterMembership>,
     /// Whether an operator has drained this server.
     pub(super) drained: watch::Receiver<bool>,
 }
 
 /// A server among the others of its cluster.
 #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "none is made"))]
-pub(super) struct Among {
+pub(super) struct ClusterMembership {
     /// `gateway` or `scan`.
     pub(super) role: &'static str,
     /// Its name.
     pub(super) node: String,
     /// The other servers, with which the quotas of tenants are divided.
     pub(super) peers: Arc<Peers>,
-    /// What shows operators the whole cluster.
-    pub(super) looker: Looker,
+    /// The survey that shows operators the whole cluster.
+    pub(super) survey: ClusterSurvey,
     /// Of a gateway: what it needs to be one of several.
     #[cfg(feature = "cluster")]
     pub(super) joins: Option<super::cluster::Joins>,
@@ -119,14 +119,14 @@ pub(super) struct Among {
 
 /// Serves until `stop`. The caller closes the source.
 pub(super) async fn serve(
-    doors: Doors,
+    listeners: ClientListeners,
     config: Config,
     source: Source,
     seams: &Seams,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Doors { certificates, listener, flight, monitors, address } = doors;
-    let Source { backend, place, folder, bucket, among, mut drained } = source;
+    let ClientListeners { certificates, listener, flight, monitors, address } = listeners;
+    let Source { backend, place, folder, bucket, membership, mut drained } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file that the settings name.
@@ -145,22 +145,22 @@ pub(super) async fn serve(
     let (tracer, sender) = traces::start(&config.traces, seams)?;
     #[cfg(feature = "cluster")]
     let mut joins = None;
-    let (peers, said, member) = match among {
-        None => (None, Said::default(), None),
-        Some(among) => {
-            let Among { role, node, peers, looker, .. } = among;
+    let (peers, said, member) = match membership {
+        None => (None, ServerStatus::default(), None),
+        Some(membership) => {
+            let ClusterMembership { role, node, peers, survey, .. } = membership;
             #[cfg(feature = "cluster")]
             {
-                joins = among.joins;
+                joins = membership.joins;
             }
-            let said = Said {
+            let said = ServerStatus {
                 role: Some(role.to_owned()),
                 node: Some(node.clone()),
                 address: Some(address.to_string()),
                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-                ..Said::default()
+                ..ServerStatus::default()
             };
-            (Some(peers), said, Some(Member::new(role, node, looker)))
+            (Some(peers), said, Some(Member::new(role, node, survey)))
         }
     };
     let state = AppState::with(backend.clone(), seams, config.server, tracer, member).map_err(refused)?;

@@ -11,7 +11,7 @@ use crate::log;
 use crate::machine;
 use crate::output::say;
 use clap::Args;
-use http::{Doors, Source};
+use http::{ClientListeners, Source};
 use meridian_api::HostName;
 use meridian_backend::Embedded;
 use meridian_store::{Options, Store};
@@ -202,7 +202,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
 
 /// Everything in this process, over a data folder or in memory.
 async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
-    let doors = Doors::open(&mut config).await?;
+    let listeners = ClientListeners::open(&mut config).await?;
     let seams = seams()?;
     let (options, for_open) = (config.store.clone(), seams.clone());
     // Opening reads footers and replays logs, and must not block the task that watches for signals.
@@ -218,8 +218,9 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
     };
     // Only a process of a cluster has anyone to take over from it.
     let (_, drained) = watch::channel(false);
-    let source = Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, among: None, drained };
-    let served = http::serve(doors, config, source, &seams, stop).await;
+    let source =
+        Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, membership: None, drained };
+    let served = http::serve(listeners, config, source, &seams, stop).await;
     // Also after a failure: closing flushes the memory trees, so that the next start replays no log.
     let closed = tokio::task::spawn_blocking(move || store.close()).await;
     // The error of serving comes first: a failure to close often follows from it.

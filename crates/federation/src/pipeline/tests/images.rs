@@ -187,7 +187,7 @@ async fn a_panic_of_the_model_costs_labels_only() {
     let leg = search.begin(Arc::new(pictures(Vec::new(), true)));
     let found = SearchResult { id: "0".to_owned(), images: host.urls(&["red"]), ..SearchResult::default() };
     lane.push(Work { leg, body: vec![found] }).await;
-    let Taken::Due(work) = next.pop().await else { panic!("it came too late") };
+    let Dequeued::Due(work) = next.pop().await else { panic!("it came too late") };
     assert_eq!((work.body.len(), work.body[0].id.as_str(), &work.body[0].image_labels), (1, "0", &None));
     assert_eq!((counts(&searches), tally.lost.load(Ordering::Relaxed)), ([0, 1, 0, 0], 0));
 }

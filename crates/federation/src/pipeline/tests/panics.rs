@@ -70,9 +70,9 @@ fn a_search_whose_guardian_is_gone_is_over() {
 }
 
 /// A stage that panics at every other piece of work still does the rest.
-struct Moody;
+struct PanickingStage;
 
-impl Stage for Moody {
+impl Stage for PanickingStage {
     type Body = usize;
     const NAME: &'static str = "moody";
     async fn run(self: Arc<Self>, work: Work<usize>) {
@@ -89,7 +89,7 @@ async fn a_stage_that_panics_does_the_rest_of_its_work() {
         .await
         .expect("a search");
     let (mut stages, tally) = (JoinSet::new(), Arc::new(Tally::default()));
-    let lane = start(&mut stages, Arc::new(Moody), 4, 2, &tally);
+    let lane = start(&mut stages, Arc::new(PanickingStage), 4, 2, &tally);
     let leg = search.begin(Arc::new(ScriptedProvider::new("moody", good)));
     for body in 0..100 {
         lane.push(Work { leg: leg.clone(), body }).await;

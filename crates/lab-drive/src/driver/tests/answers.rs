@@ -26,7 +26,7 @@ fn an_answer_that_differs_from_another_targets_is_unsound() {
     }
 }
 
-/// Two targets, of which the second takes its time; b is asked whether it says the same as a.
+/// Two targets, the second one slow. b is asked whether it says the same as a.
 fn compared(b: &Server, arrival: &str, every: u32, interrupt: Option<Arc<Notify>>) -> Ran {
     let a = serve(|_, _, stream| ok(stream));
     let text = format!(

@@ -1,5 +1,5 @@
-//! HTTP/2 connections that their server ends in good order (GOAWAY: RFC 9113, section 6.8), frame by frame: a library's server would not leave
-//! unanswered what must be left here.
+//! HTTP/2 connections that their server ends in good order (GOAWAY: RFC 9113, section 6.8), frame by frame. A
+//! library's server would not leave requests unanswered, as these tests need.
 
 use super::*;
 use std::net::Shutdown;
@@ -21,7 +21,7 @@ const REQUESTS: usize = 20;
 
 /// How a server treats its connections.
 #[derive(Clone, Copy)]
-struct Habit {
+struct Behaviour {
     /// Streams that each takes; those after them are left, as the server says.
     takes: usize,
     /// Streams taken whose answer never comes.
@@ -35,7 +35,7 @@ struct Ending {
 }
 
 /// A server that waits on each connection for all requests that it has not taken yet, says which it takes, answers those and goes.
-fn server(habit: Habit) -> Ending {
+fn server(habit: Behaviour) -> Ending {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let (used, left) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(REQUESTS)));
@@ -50,7 +50,7 @@ fn server(habit: Habit) -> Ending {
     Ending { url, used }
 }
 
-fn connection(mut stream: TcpStream, habit: Habit, left: &Mutex<usize>, used: &AtomicU32) -> std::io::Result<()> {
+fn connection(mut stream: TcpStream, habit: Behaviour, left: &Mutex<usize>, used: &AtomicU32) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut preface = [0; 24];
     stream.read_exact(&mut preface)?;
@@ -111,7 +111,7 @@ fn ask(server: &Ending) -> Ran {
 
 #[test]
 fn what_a_connection_took_before_its_end_is_answered_and_what_it_did_not_goes_to_the_next() {
-    let server = server(Habit { takes: 8, forgets: 0 });
+    let server = server(Behaviour { takes: 8, forgets: 0 });
     let ran = ask(&server);
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", REQUESTS)]), "{:?}", ran.records);
     // 8, 8 and 4.
@@ -120,7 +120,7 @@ fn what_a_connection_took_before_its_end_is_answered_and_what_it_did_not_goes_to
 
 #[test]
 fn what_was_taken_and_never_answered_has_failed_and_is_not_asked_again() {
-    let server = server(Habit { takes: 8, forgets: 1 });
+    let server = server(Behaviour { takes: 8, forgets: 1 });
     let ran = ask(&server);
     assert_eq!(ran.outcomes(), BTreeMap::from([("failed", 3), ("sound", REQUESTS - 3)]), "{:?}", ran.records);
     let failed = ran.records.iter().filter(|record| record.outcome == Came::Failed);
@@ -130,7 +130,7 @@ fn what_was_taken_and_never_answered_has_failed_and_is_not_asked_again() {
 
 #[test]
 fn a_server_that_takes_nothing_on_any_connection_refuses() {
-    let server = server(Habit { takes: 0, forgets: 0 });
+    let server = server(Behaviour { takes: 0, forgets: 0 });
     let ran = ask(&server);
     assert_eq!(ran.outcomes(), BTreeMap::from([("refused", REQUESTS)]), "{:?}", ran.records);
     let why = "the server ended every connection before it took the request";

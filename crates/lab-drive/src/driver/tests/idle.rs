@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::atomic::AtomicBool;
 
-/// A server with a metric that says `busy` until it was looked at so often, and again once it was asked anything else.
+/// A server with a metric that says `busy` until it was read this often, and again after any other request.
 fn working(looks: u32, again: bool) -> Server {
     let (seen, asked) = (AtomicU32::new(0), AtomicBool::new(false));
     serve(move |path, _, stream| {
@@ -45,8 +45,8 @@ fn each_trial_waits_for_its_own_target() {
     let ran = drive(&text.concat());
     let turns: Vec<u16> = ran.outcome.run.trials.iter().map(|trial| trial.target).collect();
     assert_eq!(turns, [0, 0, 1, 1, 2, 2]);
-    // The one of `phases` stands for a and c: a look before each of their trials. b is looked at until it is idle, and
-    // once more.
+    // The one of `phases` stands for a and c: a read before each of their trials. b is read until it is idle,
+    // and once more.
     assert_eq!([&a, &b, &c].map(looks), [(0, 6), (4, 6), (4, 6)]);
 }
 

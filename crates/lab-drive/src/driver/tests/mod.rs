@@ -27,8 +27,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// A server whose every request is given to `answer` with its path and number; it writes what it likes and says whether the
-/// connection goes on.
+/// A server that gives every request to `answer`, with its path and number. `answer` writes what it likes, and says whether the connection goes on.
 struct Server {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,

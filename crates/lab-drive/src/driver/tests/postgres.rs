@@ -42,7 +42,7 @@ fn parameters(bind: &[u8]) -> Vec<String> {
     out
 }
 
-/// One session: who comes with the password `secret` is let in. What it prepares goes into `log`.
+/// One session: a client with the password `secret` is let in. Its prepared statements go into `log`.
 fn session(mut stream: TcpStream, log: &Mutex<Vec<String>>) -> Option<()> {
     let start = texts(&body(&mut stream)?[4..]);
     assert_eq!(start[..4], ["user", "me", "database", "db"]);

@@ -17,7 +17,7 @@ fn hindered(arrival: &str, limits: &str, hinder: fn()) -> (Vec<String>, Watched)
 
 const OPEN: &str = "kind = \"constant\"\nrate = 200";
 const CLOSED: &str = "kind = \"closed\"\nusers = 2\nthink_s = 0.01";
-/// Of other limits than those that are looked at.
+/// Limits other than the watched ones.
 const CALM: &str = "other_load = 1e3";
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A server that takes a question and sends two packets, the second larger than any buffer; under `/whole` it says that this
-/// was all, elsewhere it closes.
+/// A server that takes a question and sends two packets, the second larger than any buffer. Under `/whole` it
+/// says that this was all; elsewhere it closes.
 pub(super) fn server() -> SocketAddr {
     use tokio_tungstenite::tungstenite::{Message, accept_hdr, handshake::server};
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

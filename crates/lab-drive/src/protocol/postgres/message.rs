@@ -55,20 +55,20 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 
 /// An error that a server reports.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Complaint {
+pub(super) struct ServerError {
     /// SQLSTATE, five characters.
     pub code: String,
     /// Its text.
     pub text: String,
 }
 
-/// Most characters of a server's message that a record keeps.
+/// Max characters of a server's message that a record keeps.
 const TEXT: usize = 160;
 
-impl Complaint {
+impl ServerError {
     /// Reads the body of an ErrorResponse.
-    pub(super) fn read(body: &[u8]) -> Complaint {
-        let mut complaint = Complaint { code: "unknown".to_owned(), text: "an error without a message".to_owned() };
+    pub(super) fn read(body: &[u8]) -> ServerError {
+        let mut complaint = ServerError { code: "unknown".to_owned(), text: "an error without a message".to_owned() };
         for field in body.split(|byte| *byte == 0) {
             match field.split_first() {
                 Some((b'C', code)) => complaint.code = String::from_utf8_lossy(code).into_owned(),
@@ -117,7 +117,7 @@ mod tests {
         fn any_bytes_are_a_message_or_a_mistake_or_too_few(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = next(&bytes);
             let _ = columns(&bytes).count();
-            let _ = Complaint::read(&bytes);
+            let _ = ServerError::read(&bytes);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! PostgreSQL's wire (protocol 3), with the extended query: a request's body is a statement, its placeholders are parameters, rows
 //! are results.
 //!
-//! A connection prepares each statement when it first asks it and binds it from then on, as applications with a pool do;
-//! parameters and columns go as text, so that the server decides what they are.
+//! A connection prepares each statement when it first asks it and binds it from then on, as applications with
+//! a pool do. Parameters and columns go as text, so the server decides their types.
 
 mod message;
 mod session;
@@ -11,7 +11,7 @@ use crate::protocol::address::Address;
 use crate::protocol::fault::{CLOSED, ExchangeError};
 use crate::protocol::{Client, Exchange};
 use crate::scenario::{Request, ResultUnit};
-use message::Complaint;
+use message::ServerError;
 use session::{Session, complaint};
 
 /// A connection, opened when it is first needed and again when it was lost.
@@ -91,7 +91,7 @@ impl Client for Postgres {
                     b'd' => scan.row(message.body.len(), now, |text| text.extend_from_slice(message.body)),
                     // Only after the server confirmed it: a statement that failed to parse has to be sent again.
                     b'1' => drop(session.prepared.insert(question.request)),
-                    b'E' => wrong = Some(complaint(&Complaint::read(message.body))),
+                    b'E' => wrong = Some(complaint(&ServerError::read(message.body))),
                     // After an error too, the server skips to the Sync and reports that it is ready: the session can be
                     // used again.
                     b'Z' => ready = true,

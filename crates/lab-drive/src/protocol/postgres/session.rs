@@ -1,6 +1,6 @@
 //! A session with a PostgreSQL server: how it begins and signs in.
 
-use super::message::{self, Complaint};
+use super::message::{self, ServerError};
 use crate::protocol::address::{Address, Login};
 use crate::protocol::fault::ExchangeError;
 use crate::protocol::stream::Stream;
@@ -74,7 +74,7 @@ impl Session {
                 used += message.length;
                 match message.kind {
                     b'R' => answer(message.body, user, password, &mut scram, &mut reply)?,
-                    b'E' => return Err(complaint(&Complaint::read(message.body))),
+                    b'E' => return Err(complaint(&ServerError::read(message.body))),
                     b'Z' => {
                         self.buffer.drain(..used);
                         return Ok(());
@@ -95,7 +95,7 @@ impl Session {
 }
 
 /// A server's error as the record has it.
-pub(super) fn complaint(of: &Complaint) -> ExchangeError {
+pub(super) fn complaint(of: &ServerError) -> ExchangeError {
     let detail = format!("SQLSTATE {}: {}", of.code, of.text);
     if of.is_refusal() { ExchangeError::refused(detail) } else { ExchangeError::failed(detail) }
 }

@@ -1,8 +1,9 @@
 //! Staged pipelines: requests that become jobs in queues, served by workers that are held while an outside source answers.
 //!
-//! A request enters the first stage. When a job of a stage is done, it makes the jobs of the next stage: one, one for each
-//! source (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first in,
-//! first out; an idle worker checks for work every `poll_s` seconds, a worker that has just finished checks at once.
+//! A request enters the first stage. A finished job makes the jobs of the next stage: one, one for each source
+//! (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first
+//! in, first out. An idle worker checks for work every `poll_s` seconds, a worker that has just finished
+//! checks at once.
 
 mod outcome;
 mod run;
@@ -121,7 +122,7 @@ pub struct Stage {
     pub name: String,
     /// `quick`, `default` or `background`.
     pub queue: String,
-    /// What one job of the stage is made for.
+    /// The unit of one job of the stage.
     #[serde(default)]
     pub each: Each,
     /// The worker's own time for a job, beside a source's call.
@@ -135,7 +136,7 @@ pub struct Stage {
     pub deadline_s: Option<f64>,
 }
 
-/// What one job of a stage is made for.
+/// The unit of one job of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Each {
@@ -167,8 +168,8 @@ pub struct Source {
     pub packets: u32,
 }
 
-/// How long the calls of sources take: the means of `count` sources lie evenly between `mean_s * (1 - spread)` and
-/// `mean_s * (1 + spread)`, and the calls of each vary by `cv`.
+/// Durations of the calls of sources. The means of `count` sources lie evenly between `mean_s * (1 - spread)`
+/// and `mean_s * (1 + spread)`. The calls of each vary by `cv`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {

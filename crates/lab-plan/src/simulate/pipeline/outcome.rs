@@ -1,4 +1,4 @@
-//! What a trial of a pipeline means to its users: the JSON that the contract names.
+//! The outcome of a trial of a pipeline for its users: the JSON that the contract names.
 
 use super::SimulatedTrial;
 use crate::simulate::events::seconds;
@@ -75,7 +75,7 @@ impl PipelineOutcome {
 const APART: u32 = 5;
 
 impl PipelineOutcome {
-    /// The bursts as a reader of the study would count them: a request or two at the edge of a drop that still get through part no bursts.
+    /// The bursts as a reader of the study would count them. A request or two that still get through at the edge of a drop do not divide bursts.
     pub fn joined_bursts(&self) -> Vec<Burst> {
         let mut out: Vec<Burst> = Vec::new();
         // The last request of the burst before, whether it got something or not.

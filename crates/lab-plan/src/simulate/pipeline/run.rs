@@ -4,10 +4,10 @@ use super::{Each, Pipeline};
 use crate::simulate::draw::Times;
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
-use meridian_model::policy::queue::{Class, Patience, Queues, Taken};
+use meridian_model::policy::queue::{Class, Dequeued, Patience, Queues};
 use std::time::Duration;
 
-/// What happened to each request, and how much work it was.
+/// The outcome of each request, and its work.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SimulatedTrial {
     /// Start of each request.
@@ -252,8 +252,8 @@ impl Simulator {
                 self.workers[worker as usize] = Worker::Idle;
                 self.events.after(self.poll, Event::Poll(self.life(worker)));
             }
-            Some(Taken::Due(job)) => self.begin(worker, job),
-            Some(Taken::Expired(_)) => self.drop(worker),
+            Some(Dequeued::Due(job)) => self.begin(worker, job),
+            Some(Dequeued::Expired(_)) => self.drop(worker),
         }
     }
 

@@ -186,7 +186,7 @@ fn the_published_trials_of_the_search_study_are_foretold() {
     assert!(find("8 workers", "growth_per_request_s").error().unwrap() > 0.3);
 }
 
-/// The step itself: from other numbers the fit of the study comes to such as foretell its other trials.
+/// The step itself: from other numbers the fit of the study finds numbers that predict its other trials.
 #[test]
 fn the_search_study_is_fitted_again_and_foretells_what_was_published() {
     let away = ["stage.process-results.service.mean_s=0.1".to_owned(), "source.slow.call.mean_s=5.2".to_owned()];

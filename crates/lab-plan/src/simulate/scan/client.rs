@@ -25,7 +25,7 @@ pub(super) struct Client {
     /// The attempt that started.
     pub(super) attempt: usize,
     pub(super) batches: u32,
-    /// Of the scan that runs, and of the batch that is next.
+    /// The running scan's, and the next batch's.
     pub(super) costs: Scan,
     pub(super) batch: Batch,
     /// Share of the batch in work that the server did not have.

@@ -1,4 +1,4 @@
-//! What a batch costs: by its workload's own numbers, or by numbers that all workloads share.
+//! The cost of a batch: by its workload's own numbers, or by numbers that all workloads share.
 
 use super::shared::Work;
 use super::{Tier, Workload};
@@ -26,7 +26,7 @@ pub struct Costs {
     pub scan_server_speed: f64,
 }
 
-/// What a batch takes.
+/// The cost of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Batch {
     /// Of the server's cores.
@@ -35,7 +35,7 @@ pub struct Batch {
     pub storage: Micros,
 }
 
-/// What the batches of a scan take.
+/// The cost of a scan's batches.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Scan {
     pub(super) first: Batch,
@@ -63,13 +63,13 @@ impl Costs {
         Ok(())
     }
 
-    /// What a batch takes that reads and returns so many entries, the first of its scan or a further one.
+    /// The cost of a batch that reads and returns so many entries, the first of its scan or a further one.
     pub fn batch(&self, immediate: bool, read: f64, returned: f64, first: bool) -> Batch {
         let scan = self.scan(immediate, read, returned);
         if first { scan.first } else { scan.further }
     }
 
-    /// What the batches of a scan take, each of which reads and returns so many entries.
+    /// The time of a scan's batches. Each batch reads and returns so many entries.
     fn scan(&self, immediate: bool, read: f64, returned: f64) -> Scan {
         let entries_us = self.read_us * read + self.return_us * returned;
         let storage_us = self.request_ms * 1e3 * self.storage_share;
@@ -91,7 +91,7 @@ impl Costs {
 }
 
 impl Tier {
-    /// What a scan's batches take, if it reads so many entries in all.
+    /// The cost of a scan's batches, if it reads so many entries in all.
     pub(super) fn scan(&self, work: &Workload, read: f64, batches: f64) -> Scan {
         if let Some(costs) = &self.costs {
             return costs.scan(self.immediate, read / batches, read * work.returned / batches);

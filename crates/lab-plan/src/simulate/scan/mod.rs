@@ -1,11 +1,10 @@
 //! Scan tiers: clients that scan tablets, servers that read them from shared storage, and the selector between them.
 //!
-//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy timeout; a
-//! server that has not started it by then answers busy, and the client asks the next one that the selector chooses. Once
-//! started, every further batch goes to the end of the same server's queue, and no timeout applies. A batch first reads
-//! from a storage node, then takes processor time, which the batches in work share. What a server has in its cache it neither
-//! reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients live on machines of their own, whose cores begin
-//! scans and take batches in.
+//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy timeout. A server that has not
+//! started it by then answers busy, and the client asks the selector's next one. Once started, every further batch goes to the end of the
+//! same server's queue, and no timeout applies. A batch first reads from a storage node, then takes processor time, which the batches in work
+//! share. What a server has in its cache it neither reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients
+//! live on machines of their own, whose cores begin scans and take batches in.
 
 mod client;
 mod clients;
@@ -81,11 +80,11 @@ pub struct Tier {
     /// Costs that all workloads share, in place of `cpu_ms`, `storage_ms` and `tablet_server_factor` of each.
     #[serde(default)]
     pub costs: Option<Costs>,
-    /// What the clients may run, by name.
+    /// The workloads of the clients, by name.
     pub workloads: BTreeMap<String, Workload>,
 }
 
-/// What the machines are.
+/// The machines.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -105,7 +104,7 @@ pub struct Machine {
     pub cache_bytes: f64,
 }
 
-/// What the clients run on.
+/// The machines of the clients.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
@@ -150,8 +149,8 @@ pub struct Workload {
     /// Time at a storage node of a scan of mean size, in milliseconds.
     #[serde(default)]
     pub storage_ms: Option<f64>,
-    /// Time between a batch's end and the next one's arrival at the server, in milliseconds: the client takes it in, which holds one of
-    /// its machine's cores where `clients` says what those are.
+    /// Time between a batch's end and the next one's arrival at the server, in milliseconds. The client takes
+    /// it in, which holds one of its machine's cores if `clients` gives those.
     pub turnaround_ms: f64,
     /// Processor time on the tablet server over that on a scan server.
     #[serde(default)]

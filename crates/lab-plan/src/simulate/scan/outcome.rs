@@ -1,4 +1,4 @@
-//! What a trial says: sums over the measured scans.
+//! The outcome of a trial: sums over the measured scans.
 
 use serde::Serialize;
 

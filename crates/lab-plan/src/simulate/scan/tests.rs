@@ -48,7 +48,8 @@ fn tablets_lie_on_the_tablet_servers_that_hold_them() {
         let more = ["workload=grep", "threads=193", "warm_up_scans=4", "measured_scans=8", "immediate=true"];
         run(&tier(&[&more[..], sets].concat())).mean_ms
     };
-    // Five tablets on three servers: two of them have two, so that they do two fifths of the work each and the tier two and a half times as much.
+    // Five tablets on three servers. Two servers have two tablets, so each does two fifths of the work, and
+    // the tier does two and a half times as much.
     let [one, three, five] = ["1", "3", "5"].map(|n| mean(&["tablets=5", &format!("tablet_servers={n}")]));
     assert!((one / three / 2.5 - 1.0).abs() < 0.15, "{one} {three}");
     assert!((one / five / 5.0 - 1.0).abs() < 0.15, "{one} {five}");
@@ -64,7 +65,7 @@ fn clients_send_no_more_than_their_machines_can() {
             ["workload=small", "servers=23", "initial=23", "threads=721", "measured_scans=20", "data_cache=true"];
         run(&tier(&[&more[..], sets].concat()))
     };
-    // One machine of four cores that take 2 ms to begin a scan and 0.3 ms to take its batch in: 4 / 2.3 ms is all that can be sent.
+    // One machine of four cores. A core takes 2 ms to begin a scan and 0.3 ms to take its batch in. So at most 4 / 2.3 ms can be sent.
     let few = answer(&["clients.nodes=1", "clients.cores=4", "clients.scan_ms=2.0"]);
     assert!((few.mean_ms / (721.0 * 2.3 / 4.0) - 1.0).abs() < 0.1, "{few:?}");
     let many = answer(&[]);
@@ -163,8 +164,8 @@ fn the_tables_of_scan_servers_are_forecast_from_their_immediate_rows() {
     let means = &found.agreement["mean_ms"];
     assert_eq!(means.trials, 20);
     assert!(means.median_error <= 0.2 && means.rank_correlation.unwrap() >= 0.8, "{means:?}");
-    // No mean should be off by more than 50 %. That does not hold for large scans, whose results cost the tablet server more than
-    // a scan server: an immediate row cannot tell how much (docs/simulate.md).
+    // No mean should be off by more than 50 %. That does not hold for large scans: their results cost the
+    // tablet server more than a scan server. An immediate row cannot tell how much (docs/simulate.md).
     for (trial, row) in figures.trial.iter().zip(&found.trials).filter(|(trial, _)| !trial.fit) {
         let most = if trial.set["workload"].as_str() == Some("large") { 1.0 } else { 0.5 };
         let error = row.error("mean_ms").unwrap();
@@ -216,7 +217,7 @@ fn costs_are_shared_or_of_each_workload() {
     assert!(error.contains("storage_ms is missing: expected it, or a table [costs]"), "{error}");
 }
 
-/// Issue 4: of each table one immediate and two eventual rows are given, the others foretold.
+/// Issue 4: of each table one immediate and two eventual rows are given, the others are predicted.
 #[test]
 fn the_published_tables_of_scan_servers_are_foretold() {
     // Fewer scans than the file asks for: the means move by a few per cent, the test stays short.
@@ -242,7 +243,7 @@ fn the_published_tables_of_scan_servers_are_foretold() {
     }
 }
 
-/// The step itself: from other numbers the fit of the middle table comes back to those that are stored, and foretells its other rows.
+/// The step itself: from other numbers the fit of the middle table returns to the stored ones, and predicts its other rows.
 #[test]
 fn a_table_of_scan_servers_is_fitted_again_and_its_other_rows_foretold() {
     let stored = table(TIER, &["warm_up_scans=4".to_owned(), "measured_scans=8".to_owned()]).unwrap();

@@ -119,7 +119,7 @@ impl Default for Queue {
     }
 }
 
-/// What clients do after a refusal, or after they left at their deadline.
+/// The reaction of clients to a refusal, or to their own deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Users {
@@ -156,7 +156,7 @@ pub struct Tenant {
     pub service: Times,
     /// Seconds after which the client leaves.
     pub deadline_s: f64,
-    /// What disappointed clients do.
+    /// The reaction of refused clients.
     #[serde(default)]
     pub users: Users,
     /// When its questions begin.
@@ -179,7 +179,7 @@ fn interactive() -> String {
     Class::Interactive.name().to_owned()
 }
 
-/// Most questions of a trial, retries apart.
+/// Max questions of a trial, retries apart.
 const QUESTIONS_MAX: f64 = 2e7;
 
 impl SharedServer {

@@ -4,7 +4,7 @@ use super::SharedServer;
 use crate::simulate::events::{Micros, micros};
 use serde::Serialize;
 
-/// What happened to the questions of one entry.
+/// The outcome of the questions of one entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     pub(super) offered: u64,
@@ -34,7 +34,7 @@ pub struct TenantsOutcome {
     pub tenants: Vec<TenantOutcome>,
 }
 
-/// What happened to the questions of one entry of a scenario. Times are those of answers inside the deadline.
+/// The outcome of the questions of one entry of a scenario. Times are those of answers inside the deadline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantOutcome {
     /// Name of the entry.
@@ -45,7 +45,7 @@ pub struct TenantOutcome {
     pub good: u64,
     /// Refusals.
     pub refused: u64,
-    /// Of them, those by the tenant's quota.
+    /// The part of them that the tenant's quota refused.
     pub over_quota: u64,
     /// Questions whose clients left.
     pub late: u64,

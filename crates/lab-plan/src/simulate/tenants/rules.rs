@@ -19,7 +19,7 @@ pub(super) enum Act {
 }
 
 /// The rule and its state.
-pub(super) enum Ruler {
+pub(super) enum RuleState {
     Fair { admission: Box<Admission<usize>>, tickets: HashMap<Ticket, Number>, of: HashMap<Number, Ticket> },
     Queue { settings: Queue, running: usize, waiting: VecDeque<(Number, Micros)> },
 }
@@ -33,22 +33,22 @@ pub(super) struct Arrived {
     pub(super) deadline: Micros,
 }
 
-impl Ruler {
-    pub(super) fn of(server: &SharedServer) -> Ruler {
+impl RuleState {
+    pub(super) fn of(server: &SharedServer) -> RuleState {
         match server.rule {
-            Rule::Fair => Ruler::Fair {
+            Rule::Fair => RuleState::Fair {
                 admission: Box::new(Admission::new(server.settings())),
                 tickets: HashMap::new(),
                 of: HashMap::new(),
             },
-            Rule::Queue => Ruler::Queue { settings: server.queue, running: 0, waiting: VecDeque::new() },
+            Rule::Queue => RuleState::Queue { settings: server.queue, running: 0, waiting: VecDeque::new() },
         }
     }
 
-    /// A question arrives; what becomes of it and of others follows from [`Ruler::next`], but for a refusal at once.
+    /// A question arrives; what becomes of it and of others follows from [`RuleState::next`], but for a refusal at once.
     pub(super) fn enter(&mut self, now: Micros, arrived: &Arrived) -> Option<Act> {
         match self {
-            Ruler::Fair { admission, tickets, of } => {
+            RuleState::Fair { admission, tickets, of } => {
                 let ask = Ask {
                     tenant: arrived.account,
                     weight: arrived.weight,
@@ -67,7 +67,7 @@ impl Ruler {
                 of.insert(arrived.number, ticket);
                 act
             }
-            Ruler::Queue { settings, running, waiting } => {
+            RuleState::Queue { settings, running, waiting } => {
                 if *running < settings.running_max as usize && waiting.is_empty() {
                     *running += 1;
                     return Some(Act::Run(arrived.number));
@@ -84,31 +84,31 @@ impl Ruler {
     /// Whether a query continues after a slice.
     pub(super) fn slice(&mut self, number: Number, used: Duration) -> bool {
         match self {
-            Ruler::Fair { admission, of, .. } => {
+            RuleState::Fair { admission, of, .. } => {
                 of.get(&number).is_none_or(|ticket| admission.slice(*ticket, used) == Verdict::Continue)
             }
-            Ruler::Queue { .. } => true,
+            RuleState::Queue { .. } => true,
         }
     }
 
     /// A question is done, or its client has left. `ran` says whether it had begun.
     pub(super) fn leave(&mut self, number: Number, used: Duration, ran: bool) {
         match self {
-            Ruler::Fair { admission, tickets, of } => {
+            RuleState::Fair { admission, tickets, of } => {
                 if let Some(ticket) = of.remove(&number) {
                     tickets.remove(&ticket);
                     admission.leave(ticket, used);
                 }
             }
-            Ruler::Queue { running, .. } if ran => *running -= 1,
-            Ruler::Queue { waiting, .. } => waiting.retain(|(waits, _)| *waits != number),
+            RuleState::Queue { running, .. } if ran => *running -= 1,
+            RuleState::Queue { waiting, .. } => waiting.retain(|(waits, _)| *waits != number),
         }
     }
 
     /// The next query that begins, continues or is refused.
     pub(super) fn next(&mut self, now: Micros) -> Option<Act> {
         match self {
-            Ruler::Fair { admission, tickets, of } => {
+            RuleState::Fair { admission, tickets, of } => {
                 let at = Duration::from_micros(now);
                 // Slots first: a question whose patience ends now still runs if a slot is free, as in the server.
                 match admission.next(at).or_else(|| admission.expire(at))? {
@@ -120,9 +120,9 @@ impl Ruler {
                     }),
                 }
             }
-            Ruler::Queue { settings, running, waiting } => {
+            RuleState::Queue { settings, running, waiting } => {
                 let wait = crate::simulate::events::micros(settings.wait_s);
-                // First in, first out: only the front can have waited longest, so no other need be looked at.
+                // First in, first out: only the front can have waited longest, so no other is checked.
                 if waiting.front().is_some_and(|(_, since)| now > since + wait) {
                     return waiting.pop_front().map(|(number, _)| Act::Refuse(number));
                 }

@@ -1,7 +1,7 @@
 //! One trial, event by event.
 
 use super::outcome::{Tally, TenantsOutcome};
-use super::rules::{Act, Arrived, Number, Ruler};
+use super::rules::{Act, Arrived, Number, RuleState};
 use super::{Rule, SharedServer, Users};
 use crate::simulate::events::{EventQueue, Micros, micros};
 use meridian_lab_results::random::SeededRng;
@@ -37,7 +37,7 @@ struct Question {
     retries: u32,
     arrived: Micros,
     left: Work,
-    /// Of the running slice: the work at its start.
+    /// The work at the start of the running slice.
     slice: Work,
     begun: bool,
     /// Whether its client has left while the server continues.
@@ -52,7 +52,7 @@ struct Simulator<'a> {
     classes: Vec<Class>,
     events: EventQueue<Event>,
     rng: SeededRng,
-    ruler: Ruler,
+    ruler: RuleState,
     questions: HashMap<Number, Question>,
     arrivals: Number,
     /// The running questions, in order of the service at which each reaches its boundary.
@@ -88,7 +88,7 @@ pub fn run(server: &SharedServer) -> TenantsOutcome {
         classes: server.tenant.iter().map(|tenant| tenant.class().unwrap_or(Class::Interactive)).collect(),
         events: EventQueue::default(),
         rng: SeededRng::new(server.seed),
-        ruler: Ruler::of(server),
+        ruler: RuleState::of(server),
         questions: HashMap::new(),
         arrivals: 0,
         running: BTreeSet::new(),

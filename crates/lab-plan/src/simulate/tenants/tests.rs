@@ -22,8 +22,8 @@ fn one_seed_gives_one_run_and_another_seed_another() {
     assert_ne!(trial(&sets), trial(&["seconds=5", "seed=2"]));
 }
 
-/// Without contention both rules are a processor that questions share: an M/G/1 queue under processor sharing, whose mean
-/// stay is the service time divided by the idle share (Kleinrock 1967).
+/// Without contention both rules are a processor that questions share. That is an M/G/1 queue under processor
+/// sharing. Its mean stay is the service time divided by the idle share (Kleinrock 1967).
 #[test]
 fn a_plain_queue_without_bounds_is_processor_sharing() {
     let sets = [

@@ -1,4 +1,4 @@
-//! What a report needs of a run's records, gathered in one walk and in bounded memory.
+//! A digest of a run's records for a report, gathered in one walk and in bounded memory.
 
 mod series;
 mod thinned;
@@ -14,7 +14,7 @@ use crate::stats::mode::RequestTiming;
 use std::collections::BTreeMap;
 use time_line::fit;
 
-/// Most requests that are read one by one for the modes of the trials; of a longer run the first ones are.
+/// Max requests that are read one by one for the modes of the trials; of a longer run the first ones are.
 pub(super) const COURSES_MAX: usize = 1_000_000;
 
 /// Trial, target and population.
@@ -33,7 +33,7 @@ pub(super) struct Digest {
     pub(super) series: BTreeMap<(u16, u16), Series>,
     /// By target and population, the time line of its first trial.
     pub(super) lines: BTreeMap<(u16, u16), TimeLine>,
-    /// What each stretch of time brought.
+    /// The figures of each interval of time.
     pub(super) flow: Flow,
     /// Measured requests of each trial, target and population, for its modes.
     pub(super) courses: BTreeMap<CourseKey, Vec<RequestTiming>>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Longest distinct latency: a day.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
 
-/// Most trials of which percentiles are kept apart.
+/// Max trials whose percentiles are kept apart.
 const TRIALS_MAX: usize = 64;
 
 /// Measured requests of one population at one target.

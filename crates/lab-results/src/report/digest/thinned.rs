@@ -1,4 +1,4 @@
-//! Points of which an even choice is kept.
+//! Points, thinned out evenly.
 
 use crate::stats::slope::{Line, Sums};
 

@@ -51,8 +51,8 @@ pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>
     if west > east && !(is_longitude(west) && is_longitude(east)) {
         return wrong(format!("the BBOX from longitude {west} east to {east} does not exist"));
     }
-    // A box without width or height becomes a line or a point: a polygon without area has no interior, and its
-    // spatial relations would be undefined.
+    // A box without width or height becomes a line or a point. A polygon without area has no interior, and
+    // its spatial relations would be undefined.
     let part = |west: f64, east: f64| {
         let (low, high) = ((west, south), (east, north));
         match (west == east, south == north) {
@@ -71,7 +71,7 @@ pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>
     })
 }
 
-/// Most polygons of a multi-polygon that are compared pair by pair for overlaps.
+/// Max polygons of a multi-polygon that are compared pair by pair for overlaps.
 const COMPARED_MAX: usize = 100;
 
 /// Max positions of a checked geometry: the check is quadratic in their number, and a filter must not

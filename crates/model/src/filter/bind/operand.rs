@@ -73,7 +73,7 @@ pub(super) fn shown(operand: &Operand, typed: &Typed) -> String {
 }
 
 impl Binder<'_> {
-    /// What a name refers to.
+    /// The referent of a name.
     fn property(&self, name: &str) -> Result<Typed, Invalid> {
         // A field takes precedence over the fixed names `geometry` and `id`, so that no field is unreachable.
         if let Some(field) = self.schema.field_index(name) {

@@ -20,11 +20,10 @@ impl Predicate {
     /// Binds a CQL2 filter to a schema. An unknown property, or types that do not go together, come back as a
     /// error that names the property.
     ///
-    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or the id by
-    /// [`Schema::id_name`] (or `id`). FALSE is less than TRUE. A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is
-    /// ordered by Unicode code point. Geometry is planar in degrees and as written: a `BBOX` with `west > east` crosses
-    /// the antimeridian, other shapes do not. Of the spatial functions, those other than `S_INTERSECTS` and
-    /// `S_DISJOINT` take valid geometries of one kind only.
+    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or the id by [`Schema::id_name`] (or `id`).
+    /// FALSE is less than TRUE. A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is ordered by Unicode code point.
+    /// Geometry is planar in degrees and as written: a `BBOX` with `west > east` crosses the antimeridian, other shapes do not. Spatial
+    /// functions other than `S_INTERSECTS` and `S_DISJOINT` take valid geometries of one kind only.
     pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
         Ok(bind(expr, schema)?.of(Some(Source::Cql2(expr.clone()))))
     }
@@ -109,9 +108,9 @@ impl Predicate {
 
     /// Matches events whose geometry shares a point with the box, given in degrees; edges belong to it.
     ///
-    /// `west > east` crosses the antimeridian. Otherwise longitudes are compared as they are written: a box that
-    /// ends at 180 does not hold a point at -180, as in PostGIS and other planar systems, while a box that crosses
-    /// holds both. An event without geometry never matches.
+    /// `west > east` crosses the antimeridian. Otherwise longitudes are compared as they are written. A box
+    /// that ends at 180 does not hold a point at -180, as in PostGIS and other planar systems. A box that
+    /// crosses holds both. An event without geometry never matches.
     pub fn bbox(west: f64, south: f64, east: f64, north: f64) -> Predicate {
         let sides = [west, south, east, north];
         Predicate::new(Node::Bbox(BoxTest::new(sides))).of(Some(Source::Bbox(sides)))
@@ -138,8 +137,8 @@ impl Predicate {
         Predicate::new(Node::Located(true)).of(Some(Source::Located))
     }
 
-    /// How many rows to test at a time, so that a test takes well under a millisecond: a question can be cancelled or
-    /// overtaken only in between.
+    /// How many rows to test at a time, so that a test takes well under a millisecond. A question can be
+    /// cancelled or overtaken only in between.
     pub fn rows_at_once(&self) -> usize {
         (16_384 / self.cost().max(1) as usize).clamp(1, 4096)
     }

@@ -1,4 +1,4 @@
-//! What a predicate says of rows and of regions, and the columns that it reads.
+//! Evaluation of a predicate for rows and regions, and the columns that it reads.
 
 use super::{Node, Nullable, Predicate};
 use crate::batch::Batch;

@@ -22,8 +22,9 @@ use std::sync::Arc;
 
 /// A test of events: `bbox`, `datetime`, `near` and CQL2 all become one of these.
 ///
-/// Typed, bound to one [`Schema`](crate::Schema) (where it names fields), cheap to clone. Inside, logic is SQL's with three values:
-/// a comparison with a null is unknown, and so is its negation; at the end, unknown is no match.
+/// Typed, bound to one [`Schema`](crate::Schema) (where it names fields), cheap to clone. Inside, logic is
+/// SQL's with three values. A comparison with a null is unknown, and so is its negation. At the end, unknown
+/// is no match.
 ///
 /// It keeps the expression from which it was bound ([`Predicate::to_json`]).
 #[derive(Debug, Clone)]
@@ -82,7 +83,7 @@ pub(crate) enum Node {
     IsNull(Nullable),
 }
 
-/// What may be null.
+/// The parts that may be null.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Nullable {
     Field(usize),

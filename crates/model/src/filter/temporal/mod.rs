@@ -60,7 +60,7 @@ enum Order {
 
 type Rule = (End, Order, End);
 
-/// What must hold between the ends of two intervals (OGC 21-065r2, from ISO 19108 and OWL Time).
+/// The relation between the ends of two intervals (OGC 21-065r2, from ISO 19108 and OWL Time).
 fn rules(op: TemporalOp) -> &'static [Rule] {
     use End::{EndA, EndB, StartA, StartB};
     use Order::{Before, NotAfter, Same};
@@ -169,13 +169,13 @@ impl TemporalTest {
         Some((property, from, to))
     }
 
-    /// An interval that the primary time of every event of which this is true touches.
+    /// An interval that the primary time of every matching event touches.
     pub(crate) fn reach(&self) -> Option<(i64, i64)> {
         let (property, from, to) = self.range()?;
         (property.role != Role::Other && self.op != TemporalOp::Disjoint).then_some((from, to))
     }
 
-    /// The same of every event of which this is false.
+    /// The same for every event that does not match.
     pub(crate) fn reach_of_contrary(&self) -> Option<(i64, i64)> {
         let (property, from, to) = self.range()?;
         match self.op {

@@ -35,11 +35,11 @@ pub(crate) fn evaluate_primary(interval: &Interval, batch: &Batch) -> Truth {
     }
 }
 
-/// What [`evaluate_primary`] can say of a region.
+/// The possible results of [`evaluate_primary`] for a region.
 pub(crate) fn primary_outcomes(interval: &Interval, region: &dyn Region) -> Outcomes {
     let bounds = region.bounds();
     if bounds.start == 0 && bounds.end == 0 {
-        // Either events at that very instant, or a collection without time, of which every event matches.
+        // Either events at that very instant, or a collection without time, where every event matches.
         return Outcomes::TRUE_OR_FALSE;
     }
     let touches = bounds.start <= interval.end && interval.start <= bounds.end;

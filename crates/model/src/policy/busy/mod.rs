@@ -11,8 +11,8 @@
 //! place up after each batch (`resting`), and joins the end of the queue when it wants the next one (`queued`). The queue is
 //! one line, first in, first out, for new scans and for started ones.
 //!
-//! Nothing waits here and no clock is read. The caller holds a lock around each call, which makes a change of state atomic: a busy
-//! timeout and a free place cannot both have the same scan.
+//! Nothing waits here and no clock is read. The caller holds a lock around each call, which makes a change of
+//! state atomic. A busy timeout and a free place cannot both have the same scan.
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +43,7 @@ pub enum Refused {
     Known,
 }
 
-/// What the caller does next.
+/// The next step of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn<K> {
     /// Work on a batch of this scan: its first, or a further one.
@@ -122,8 +122,8 @@ impl<K: Clone + Eq + Hash> Executor<K> {
         Ok(())
     }
 
-    /// What is to be done now; asked again and again until nothing is. Scans whose time to start has passed come first: at
-    /// its last moment a scan is busy, even if a place is free.
+    /// The next step now; called again until there is none. Scans whose time to start has passed come first:
+    /// at its last moment a scan is busy, even if a place is free.
     pub fn next(&mut self, now: Duration) -> Option<Turn<K>> {
         if let Some((until, order)) = self.patience.first().copied().filter(|(until, _)| *until <= now) {
             self.patience.remove(&(until, order));

@@ -1,7 +1,8 @@
 //! Who may try to be the owner: rules over a record that candidates replace in turn.
 //!
-//! A lease decides only who *tries*. Two holders at a time are possible (a paused process, a clock that runs slow), and do no harm: the log
-//! and the catalog fence all but one of them. The lease keeps candidates from fencing one another for nothing.
+//! A lease decides only who *tries*. Two holders at a time are possible (a paused process, a clock that runs
+//! slow). They do no harm: the log and the catalog fence all but one of them. The lease keeps candidates from
+//! fencing one another for nothing.
 //!
 //! Nothing compares clocks of two machines. A candidate measures by its own monotonic clock how long a record stays as it is.
 
@@ -16,14 +17,14 @@ use std::time::Duration;
 const RENEW_PART: u32 = 3;
 /// A candidate waits longer than the term by this part of it: clocks of two machines differ in rate.
 const MARGIN_PART: u32 = 8;
-/// A candidate looks again after this part of the term at the latest: its wait counts from when it saw the record first, and a
-/// look after the whole wait would find one that was renewed since, and wait as long again.
+/// A candidate looks again after this part of the term at the latest. Its wait counts from when it first saw
+/// the record. A look after the whole wait would find a renewed record, and wait as long again.
 const LOOK_PART: u32 = 12;
 /// The same for a candidate of a later rank, which waits for those before it anyway.
 const LATE_LOOK_PART: u32 = 4;
 /// A candidate waits longer than the one ranked before it by this part of the term.
 const RANK_PART: u32 = 6;
-/// The same for a lease that is free: who gave it up for another one leaves that time to look.
+/// The same for a free lease: a process that gave it up for another one leaves that time to look.
 const FREE_RANK_PART: u32 = 2;
 /// Ranks beyond this wait no longer.
 const RANK_MAX: u32 = 6;
@@ -32,7 +33,7 @@ const HEIR_LOOK_PART: u32 = 120;
 /// Others wait for that process for this part of the term. It may have died since it was named.
 const HEIR_PART: u32 = 3;
 
-/// What a candidate, or the holder, knows of the lease.
+/// The state of the lease as a candidate or the holder knows it.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     node: String,
@@ -49,11 +50,11 @@ pub struct Candidate {
     inherited: bool,
     /// The record of another seen last, or that there is none, and when that was first seen so.
     seen: Option<(Option<Term>, Duration)>,
-    /// What this process holds, and when it began to write the record.
+    /// The term that this process holds, and when it began to write the record.
     held: Option<(Term, Duration)>,
 }
 
-/// What to do after a look at the record.
+/// The next step after a read of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Write this record in the place of the one that was seen, if that is still there.
@@ -117,7 +118,7 @@ impl Candidate {
         self.held = None;
         let since = match &self.seen {
             Some((seen, since)) if seen.as_ref() == newest => *since,
-            // Changed since the last look, so its owner was there after that: the wait begins anew.
+            // Changed since the last look, so its owner was there after that: the wait begins again.
             _ => {
                 self.seen = Some((newest.cloned(), now));
                 now

@@ -4,7 +4,7 @@ use crate::policy::complete::Complete;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A record of the lease: who holds it, and for how long after it was written.
+/// A record of the lease: its holder, and for how long it holds after it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Term {
     /// Name of the owner's node.
@@ -28,7 +28,7 @@ pub struct Term {
     /// Level of the owner's program (`policy::level`); 0: from before there were levels.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub level: u32,
-    /// What the owner knew when it wrote the record: up to when what it has flushed is complete.
+    /// Up to when the owner's flushed writes were complete when it wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Complete>,
 }

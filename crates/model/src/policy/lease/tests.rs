@@ -95,7 +95,7 @@ fn a_candidate_leaves_time_to_those_before_it() {
     };
     let (second, third) = (waits(&mut two), waits(&mut three));
     assert_eq!((second, third), (seconds(103.875), seconds(104.375)));
-    // It gave the lease up: who had it ranks behind now, and does not take it again at once.
+    // It gave the lease up: its last holder ranks behind now, and does not take it again at once.
     let last = first.given_up();
     one.wrote(last.clone(), seconds(1.0));
     one.ranks(1);
@@ -172,8 +172,9 @@ fn an_epoch_is_above_all_that_were_seen() {
 }
 
 proptest! {
-    /// Candidates with clocks of their own, over one register with compare-and-swap: with clocks that run at about one rate no two
-    /// hold at a time, epochs grow, and somebody holds it again after all had time to wait.
+    /// Candidates with clocks of their own, over one register with compare-and-swap. With clocks that run at
+    /// about one rate, no two hold at a time and epochs grow. Somebody holds it again after all had time to
+    /// wait.
     #[test]
     fn no_two_hold_it_at_a_time(
         steps in prop::collection::vec((0..3usize, 1..900u64, 0..20u8), 1..200),

@@ -2,9 +2,9 @@
 //!
 //! The number is not the manifest's version: of two writers that follow one manifest both create the next number, and one finds it taken.
 //!
-//! Old manifests are deleted, so a number may be free again, and a stalled writer could create it anew. Two rules prevent that:
+//! Old manifests are deleted, so a number may be free again, and a stalled writer could create it again. Two rules prevent that:
 //! - The first manifest of each writer is never deleted, nor is the end of a collection. Another writer's manifest in the place of the next
-//!   one of a former writer is always such a first one: so the former writer finds it for ever.
+//!   one of a former writer is always such a first one. So the former writer finds it for ever.
 //! - A writer that has just created its first manifest looks whether a newer one exists. If so it started from an older one, and starts again.
 //!   Its manifest stays where it is, as a former writer's next one may be the same number. Nobody takes it for the newest.
 
@@ -14,10 +14,10 @@ use super::rules::{Breakage, Rules};
 
 /// Max searches for the newest manifest, while others commit and delete.
 const TURNS: u32 = 16;
-/// Most numbers of old manifests that are remembered.
+/// Max numbers of old manifests that are remembered.
 const OLD_MAX: usize = 256;
 
-/// What an object of the chain is.
+/// The kind of an object of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// There is no object yet.
@@ -35,7 +35,7 @@ pub enum Kind {
 pub struct Known {
     /// Its number; 0: there is none.
     pub number: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Version of its manifest; 0: it has none.
     pub version: u64,
@@ -59,17 +59,18 @@ impl Known {
 
 /// Finding the newest object, and reading it.
 ///
-/// It is read before the search that finds nothing above it. Read after that, it could be another: newer ones may have come meanwhile, its
-/// number may have been deleted, and a writer that started from an older one may have created it anew.
+/// It is read before the search that finds nothing above it. Read after that, it could be another one. Newer
+/// ones may have come meanwhile, and its number may have been deleted. A writer that started from an older
+/// one may then have created it again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Look {
+pub struct Lookup {
     rules: Rules,
     turns: u32,
-    stage: LookStage,
+    stage: LookupStage,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum LookStage {
+enum LookupStage {
     List,
     /// The object that the search stands at is read.
     Get(Search),
@@ -83,14 +84,14 @@ enum LookStage {
     Busy,
 }
 
-/// What a look needs next.
+/// The next step of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LookStep {
-    /// The max number that a listing shows; [`Look::listed`] takes it.
+pub enum LookupStep {
+    /// The max number that a listing shows; [`Lookup::listed`] takes it.
     List,
-    /// Whether a number exists; [`Look::exists`].
+    /// Whether a number exists; [`Lookup::exists`].
     Exists(u64),
-    /// Read an object, which may be the newest; [`Look::got`].
+    /// Read an object, which may be the newest; [`Lookup::got`].
     Get(u64),
     /// The object that was read last is the newest.
     Found,
@@ -100,21 +101,21 @@ pub enum LookStep {
     Busy,
 }
 
-impl Look {
+impl Lookup {
     /// A look that has not begun.
-    pub fn new(rules: Rules) -> Look {
-        Look { rules, turns: 0, stage: LookStage::List }
+    pub fn new(rules: Rules) -> Lookup {
+        Lookup { rules, turns: 0, stage: LookupStage::List }
     }
 
-    /// What it needs next.
-    pub fn step(&self) -> LookStep {
+    /// Its next step.
+    pub fn step(&self) -> LookupStep {
         match &self.stage {
-            LookStage::List => LookStep::List,
-            LookStage::Get(search) => LookStep::Get(search.at()),
-            LookStage::Search { search, .. } => search.asks().map_or(LookStep::Found, LookStep::Exists),
-            LookStage::Found => LookStep::Found,
-            LookStage::Nothing => LookStep::Nothing,
-            LookStage::Busy => LookStep::Busy,
+            LookupStage::List => LookupStep::List,
+            LookupStage::Get(search) => LookupStep::Get(search.at()),
+            LookupStage::Search { search, .. } => search.asks().map_or(LookupStep::Found, LookupStep::Exists),
+            LookupStage::Found => LookupStep::Found,
+            LookupStage::Nothing => LookupStep::Nothing,
+            LookupStage::Busy => LookupStep::Busy,
         }
     }
 
@@ -125,7 +126,7 @@ impl Look {
 
     /// Takes whether the object was there.
     pub fn got(&mut self, there: bool) {
-        if let LookStage::Get(search) = &self.stage {
+        if let LookupStage::Get(search) = &self.stage {
             // Deleted since: newer ones were made, and the search leads to them.
             let search = search.clone();
             self.search(search, there);
@@ -134,7 +135,7 @@ impl Look {
 
     /// Takes whether the number exists.
     pub fn exists(&mut self, exists: bool) {
-        if let LookStage::Search { search, held } = &self.stage {
+        if let LookupStage::Search { search, held } = &self.stage {
             let (mut search, held) = (search.clone(), *held);
             search.told(exists);
             if exists {
@@ -149,21 +150,21 @@ impl Look {
         if search.at() == 0 || (self.rules.breaks(Breakage::ReadsLast) && search.asks().is_some()) {
             self.search(search, false);
         } else {
-            self.stage = LookStage::Get(search);
+            self.stage = LookupStage::Get(search);
         }
     }
 
     fn search(&mut self, search: Search, held: bool) {
         let last = self.rules.breaks(Breakage::ReadsLast);
         self.stage = match (search.asks(), held) {
-            (Some(_), true) if last => LookStage::Found,
-            (Some(_), _) => LookStage::Search { search, held },
-            (None, true) => LookStage::Found,
-            (None, false) if search.at() == 0 => LookStage::Nothing,
-            (None, false) if last && !matches!(self.stage, LookStage::Get(_)) => LookStage::Get(search),
+            (Some(_), true) if last => LookupStage::Found,
+            (Some(_), _) => LookupStage::Search { search, held },
+            (None, true) => LookupStage::Found,
+            (None, false) if search.at() == 0 => LookupStage::Nothing,
+            (None, false) if last && !matches!(self.stage, LookupStage::Get(_)) => LookupStage::Get(search),
             (None, false) => {
                 self.turns += 1;
-                if self.turns < TURNS { LookStage::List } else { LookStage::Busy }
+                if self.turns < TURNS { LookupStage::List } else { LookupStage::Busy }
             }
         };
     }
@@ -195,7 +196,7 @@ enum CommitStage {
     Done(Committed),
 }
 
-/// What a commit needs next.
+/// The next step of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommitStep {
     /// The newest object; [`Commit::looked`] takes it.
@@ -210,7 +211,7 @@ pub enum CommitStep {
     Done(Committed),
 }
 
-/// What came of a commit.
+/// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Committed {
     /// It is the newest.
@@ -223,12 +224,12 @@ pub enum Committed {
     Unknown,
 }
 
-/// What an object says beside its manifest.
+/// The fields of an object beside its manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Head {
     /// Its number.
     pub number: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Numbers of manifests that may be there still and need not stay for ever.
     pub old: Vec<u64>,
@@ -248,7 +249,7 @@ impl Commit {
         commit
     }
 
-    /// What it needs next.
+    /// Its next step.
     pub fn step(&self) -> CommitStep {
         match &self.stage {
             CommitStage::Look => CommitStep::Look,
@@ -262,12 +263,12 @@ impl Commit {
         }
     }
 
-    /// What the object to be created says beside its manifest.
+    /// The fields of the object to be created beside its manifest.
     pub fn head(&self) -> Head {
         Head { number: self.number(), kind: self.kind, old: self.old.clone() }
     }
 
-    /// What is known of the chain from here on; `None`: the bucket has to be asked.
+    /// The known state of the chain from here on; `None`: the bucket has to be asked.
     pub fn into_known(self) -> Option<Known> {
         self.known
     }

@@ -21,7 +21,7 @@ pub struct Create {
     step: CreateStep,
 }
 
-/// What a create needs next.
+/// The next step of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CreateStep {
     /// Send the object; [`Create::put`] takes the answer.
@@ -36,7 +36,7 @@ pub enum CreateStep {
     Done(Created),
 }
 
-/// What came of a create.
+/// The outcome of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Created {
     /// The caller's object stands under the name, durably.
@@ -51,7 +51,7 @@ pub enum Created {
 
 /// How a bucket answers a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PutAnswer {
+pub enum PutOutcome {
     /// The object is there, durably.
     Created,
     /// The name is taken, perhaps by this very object.
@@ -64,9 +64,9 @@ pub enum PutAnswer {
     Failed,
 }
 
-/// What stands under the name.
+/// The object under the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GetAnswer {
+pub enum GetOutcome {
     /// The caller's object.
     Ours,
     /// Another.
@@ -83,20 +83,20 @@ impl Create {
         Create { rules, tries: 0, doubt: false, step: CreateStep::Put }
     }
 
-    /// What it needs next.
+    /// Its next step.
     pub fn step(&self) -> CreateStep {
         self.step
     }
 
     /// Takes the answer to the create.
-    pub fn put(&mut self, answer: PutAnswer) {
+    pub fn put(&mut self, answer: PutOutcome) {
         self.step = match answer {
-            PutAnswer::Created => CreateStep::Done(Created::Ours),
-            PutAnswer::Exists => CreateStep::Get,
-            PutAnswer::Refused if !self.doubt => CreateStep::Done(Created::Refused),
-            PutAnswer::Refused | PutAnswer::Failed => CreateStep::Done(Created::Unknown),
-            PutAnswer::Lost if self.rules.breaks(Breakage::LostIsFailed) => CreateStep::Done(Created::Refused),
-            PutAnswer::Lost => {
+            PutOutcome::Created => CreateStep::Done(Created::Ours),
+            PutOutcome::Exists => CreateStep::Get,
+            PutOutcome::Refused if !self.doubt => CreateStep::Done(Created::Refused),
+            PutOutcome::Refused | PutOutcome::Failed => CreateStep::Done(Created::Unknown),
+            PutOutcome::Lost if self.rules.breaks(Breakage::LostIsFailed) => CreateStep::Done(Created::Refused),
+            PutOutcome::Lost => {
                 self.doubt = true;
                 CreateStep::Get
             }
@@ -104,13 +104,13 @@ impl Create {
     }
 
     /// Takes what stands under the name.
-    pub fn got(&mut self, answer: GetAnswer) {
+    pub fn got(&mut self, answer: GetOutcome) {
         self.step = match answer {
-            GetAnswer::Ours => CreateStep::Settle,
-            GetAnswer::Theirs => CreateStep::Done(Created::Theirs),
+            GetOutcome::Ours => CreateStep::Settle,
+            GetOutcome::Theirs => CreateStep::Done(Created::Theirs),
             // Not there yet, or deleted since: sent again, it is the same object.
-            GetAnswer::Absent => self.again(),
-            GetAnswer::Failed => {
+            GetOutcome::Absent => self.again(),
+            GetOutcome::Failed => {
                 self.doubt = true;
                 self.again()
             }

@@ -21,8 +21,9 @@ pub fn epoch_of(number: u64) -> u64 {
 /// Whether a file that the manifest of a process does not name can be removed by it. `claimed`: a number of the epoch that the process has
 /// taken with its first manifest.
 ///
-/// Files of earlier epochs can: their writer's next manifest finds the first one of this process in its place. Those of this epoch may be on
-/// their way, and those of later ones are of an owner that took over while this process was paused.
+/// Files of earlier epochs can: their writer's next manifest finds the first one of this process in its
+/// place. Files of this epoch may be under way. Files of later epochs are of an owner that took over while
+/// this process was paused.
 pub fn is_leftover(rules: Rules, file: u64, claimed: u64) -> bool {
     epoch_of(file) < epoch_of(claimed) || rules.breaks(Breakage::RemovalByAge)
 }

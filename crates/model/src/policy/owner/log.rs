@@ -5,8 +5,8 @@
 //! writer's part for good: its next create finds another object. Fences are never deleted, so no former writer ever finds its next name free.
 //!
 //! A manifest names the place from which the log continues. Objects before it are deleted once the manifest stands. A process
-//! that starts from an older manifest may meet the deleted names and put a fence where nobody looks any more; its own commit is then
-//! refused, as there is a newer manifest, and it starts again from that.
+//! that starts from an older manifest may meet the deleted names and put a fence where nobody looks any more. Its own commit
+//! is then refused, as there is a newer manifest. It starts again from that one.
 
 use super::create::Created;
 use super::rules::{Breakage, Rules};
@@ -14,13 +14,13 @@ use crate::policy::lease::next_epoch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Most fences that other objects may come before: each means that another process made progress.
+/// Max fences that other objects may come before: each means that another process made progress.
 const TURNS: u32 = 32;
 
 /// A place in a log of objects: the writer's epoch, and the number of the object since the log began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LogPlace {
-    /// Of the writer.
+    /// The writer's.
     pub epoch: u64,
     /// Since the log began, over all epochs.
     pub number: u64,
@@ -37,7 +37,7 @@ impl LogPlace {
     }
 }
 
-/// What stands at a place.
+/// The object at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Link {
     /// Nothing.
@@ -55,7 +55,7 @@ pub enum Link {
     },
 }
 
-/// What an object, or its absence, means for a replay.
+/// The meaning of an object, or of its absence, for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// It is the next of the chain.
@@ -80,7 +80,7 @@ pub struct Replay {
     term: u64,
     /// The next place of the chain.
     at: LogPlace,
-    /// What the object there should follow; `None` at the beginning and after damage.
+    /// The object that the one there should follow; `None` at the beginning and after damage.
     follows: Option<u32>,
     /// Checksum of the last object read, or of the fence.
     sum: u32,
@@ -105,7 +105,7 @@ enum Stage {
     Busy,
 }
 
-/// What a replay needs next.
+/// The next step of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReplayStep {
     /// Read the object at a place; [`Replay::read`] takes it.
@@ -141,7 +141,7 @@ impl Replay {
         Replay { rules, from, term, at, follows: None, sum: 0, turns: 0, stage: Stage::Walk }
     }
 
-    /// What it needs next.
+    /// Its next step.
     pub fn step(&self) -> ReplayStep {
         match &self.stage {
             Stage::Walk | Stage::Again(_) => ReplayStep::Read(self.at),

@@ -1,8 +1,10 @@
 //! The protocol of owners over a bucket, as steps without I/O: what to call next, and what an answer means.
 //!
-//! Each operation is a state machine. `step` says what it needs, the caller does that and hands the answer in, until the step is the last one. The
-//! store executes the steps against its bucket, and the explorer of `crates/model/tests/owner` against a bucket in memory, where every call
-//! can be delayed, lost before or after it took effect, and every process killed or paused between any two of them. Both run the lines below.
+//! Each operation is a state machine. `step` says what it needs, the caller does that and hands the answer
+//! in, until the step is the last one. The store executes the steps against its bucket, and the explorer of
+//! `crates/model/tests/owner` against a bucket in memory. There every call can be delayed, or lost before or
+//! after it took effect. Every process can be killed or paused between any two calls. Both run the lines
+//! below.
 //!
 //! | file | decides |
 //! |---|---|
@@ -26,8 +28,8 @@ mod rules;
 mod takeover;
 mod writer;
 
-pub use catalog::{Commit, CommitStep, Committed, Head, Kind, Known, Look, LookStep};
-pub use create::{Create, CreateStep, Created, GetAnswer, PutAnswer};
+pub use catalog::{Commit, CommitStep, Committed, Head, Kind, Known, Lookup, LookupStep};
+pub use create::{Create, CreateStep, Created, GetOutcome, PutOutcome};
 pub use files::{epoch_of, first_of_next_epoch, is_leftover};
 pub use log::{Link, LogPlace, Reading, Replay, ReplayStep, obsolete};
 pub use numbers::{Search, newest, stays};

@@ -1,11 +1,11 @@
-//! The newest number of a chain of objects `1, 2, 3...` of which most were deleted, found without a listing.
+//! The newest number of a chain of objects `1, 2, 3...`, found without a listing. Most of the objects were deleted.
 //!
-//! A listing may be behind, and a number that was deleted looks like one that was never there. So of the old numbers a few stay: those
-//! that are the newest one with low bits cleared. For each number below the newest one of them is a *successor*: the number with one of
-//! its zero bits set, and the bits below cleared. From any number on, successors lead to the newest, and a number without a successor is it.
+//! A listing may be behind, and a number that was deleted looks like one that was never there. So a few of the old numbers
+//! stay: the numbers that equal the newest one with low bits cleared. Each number below the newest one has a *successor* among
+//! them: the number with one of its zero bits set, and the bits below cleared. From any number on, successors lead to the
+//! newest, and a number without a successor is it.
 //!
-//! While the chain grows this holds as well: a successor is deleted after one with a higher bit was made, and they are looked for from
-//! the lowest bit up.
+//! While the chain grows this holds as well. A successor is deleted after one with a higher bit was made, and the search begins at the lowest bit.
 
 use super::rules::Rules;
 

@@ -15,7 +15,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// What every server follows: four thousand million manifests, and nothing broken.
+    /// The rules of every server: four thousand million manifests, and nothing broken.
     pub const SERVER: Rules = Rules { create_tries: 4, number_bits: 32, recent: 8, takeover_turns: 8, broken: None };
 
     /// The same rules with other numbers, for tests.
@@ -42,7 +42,7 @@ pub enum Breakage {
     NoExpectation,
     /// A new owner does not fence the log: it relies on the lease of the owner before being over.
     LeaseAlone,
-    /// What the manifest of a process does not name is removed once it is old, also if another process wrote it.
+    /// Old objects that the manifest of a process does not name are removed, also if another process wrote it.
     RemovalByAge,
     /// First manifests are deleted like all others.
     NoBoundary,

@@ -14,7 +14,7 @@ pub struct Takeover {
     step: TakeoverStep,
 }
 
-/// What a takeover needs next.
+/// The next step of a takeover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TakeoverStep {
     /// Read the newest manifest and what it names, and replay the log after it; [`Takeover::opened`].
@@ -39,7 +39,7 @@ impl Takeover {
         Takeover { rules, turns: 0, step: TakeoverStep::Open }
     }
 
-    /// What it needs next.
+    /// Its next step.
     pub fn step(&self) -> TakeoverStep {
         self.step
     }

@@ -33,7 +33,7 @@ pub struct Held {
     pub bytes: u64,
 }
 
-/// What came of an append.
+/// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Appended {
     /// The group is in the log: it can be acknowledged.
@@ -90,7 +90,7 @@ impl Writer {
     /// Where a replay after `flushed` begins: a manifest that covers writes up to there names it.
     pub fn place(&self, flushed: u64) -> LogPlace {
         let first = self.held.iter().find(|held| held.last_position > flushed);
-        // Of unknown outcome: the group may stand at the next place, and a replay from there finds it.
+        // The outcome is unknown: the group may stand at the next place, and a replay from there finds it.
         let next = if self.open || !self.rules.breaks(Breakage::LosesPlace) { self.next } else { LogPlace::FIRST };
         first.map_or(next, |held| held.place)
     }

@@ -1,7 +1,7 @@
-//! What a scan does where its profile has found no scan server for as long as it waits for one.
+//! The fallback of a scan whose profile has found no scan server within its wait.
 //!
-//! Where all scans then go to the owners at once, they can bring these down: owners hold one copy of the data and write it besides
-//! (Accumulo's issues 4532 and 4814). So each owner takes only so many of them a second.
+//! If all scans then go to the owners at once, they can bring these down. Owners hold one copy of the data
+//! and write it besides (Accumulo's issues 4532 and 4814). So each owner takes only so many of them a second.
 
 use super::tokens::Tokens;
 use crate::Invalid;
@@ -39,7 +39,7 @@ impl FromStr for Absent {
     }
 }
 
-/// What a scan without a server does now.
+/// The next step of a scan without a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on waiting.
@@ -78,7 +78,7 @@ impl Fallback {
         Ok(Fallback { rule, per_second, burst, owners: BTreeMap::new() })
     }
 
-    /// What a scan of a tablet of this owner does. `now` is the time of any clock that never goes back.
+    /// The step of a scan of this owner's tablet. `now` is the time of any clock that never goes back.
     pub fn ask(&mut self, owner: &str, now: Duration) -> Verdict {
         match self.rule {
             Absent::Wait => return Verdict::Wait,

@@ -28,7 +28,7 @@ pub struct Course {
     hedged: bool,
 }
 
-/// What the caller does next.
+/// The next step of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// It asks a server.
@@ -84,8 +84,9 @@ impl Course {
         }
     }
 
-    /// A second attempt beside the only one under way, if that has not started for long enough, there is another server to ask
-    /// and the budget has one. A scan is hedged once, until an attempt of it fails.
+    /// A second attempt beside the only one under way. It needs another server and an attempt in the budget,
+    /// and the first must not have started for long enough. A scan is hedged once, until an attempt of it
+    /// fails.
     pub fn hedge(
         &mut self,
         profile: &Profile,
@@ -273,7 +274,7 @@ mod tests {
         let none = |course: &mut Course, ms| course.next(&profile, &[], at(ms), |_| 0);
         assert_eq!(none(&mut course, 500), Step::Wait(at(2_000)));
         assert_eq!(none(&mut course, 1_500), Step::Wait(at(1_000)));
-        // A server that was there meanwhile begins the wait anew.
+        // A server that was there meanwhile begins the wait again.
         let ask = asked(course.next(&profile, &SERVERS, at(1_600), |_| 0));
         course.ended(ask.attempt, End::Failed, at(1_700));
         assert_eq!(none(&mut course, 3_000), Step::Wait(at(2_000)));

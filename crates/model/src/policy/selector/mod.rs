@@ -2,13 +2,14 @@
 //!
 //! The rules are those of Accumulo's configurable scan server selector (2.1 and later), whose profiles operators know;
 //! [`Profiles::parse`] reads them. Attempt `k` follows plan `min(k, last)`. A plan takes the first servers of an order that
-//! only tablet and salt decide (rendezvous hashing; Thaler and Ravishankar 1998), so that a server that comes or goes moves
-//! only its own tablets, and so that a larger plan of the same salt contains the smaller one. Among them, servers that were
-//! tried for the tablet are left out unless none remains, and chance picks.
+//! only tablet and salt decide (rendezvous hashing; Thaler and Ravishankar 1998). So a server that comes or goes moves only
+//! its own tablets, and a larger plan of the same salt contains the smaller one. Among them, servers that were tried for
+//! the tablet are left out unless none remains, and chance picks.
 //!
-//! [`Profile::select`] keeps nothing: the caller hands in the servers that are there and what was tried so far. A [`Course`] keeps
-//! that for the scan of one tablet, and adds what Accumulo's selector has not: second attempts beside slow ones
-//! ([`Hedging`]) within a budget, an allowance for scans that go to owners instead ([`Fallback`]), and a trace ([`Made`]).
+//! [`Profile::select`] keeps nothing: the caller hands in the servers that are there and what was tried so
+//! far. A [`Course`] keeps that for the scan of one tablet. Beyond Accumulo's selector it has second attempts
+//! beside slow ones within a budget ([`Hedging`]). It also has an allowance for scans that go to owners
+//! instead ([`Fallback`]), and a trace ([`Made`]).
 
 mod absent;
 mod course;
@@ -60,7 +61,7 @@ pub struct Tablet<'a> {
     pub attempts: &'a [Attempt<'a>],
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// Ask these servers.

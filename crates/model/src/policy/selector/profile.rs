@@ -27,7 +27,7 @@ impl ServerShare {
     }
 }
 
-/// What one attempt does.
+/// The plan of one attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptPlan {
     /// How many servers are candidates.

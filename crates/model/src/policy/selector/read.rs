@@ -5,9 +5,9 @@ use crate::Invalid;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// A JSON object of which fields are taken one by one; what is left in the end is unknown.
+/// A JSON object whose fields are taken one by one. Fields that are left in the end are unknown.
 struct Fields {
-    /// What the object is, for its mistakes: `profile 2`.
+    /// The name of the object, for its errors: `profile 2`.
     name: String,
     map: Map<String, Value>,
 }
@@ -134,7 +134,7 @@ impl Fields {
     }
 }
 
-/// What a value is, without quoting it: it may be of any size.
+/// The kind of a value, without quoting it: it may be of any size.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -31,7 +31,7 @@ impl Tokens {
         taken
     }
 
-    /// What is missing until one can be taken.
+    /// The missing part until one can be taken.
     pub(super) fn missing(&self) -> f64 {
         // Sums of tenths end a hair below one.
         (1.0 - 1e-9 - self.left).max(0.0)

@@ -1,4 +1,4 @@
-//! What became of each attempt at a scan: for the log of slow requests and for people.
+//! The outcome of each attempt at a scan, for the log of slow requests and for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Made {
     pub owner: bool,
     /// It was asked beside another one that was slow.
     pub hedge: bool,
-    /// What was waited before it was asked, after failures.
+    /// The wait before the request, after failures.
     pub delay: Duration,
     /// How long the server might leave the scan unstarted.
     pub busy_timeout: Duration,

@@ -1,10 +1,11 @@
 //! A collection in another number of partitions: its events are divided by their keys, as writes are.
 //!
-//! Events keep their numbers, and with these the ids that were made for them. A number up to the last position of then does not name the
-//! partition that has its event: the manifests say so (`Imported`), and a look-up of such an id asks every partition. The partitions go on
-//! behind that position, with numbers of their own. So no number is given twice.
+//! Events keep their numbers, and with these the ids that were made for them. A number up to the last
+//! position of then does not name the partition that has its event. The manifests say so (`Imported`), and a
+//! look-up of such an id asks every partition. The partitions go on behind that position, with numbers of
+//! their own. So no number is given twice.
 //!
-//! What is not taken over: dead events, snapshots of then, and idempotency keys, since a batch that is sent again would be divided otherwise.
+//! Not taken over: dead events, snapshots of then, and idempotency keys, since a batch that is sent again would be divided otherwise.
 
 use super::super::Saved;
 use super::adopt::settings_there;

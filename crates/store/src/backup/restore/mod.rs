@@ -1,8 +1,9 @@
 //! A data folder, or the collections of an empty bucket, made from a backup.
 //!
-//! Both are the same steps over the seams of a partition: its files, verified and opened once (`adopt.rs`), or its events divided among
-//! another number of partitions (`divide.rs`); its manifest last. Records follow. A mark in the folder or bucket says meanwhile that a restore
-//! is at work, and nobody opens it. The next try of the same restore goes on: a partition that has its manifest is whole.
+//! Both are the same steps over the seams of a partition. Its files are verified and opened once (`adopt.rs`), or its
+//! events divided among another number of partitions (`divide.rs`). Its manifest is last. Records follow. A mark in the
+//! folder or bucket says meanwhile that a restore is at work, and nobody opens it. The next try of the same restore goes
+//! on: a partition that has its manifest is whole.
 
 mod adopt;
 mod divide;
@@ -15,7 +16,7 @@ use crate::audit::AuditLog;
 use crate::bucket::{Bucket, BucketStorage, ControlPlane, check_log, restoring};
 use crate::error::StoreError;
 use crate::options::Options;
-use crate::recovery::Room;
+use crate::recovery::SharedResources;
 use crate::seams::{DiskStorage, MemoryDisk, Seams};
 use crate::store::folder::write_marker;
 use crate::store::records::Records;
@@ -50,8 +51,8 @@ impl Restore {
         Restore { key, ..self }
     }
 
-    /// With so many partitions of each collection, instead of those that it has. Events keep their ids. Idempotency keys are not kept, nor are
-    /// earlier snapshots.
+    /// With so many partitions of each collection, instead of its own number. Events keep their ids.
+    /// Idempotency keys are not kept, nor are earlier snapshots.
     #[must_use]
     pub fn in_partitions(self, partitions: Option<u16>) -> Restore {
         Restore { partitions, ..self }
@@ -79,7 +80,8 @@ impl Restore {
         let options = Options { background: false, ..options };
         let bare = |disk| Arc::new(DiskStorage(disk)) as Arc<dyn crate::seams::Storage>;
         // No server may open the folder before the marker is in it.
-        let store = Store::open_as(options.clone(), seams.clone(), bare, &Room::of(&options), Opening::Restoring)?;
+        let store =
+            Store::open_as(options.clone(), seams.clone(), bare, &SharedResources::of(&options), Opening::Restoring)?;
         self.collections(&source, &store, progress)?;
         for (folder, name, content) in source.records(progress)? {
             Records::named(seams.disk.clone(), &root, &folder)?.put(&name, &content)?;
@@ -115,8 +117,8 @@ impl Restore {
         let id = check_log(bucket.as_ref(), seams, &log)?;
         let storage = BucketStorage::new(bucket.clone(), own.clone(), &options.data, 0, Duration::ZERO);
         let storage = Arc::new(storage.with_log(log, id).alone());
-        let room = Room::of(&options);
-        let store = Store::open_as(options, own, |_| storage, &room, Opening::Restoring)?;
+        let resources = SharedResources::of(&options);
+        let store = Store::open_as(options, own, |_| storage, &resources, Opening::Restoring)?;
         self.collections(&source, &store, progress)?;
         store.close()?;
         let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);
@@ -126,7 +128,7 @@ impl Restore {
         Ok(source.backup)
     }
 
-    /// What is restored, for the mark: only the same restore goes on with what another try has begun.
+    /// The identity of the restore, for the mark: only the same restore goes on with what another try has begun.
     fn note(&self, source: &Source) -> Result<String, StoreError> {
         let listing = crc32c::crc32c(&source.backup.encode()?);
         let partitions = self.partitions.map_or_else(String::new, |number| format!(", {number} partitions"));

@@ -1,4 +1,4 @@
-//! Events that keep the numbers of another partition: what a restore divides anew.
+//! Events that keep the numbers of another partition: what a restore divides again.
 
 use super::Partition;
 use crate::error::StoreError;

@@ -50,7 +50,7 @@ pub(crate) struct Partition {
     pub(crate) entries: Vec<Entry>,
     /// Of a collection that is followed: segments that snapshots may still read, each with the version of the last manifest that named it.
     pub(crate) left: Vec<(u64, Weak<Part>)>,
-    /// What the manifest says of each open segment, by number of its part.
+    /// The manifest's entry of each open segment, by number of its part.
     pub(crate) segments: BTreeMap<u64, SegmentEntry>,
     /// Segments that could not be opened: they stay in the manifest.
     pub(crate) damaged: Vec<SegmentEntry>,

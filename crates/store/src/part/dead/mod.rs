@@ -27,8 +27,8 @@ struct Death {
 /// The dead rows of one part, each with the number of the write that killed it.
 ///
 /// A value never changes once readers see it: a writer clones it and changes its copy. Clones are cheap, since rows
-/// are kept by chunk and chunks are shared. Rows that died together cost a bit each at most. So do those that died so
-/// long ago that no snapshot distinguishes their deaths ([`DeadRows::settle`]).
+/// are kept by chunk and chunks are shared. Rows that died together cost a bit each at most. So do rows that died
+/// so long ago that no snapshot distinguishes their deaths ([`DeadRows::settle`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadRows {
     /// Single deaths in order, by chunk of [`CHUNK_ROWS`] rows; missing chunks at the end are empty.

@@ -1,4 +1,4 @@
-//! What a query will read of a segment, for segments in a bucket: which bytes to fetch before it asks for them one block after the other.
+//! Reads ahead of a query, for segments in a bucket: which bytes to fetch before it asks for them one block after the other.
 
 use super::open::Segment;
 use super::read::ROWS_BLOCK;

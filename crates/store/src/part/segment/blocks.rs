@@ -240,7 +240,7 @@ impl BlockFile {
             if crc32c::crc32c(&bytes) == crc {
                 return Ok(Some(bytes));
             }
-            // Ends after two reads: what the second one has left is forgotten, too, for those that come later.
+            // Ends after two reads: what the second one has left is forgotten, too, for later ones.
             let kept = self.file.forget(offset..offset + len as u64);
             if !kept || tried {
                 return Ok(None);

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is needed to read a segment.
+/// The context to read a segment.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentAccess {
     pub(crate) objects: Arc<dyn Objects>,
@@ -53,7 +53,7 @@ pub(crate) struct Segment {
     pub(super) sick: Arc<AtomicBool>,
 }
 
-/// What is known of a segment before it is opened.
+/// Facts about a segment before it is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     /// Its number in this process.

@@ -213,7 +213,7 @@ impl Segment {
         rows.ok_or_else(|| self.corrupt("its order of time holds no rows"))
     }
 
-    /// Some values of one column of the time projection, of which the rows are the last.
+    /// Some values of one column of the time projection. The last column is the rows.
     fn time_stretch(&self, places: Range<u32>, column: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
         let Some(time) = &self.footer.time else {
             return Err(self.corrupt("it has no order of time"));

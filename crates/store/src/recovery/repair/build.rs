@@ -1,7 +1,7 @@
 //! A manifest from the existing files.
 
 use super::survey::{Found, Reading};
-use super::{Mender, SEGMENTS};
+use super::{PartitionRepair, SEGMENTS};
 use crate::catalog::disk::{COPY, MANIFEST, read_manifest};
 use crate::catalog::manifest::{KeysEntry, Manifest};
 use crate::catalog::sidecars::files_of;
@@ -20,7 +20,7 @@ use meridian_model::{Schema, Seq};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-impl Mender<'_> {
+impl PartitionRepair<'_> {
     /// Makes a manifest from the files and writes it. An older manifest or copy supplies what the files do not hold.
     pub(super) fn rebuild(&mut self, definition: Option<Manifest>) -> Result<(), StoreError> {
         let common = self.common;

@@ -1,6 +1,6 @@
 //! Rewriting partly damaged segments without the unreadable blocks of rows.
 
-use super::Mender;
+use super::PartitionRepair;
 use crate::catalog::manifest::{SegmentEntry, segment_name};
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
@@ -14,7 +14,7 @@ use meridian_model::{Batch, Projection, Seq};
 use std::ops::Range;
 use std::sync::Arc;
 
-impl Mender<'_> {
+impl PartitionRepair<'_> {
     /// Replaces each damaged segment by its readable rows. Returns whether there was one.
     pub(super) fn cut_out(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let mut any = false;
@@ -35,7 +35,7 @@ impl Mender<'_> {
                 (0..).zip(&map).filter(|(row, to)| **to == DROPPED && damaged.dead.death(*row).is_none()).count();
             if lost > 0 {
                 self.report.missing(format!(
-                    "{lost} events of segment {name}, but for those that the log has replaced: the blocks that hold them do not read"
+                    "{lost} events of segment {name}, except events that the log has replaced: their blocks do not read"
                 ));
             }
         }

@@ -1,6 +1,6 @@
 //! Computes again which rows of segments are dead or hidden.
 
-use super::Mender;
+use super::PartitionRepair;
 use crate::catalog::sidecars::dead_of_all;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The end of an event and its sequence number: of an object's events the max is its newest.
 type Age = (i64, u64);
 
-impl Mender<'_> {
+impl PartitionRepair<'_> {
     /// Marks the dead rows of a partition's segments, and the rows hidden by mode `latest`.
     pub(super) fn mark(&mut self, partition: &mut Partition) -> Result<(), StoreError> {
         self.read_dead(partition)?;

@@ -74,7 +74,8 @@ impl Inner {
         for partition in 0..partitions {
             let dir = self.dir_of(tenant, name, partition);
             let (common, root, report) = (&self.common, &self.root, &mut report);
-            let mut mender = Mender { common, root, dir: &dir, tenant, name, of: (partition, partitions), report };
+            let mut mender =
+                PartitionRepair { common, root, dir: &dir, tenant, name, of: (partition, partitions), report };
             let mended = mender.mend();
             sound &= mended.as_ref().is_ok_and(Partition::is_sound);
             match mended {
@@ -118,7 +119,7 @@ impl Inner {
 const SEGMENTS: &str = "segments";
 
 /// The repair of one partition.
-struct Mender<'a> {
+struct PartitionRepair<'a> {
     common: &'a Common,
     root: &'a Path,
     dir: &'a Path,
@@ -146,7 +147,7 @@ impl Catalog for Rewrite {
     }
 }
 
-impl Mender<'_> {
+impl PartitionRepair<'_> {
     fn disk(&self) -> &dyn Disk {
         self.common.seams.disk.as_ref()
     }
@@ -155,7 +156,7 @@ impl Mender<'_> {
         self.common.storage_of(self.dir).objects
     }
 
-    /// A partition of which no file is open yet, whose next manifest replaces any in the folder.
+    /// A partition without an open file yet. Its next manifest replaces any in the folder.
     fn prepare(&self, manifest: Manifest) -> Result<Partition, StoreError> {
         let mut partition = prepare(self.common, self.dir, manifest)?;
         let rewrite = Rewrite { disk: self.common.seams.disk.clone(), dir: self.dir.to_owned() };

@@ -1,6 +1,6 @@
 //! The report of a repair.
 
-/// What a repair of a collection found and did.
+/// The findings and the work of a repair of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     /// Tenant of the collection.

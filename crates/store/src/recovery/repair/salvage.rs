@@ -4,7 +4,7 @@
 //! Segments that do not open are left out. All of it goes into segments, under a manifest that covers every position
 //! that may have been acknowledged. Damaged files are set aside once it is written.
 
-use super::{Mender, SEGMENTS};
+use super::{PartitionRepair, SEGMENTS};
 use crate::catalog::disk::{MANIFEST, read_manifest};
 use crate::catalog::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
 use crate::catalog::sidecars::{dead_of_all, files_of, read_dead, read_hidden};
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 /// Positions left free behind the last known one of a damaged log, for lost writes: more than a log file holds.
 const POSITIONS_LEFT_FREE: u64 = 1 << 26;
 
-impl Mender<'_> {
+impl PartitionRepair<'_> {
     /// Replaces the manifest by one of the readable parts, and sets the rest aside.
     pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
         let manifest = read_manifest(self.disk(), &self.dir.join(MANIFEST))?;

@@ -1,6 +1,6 @@
 //! Finds the existing segments by reading their files.
 
-use super::Mender;
+use super::PartitionRepair;
 use crate::catalog::manifest::{SegmentEntry, archive_name, rows_name};
 use crate::error::StoreError;
 use crate::maintenance::merge::range_of;
@@ -27,11 +27,11 @@ pub(super) struct Reading {
     pub(super) seed: u64,
     /// Whether the keys in the segments are hashed under that seed.
     pub(super) seed_known: bool,
-    /// What an older manifest says of fields.
+    /// The fields in an older manifest.
     pub(super) schema: Option<Schema>,
 }
 
-impl Mender<'_> {
+impl PartitionRepair<'_> {
     /// All segments with readable rows, in order of number. The index is rebuilt if necessary.
     pub(super) fn survey(&mut self, reading: &Reading) -> Result<Vec<Found>, StoreError> {
         let there = names(self.disk(), &self.dir.join("segments"))?;

@@ -1,4 +1,4 @@
-//! What a power loss leaves.
+//! The files after a power loss.
 
 use super::{Change, NameChange, State, apply};
 use crate::seams::Random;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that a disk writes whole or not at all.
 pub(super) const SECTOR: u64 = 512;
 
-/// What a crash does to changes that were not synced.
+/// The effect of a crash on changes that were not synced.
 pub enum CrashStyle<'a> {
     /// All of them are lost.
     Lose,

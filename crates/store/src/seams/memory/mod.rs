@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// Content of one file.
 #[derive(Debug, Default)]
 struct Node {
-    /// What a reader sees.
+    /// The content as a reader sees it.
     live: Vec<u8>,
-    /// What a crash leaves; not kept on a disk that never crashes.
+    /// The content after a crash; not kept on a disk that never crashes.
     durable: Vec<u8>,
     /// Changes since the last sync, in order.
     pending: Vec<Change>,

@@ -80,7 +80,7 @@ fn each_object_that_is_gone_or_damaged_is_named() {
     for name in names {
         let kept = bucket.get(&name).unwrap();
         let file = name.rsplit('/').next().unwrap();
-        // The newest link of a chain, and the newest term of a lease, are what a reader finds: nothing says that there was a later one.
+        // A reader finds the newest link of a chain and the newest term of a lease. Nothing says that there was a later one.
         let newest_of_chain = ["records/", "audit/", "leases/"].iter().any(|part| name.starts_with(part));
         for bytes in [None, Some(vec![7; 300])].into_iter().skip(usize::from(newest_of_chain)) {
             let gone = bytes.is_none();

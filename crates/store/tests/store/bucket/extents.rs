@@ -54,7 +54,7 @@ impl Counting {
         self.ranges.lock().unwrap().values().copied().max().unwrap_or(0)
     }
 
-    /// Objects of segments of which anything was read.
+    /// Objects of segments that were read in part or whole.
     fn segments(&self) -> Vec<String> {
         let ranges = self.ranges.lock().unwrap();
         let mut names: Vec<String> = ranges.keys().map(|(name, _)| name.clone()).collect();

@@ -32,7 +32,7 @@ fn a_reader_sees_what_was_flushed_and_changes_nothing() {
     assert_eq!(content(&early.collection("t", "c").unwrap().snapshot()), before);
     let objects = bucket.objects();
     assert!(!reader.refresh().unwrap(), "nothing is new");
-    // Refused, with who takes them.
+    // Refused; the message names who takes them.
     assert_eq!(write(&c, 5), Fate::Refused);
     let refused = c.delete(&["w1-0".to_owned()]).unwrap_err();
     assert!(matches!(&refused, WriteError::Refused(why) if why.contains("gateway")), "{refused}");

@@ -6,7 +6,7 @@ use meridian_model::IdRole;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_store::bucket::{Bucket, MemoryBucket, Survey, decide_groups, lease_of};
 use meridian_store::seams::{ManualClock, Seams};
-use meridian_store::{Collection, Lease, Room, Settings, SharedLog, Standing, Store, StoreError};
+use meridian_store::{Collection, Lease, Settings, SharedLog, SharedResources, Standing, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn group_of(partition: u32) -> Group {
 
 fn open_with(bucket: &MemoryBucket, group: Group, seams: Seams) -> Result<Store, StoreError> {
     let options = options();
-    let room = Room::of(&options);
-    Store::open_group(options, seams, Arc::new(bucket.clone()), SharedLog::Bucket, group, &room)
+    let resources = SharedResources::of(&options);
+    Store::open_group(options, seams, Arc::new(bucket.clone()), SharedLog::Bucket, group, &resources)
 }
 
 fn open(bucket: &MemoryBucket, group: Group) -> Store {

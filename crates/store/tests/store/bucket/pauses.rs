@@ -1,4 +1,4 @@
-//! A process is paused at each of its calls to the bucket in turn, for as long as others take to take over and to go on.
+//! A process is paused at each of its calls to the bucket in turn, until others have taken over and gone on.
 
 use super::{Fate, Process, Writes, open, write};
 use meridian_store::bucket::MemoryBucket;

@@ -23,7 +23,7 @@ fn process(bucket: &MemoryBucket) -> Arc<SharedRecords> {
     control(bucket).records("access")
 }
 
-/// All records and their version, as a process reads them anew.
+/// All records and their version, as a process reads them again.
 fn all(records: &SharedRecords) -> (u64, BTreeMap<String, Vec<u8>>) {
     let Some(RecordNews { version, whole, changes }) = records.since(0).unwrap() else { return (0, BTreeMap::new()) };
     assert!(whole);

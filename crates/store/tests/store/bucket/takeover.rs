@@ -1,8 +1,9 @@
-//! Processes that take a collection over from one another, over a bucket that loses answers, delays creates, doubles them, shows old
-//! listings, fills up and is cut off.
+//! Processes that take a collection over from one another, over a faulty bucket. It loses answers, delays and
+//! doubles creates, shows old listings, fills up and is cut off.
 //!
-//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all, a process that was taken over
-//! acknowledges nothing, no object that a manifest names is gone, and the process that took over last takes writes.
+//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all. A
+//! process that was taken over acknowledges nothing. No object that a manifest names is gone, and the process
+//! that took over last takes writes.
 
 use super::{Fate, Process, Writes, open};
 use meridian_store::bucket::{BucketFault, MemoryBucket};

@@ -1,5 +1,5 @@
-//! Defects that the explorer of the protocol finds (`crates/model/tests/owner`), with the store itself: a process wakes up late, or ends
-//! what it had begun before it was fenced.
+//! Defects that the explorer of the protocol finds (`crates/model/tests/owner`), with the store itself. A
+//! process wakes up late, or ends work that it had begun before it was fenced.
 
 use super::{Fate, Process, Writes, open, seams};
 use crate::world::options;
@@ -45,7 +45,7 @@ fn a_flush_that_ends_after_a_fence_covers_only_what_it_holds() {
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// A candidate pauses at each of its calls in turn, a second one takes over meanwhile, and then the owner of old wakes up as well.
+/// A candidate pauses at each of its calls in turn, and a second one takes over meanwhile. Then the former owner wakes up as well.
 #[test]
 fn an_owner_finds_the_manifest_of_each_that_came_after_it() {
     let mut paused = 0;

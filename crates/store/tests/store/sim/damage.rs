@@ -152,7 +152,7 @@ impl Run {
         self.mend()
     }
 
-    /// Undoes the damage and starts anew: everything is there again.
+    /// Undoes the damage and starts again: everything is there again.
     pub(super) fn mend(&mut self) -> Verdict {
         let Some(damage) = self.damage.take() else { return Ok(()) };
         self.world.disk.crash(CrashStyle::Lose);

@@ -2,8 +2,7 @@
 //! store over a disk in memory. After each step what the store shows is held against the naive model.
 //!
 //! What a run demands (`docs/simulation.md` has it in prose):
-//! - an acknowledged write is there, whole, for ever; one that was refused is not there; of one whose sync failed a
-//!   restart shows all or nothing;
+//! - an acknowledged write is there, whole, for ever; a refused one is not there; a restart shows all or nothing of one whose sync failed;
 //! - errors come only where the disk fails or holds damage, and name the file;
 //! - what is not damaged stays served, and once the damage is undone everything is back.
 //!
@@ -36,7 +35,7 @@ fn all_steps() -> Vec<usize> {
     kept.map_or_else(|| (0..STEPS).collect(), |text| parse_kept(&text).expect("MERIDIAN_KEEP is like 0-3,7"))
 }
 
-/// Cuts a failing schedule down: the steps without any of which (in runs of halves, quarters...) it passes.
+/// Cuts a failing schedule down: removes steps (in runs of halves, quarters...) while it still fails.
 fn cut(seed: u64, failed_at: usize) -> Vec<usize> {
     let mut kept = all_steps();
     kept.truncate(failed_at + 1);

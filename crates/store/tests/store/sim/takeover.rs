@@ -1,7 +1,8 @@
 //! Processes that take a collection over from one another, over storage that fails: lost acknowledgements, stalled writers, fences.
 //!
-//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all, a fenced process
-//! acknowledges nothing, no object that a manifest names is gone, and the process that took over last takes writes.
+//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all. A
+//! fenced process acknowledges nothing. No object that a manifest names is gone, and the process that took
+//! over last takes writes.
 
 use crate::world::{Event, START, batch, options, readable, schema};
 use meridian_model::IdRole;

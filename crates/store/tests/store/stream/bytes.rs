@@ -10,8 +10,8 @@ use meridian_model::IdRole;
 use meridian_store::{Collection, Write};
 
 const WRITES: i64 = 20;
-/// Bytes around a message in a server's file, as measured with nats-server 2.9.10: 30, a subject of 25 with the bucket's id, 4, and a header
-/// of 45 with the expectation.
+/// Bytes around a message in a server's file, as measured with nats-server 2.9.10. They are 30, a subject of
+/// 25 with the bucket's id, 4, and a header of 45 with the expectation.
 const FRAME: u64 = 104;
 
 /// Bytes that the log took of writes of so many events each.
@@ -26,7 +26,7 @@ fn log_bytes(collection: &Collection, events: i64) -> u64 {
 
 #[test]
 fn a_stream_takes_little_more_than_a_folder() {
-    // Writes that come alone: each is a message. Those that come together share one, and its frame (`message.rs` holds a group of them).
+    // Writes that come alone: each is a message. Writes that come together share one, and its frame (`message.rs` holds a group of them).
     for (events, most, most_framed) in [(1, 1.1, 1.95), (10, 1.1, 1.2), (100, 1.02, 1.1)] {
         let world = World::new();
         let (_store, folder) = world.with_collection(IdRole::Given);

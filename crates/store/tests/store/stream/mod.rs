@@ -1,5 +1,4 @@
-//! A store over a bucket with its log in streams: answers that are lost, takeovers, pauses at every call, and streams that lose what they
-//! acknowledged.
+//! A store over a bucket with its log in streams. Answers are lost, owners change, every call pauses, and streams lose acknowledged messages.
 
 mod bytes;
 mod faults;

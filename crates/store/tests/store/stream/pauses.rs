@@ -1,4 +1,4 @@
-//! A process is paused at each of its calls to the streams in turn, for as long as others take to take over and to go on.
+//! A process is paused at each of its calls to the streams in turn, until others have taken over and gone on.
 
 use super::{Cluster, Fate, Writes};
 use crate::bucket::write;

@@ -110,7 +110,7 @@ fn damage_sets_a_collection_apart_for_good() {
     assert!(why.contains("is damaged and not served"), "{why}");
 }
 
-/// Another owner finds a collection of which there is no manifest yet.
+/// Another owner finds a collection without a manifest yet.
 #[test]
 fn a_collection_that_is_being_made_keeps_its_stream() {
     for after in 0..500 {

@@ -1,8 +1,9 @@
-//! Processes that take a collection over from one another, over streams that lose answers, delay messages, double them, fill up, are
-//! cut off, and lose what they had acknowledged while its owner is there.
+//! Processes that take a collection over from one another, over faulty streams. The streams lose answers,
+//! delay and double messages, fill up, and are cut off. They also lose acknowledged messages while the owner
+//! is there.
 //!
-//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all, a process that was taken over
-//! acknowledges nothing, and the process that took over last takes writes.
+//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all. A
+//! process that was taken over acknowledges nothing, and the process that took over last takes writes.
 
 use super::{Cluster, Fate, Process, Writes};
 use meridian_store::seams::{Random, SeededRandom};

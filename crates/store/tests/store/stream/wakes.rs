@@ -1,5 +1,5 @@
-//! What a process had begun before it was fenced, or before it lost an answer, ends later (`crate::bucket::wakes`): here in a stream of the
-//! second generation, which the manifest has to name.
+//! Work that a process had begun before it was fenced or lost an answer ends later (`crate::bucket::wakes`).
+//! Here in a stream of the second generation, which the manifest has to name.
 
 use super::{Cluster, Fate, Process, Writes};
 use meridian_store::stream::StreamFault;

@@ -1,4 +1,4 @@
-//! What was found, as `meridian cluster status --json` prints it.
+//! The status, as `meridian cluster status --json` prints it.
 
 use super::super::nodes::Kind;
 use crate::failure::Failure;

@@ -1,19 +1,19 @@
 //! `meridian cluster status`: what a bucket says of its cluster, and whether its processes answer. Nothing is written.
 //!
-//! `document.rs` is what was found, and the JSON of it; `look.rs` finds it; `show.rs` prints it for people.
+//! `document.rs` is what was found, and the JSON of it; `survey.rs` finds it; `show.rs` prints it for people.
 
 mod document;
-mod look;
 mod show;
+mod survey;
 
 use super::named::Named;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use clap::Args;
-use look::Look;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
+use survey::StatusSurvey;
 
 /// How often `--watch` looks.
 const WATCH: Duration = Duration::from_secs(2);
@@ -53,10 +53,10 @@ pub(super) struct StatusArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let look = Look::open(Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?)?;
+    let survey = StatusSurvey::open(Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?)?;
     with_stdout(|out| {
         loop {
-            let found = match look.look() {
+            let found = match survey.run() {
                 // A bucket that does not answer may do so again.
                 Err(failure) if args.watch => {
                     eprintln!("meridian: {failure}");

@@ -1,8 +1,8 @@
 //! `meridian cluster up`: a whole cluster on this machine, for trial and for tests, as long as this runs.
 //!
-//! `plan.rs` decides who runs where and writes their settings, `ports.rs` chooses their ports, and `running.rs` waits for those of the last start.
-//! `process.rs` starts and stops one process, `supervise.rs` all of them.
-//! `server.rs` finds the NATS server, `authority.rs` makes certificates.
+//! `plan.rs` decides where each process runs and writes its settings, `ports.rs` chooses their ports, and
+//! `running.rs` waits for those of the last start. `process.rs` starts and stops one process, `supervise.rs`
+//! all of them. `server.rs` finds the NATS server, `authority.rs` makes certificates.
 
 mod authority;
 mod plan;

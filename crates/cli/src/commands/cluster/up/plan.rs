@@ -19,7 +19,7 @@ const USER: &str = "meridian";
 /// Least memory for cached blocks of a process.
 const CACHE_MIN: u64 = 64 << 20;
 
-/// What is to run.
+/// The processes to run.
 pub(super) struct Plan {
     /// The folder of all.
     pub(super) folder: PathBuf,
@@ -337,7 +337,7 @@ mod tests {
         // For clients and for the other servers.
         let asks = format!("authorization {{ user: \"meridian\", password: \"{}\" }}", plan.password);
         assert_eq!(text.matches(&asks).count(), 2, "{text}");
-        // For clients and for the other servers as well: who shows no certificate is not let in.
+        // For clients and for the other servers as well: a caller without a certificate is refused.
         assert_eq!(text.matches("verify: true").count(), 2, "{text}");
         plan.write_settings(&Table::new()).unwrap();
         let node = Node { role: Kind::Owner, name: "owner-1".to_owned(), ..plan.nodes.nodes[0].clone() };

@@ -12,7 +12,7 @@ const OLDEST: (u32, u32) = (2, 15);
 /// Deadline of a program's version, and the interval between two checks.
 const ANSWER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
-/// What the operator can do.
+/// The advice to the operator.
 const HOW: &str = "name one with --nats-server, put one into PATH, or build one from Go modules with scripts/nats.sh of the \
     sources, or with `go install github.com/nats-io/nats-server/v2@latest`";
 
@@ -47,7 +47,7 @@ fn in_path() -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(NAME)).collect::<Vec<_>>().into_iter()
 }
 
-/// What `scripts/nats.sh` has built: `tools/nats-VERSION` in the target folder.
+/// The program that `scripts/nats.sh` has built: `tools/nats-VERSION` in the target folder.
 fn built() -> impl Iterator<Item = PathBuf> {
     let program = std::env::current_exe().ok();
     // target/release/meridian

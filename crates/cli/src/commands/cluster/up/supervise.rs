@@ -107,7 +107,7 @@ impl Supervisor {
         self.show()
     }
 
-    /// Waits until processes answer. One that ends meanwhile does not begin anew: what stops it stops the next one too.
+    /// Waits until processes answer. One that ends meanwhile does not begin again: what stops it stops the next one too.
     async fn answer(&mut self, mut waiting: Vec<usize>) -> Result<(), Failure> {
         let until = Instant::now() + START_MAX;
         while let Some(place) = waiting.first().copied() {

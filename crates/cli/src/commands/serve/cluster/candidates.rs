@@ -1,5 +1,6 @@
-//! A process among the candidates for the groups of a bucket: it ranks itself for each group, passes on the ones that another process should have, and
-//! carries out the orders of an operator. The rules are `model::policy::placement`; the roll (`member.rs`) says who the others are.
+//! A process among the candidates for the groups of a bucket. It ranks itself for each group, passes on
+//! groups that another process should have, and carries out an operator's orders. The rules are
+//! `model::policy::placement`; the roll (`member.rs`) lists the others.
 //!
 //! Of a bucket with one group nothing is passed on but by an order: its owner keeps it.
 
@@ -8,7 +9,7 @@ use super::handover::Pass;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_model::policy::placement::{Handovers, places};
 use meridian_store::Lease;
-use meridian_store::bucket::{What, lease_of};
+use meridian_store::bucket::{OrderKind, lease_of};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -100,16 +101,16 @@ impl Candidates {
     }
 
     /// Carries out an order. Gives what was done, or why it was not.
-    async fn obey(&self, what: What) -> Result<String, String> {
+    async fn obey(&self, what: OrderKind) -> Result<String, String> {
         match what {
-            What::Handover { lease, epoch, to } => {
+            OrderKind::Handover { lease, epoch, to } => {
                 match self.leases.iter().find(|kept| lease_of(kept.group) == lease) {
                     Some(kept) => kept.pass_on(Some(epoch), to).await,
                     None => Err(format!("it holds no lease {lease:?}")),
                 }
             }
-            What::Drain => self.drain().await,
-            What::Undo => {
+            OrderKind::Drain => self.drain().await,
+            OrderKind::Undo => {
                 let was_drained = self.leases.iter().any(|kept| kept.lease.has_withdrawn());
                 self.withdraw(false);
                 self.process.drains(false);

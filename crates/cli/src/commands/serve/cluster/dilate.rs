@@ -29,7 +29,7 @@ const FILE: &str = "MERIDIAN_DILATE";
 struct Dilation {
     /// Scenario of the simulator, a scan tier with `[costs]`.
     scenario: PathBuf,
-    /// What of it is changed, as by `--set`.
+    /// Its changes, as by `--set`.
     set: Vec<String>,
     /// How many times as long everything takes.
     times: u32,

@@ -1,8 +1,8 @@
 //! `--role gateway`: the whole HTTP API, over the collections of the owners.
 
-use super::super::http::{self, Doors, Source};
+use super::super::http::{self, ClientListeners, Source};
 use super::assignment::own_url;
-use super::{Joins, Opened, among, blocking, dilate, servers};
+use super::{Joins, Opened, blocking, dilate, membership, servers};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role};
 use crate::failure::Failure;
@@ -36,13 +36,14 @@ pub(in super::super) async fn gateway(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let certificates = roles::open(&config.cluster.tls, None)?;
-    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Gateway).await?;
+    let Opened { listeners, seams, bucket, member, drained, obeying } =
+        Opened::open(&mut config, Role::Gateway).await?;
     let stop = member.until(stop);
     let records = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     dilate::widen(&mut config)?;
     let tls = certificates.as_ref().map(Certificates::tls);
-    let mut among = among("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
-    among.joins = Some(join(&mut config, &doors, &bucket, &seams)?);
+    let mut membership = membership("gateway", &config.cluster, &bucket, (&seams, tls)).await?;
+    membership.joins = Some(join(&mut config, &listeners, &bucket, &seams)?);
     let (scans_told, scans) = servers::options(&config.cluster.scan).await?;
     let security = roles::security(&config.cluster.tls, certificates.as_ref());
     // Its tasks end with this function.
@@ -74,9 +75,9 @@ pub(in super::super) async fn gateway(
     let at: BTreeSet<String> = owners.iter().filter_map(at).collect();
     let (whose, at) = (if at.len() > 1 { "owners" } else { "owner" }, at.into_iter().collect::<Vec<_>>().join(", "));
     let place = format!("collections of the {whose} at {at}, bucket {}", config.cluster.bucket);
-    let (bucket, among) = (Some(config.cluster.bucket.clone()), Some(among));
-    let source = Source { backend, place, folder: None, bucket, among, drained };
-    let served = http::serve(doors, config, source, &seams, stop).await;
+    let (bucket, membership) = (Some(config.cluster.bucket.clone()), Some(membership));
+    let source = Source { backend, place, folder: None, bucket, membership, drained };
+    let served = http::serve(listeners, config, source, &seams, stop).await;
     drop(obeying);
     member.leave().await?;
     served?;
@@ -85,9 +86,14 @@ pub(in super::super) async fn gateway(
 }
 
 /// Prepares this gateway to be one of several.
-fn join(config: &mut Config, doors: &Doors, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Joins, Failure> {
+fn join(
+    config: &mut Config,
+    listeners: &ClientListeners,
+    bucket: &Arc<dyn Bucket>,
+    seams: &Seams,
+) -> Result<Joins, Failure> {
     let url = match config.cluster.advertise.trim_end_matches('/') {
-        "" => own_url(doors.address(), doors.is_secure())?,
+        "" => own_url(listeners.address(), listeners.is_secure())?,
         url => url.to_owned(),
     };
     let wrong = |name: &str, why: String| Failure::Usage(format!("--config: {name}: {why}"));

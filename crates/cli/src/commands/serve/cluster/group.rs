@@ -1,8 +1,9 @@
 //! One group of the partitions, in a process that would own it.
 //!
-//! States: waiting, while another process holds the lease; owning, once this one holds it and has opened the partitions; waiting again, when the
-//! lease or a partition was lost, or the group was passed on. What a former owner holds in memory after a loss is dropped, not flushed: the next
-//! owner has read everything that was acknowledged.
+//! States: *waiting*, while another process holds the lease. *Owning*, once this one holds it and has opened
+//! the partitions. *Waiting* again, when the lease or a partition was lost, or the group was passed on. What
+//! a former owner holds in memory after a loss is dropped, not flushed: the next owner has read everything
+//! that was acknowledged.
 
 use super::handover::{Holder, Pass};
 use super::keeper::Keeper;
@@ -19,7 +20,7 @@ use meridian_query::{CancelFlag, Control};
 use meridian_remote::{Pace, ServeOptions, Served};
 use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Room, SharedLog, Store, StoreError};
+use meridian_store::{Bucket, SharedLog, SharedResources, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,13 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long after a failure to open the collections the next try comes, while the lease holds.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// What all groups of a process share.
+/// The state that all groups of a process share.
 pub(super) struct Process {
     pub(super) config: Config,
     pub(super) bucket: Arc<dyn Bucket>,
     pub(super) log: SharedLog,
     pub(super) seams: Seams,
-    pub(super) room: Room,
+    pub(super) resources: SharedResources,
     pub(super) memory: Arc<Pool>,
     pub(super) served: Arc<Served>,
     /// True once the process stops.
@@ -49,7 +50,7 @@ pub(super) struct Process {
     pub(super) pace: Option<Arc<dyn Pace>>,
 }
 
-/// What a process says of itself on the roll.
+/// The status that a process reports on the roll.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Names of the leases that it holds, of groups that it serves.
@@ -158,7 +159,7 @@ async fn own(
     if group.number() == 0 && !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
         return Ok(Ended::Lost);
     }
-    // Opening takes time: who lost the lease meanwhile must answer nothing, even with the lease back.
+    // Opening takes time: a process that lost the lease meanwhile must answer nothing, even with the lease back.
     if !keeper.holds(epoch) {
         return Ok(Ended::Lost);
     }
@@ -239,7 +240,7 @@ async fn own(
     Ok(ended)
 }
 
-/// What a new owner says.
+/// The message of a new owner.
 fn owns(group: Group, store: &Store, epoch: u64) -> String {
     let collections = store.collections();
     let events = units::count_text(collections.iter().map(|collection| collection.stats().events).sum());
@@ -263,15 +264,15 @@ async fn open(
     epoch: u64,
     log: &SharedLog,
 ) -> Result<Option<Arc<Store>>, Failure> {
-    let Process { config, bucket, seams, room, .. } = process;
+    let Process { config, bucket, seams, resources, .. } = process;
     while keeper.holds(epoch) {
         let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
         options.staleness_max = Some(config.cluster.staleness_max);
         options.query_max = config.server.timeout_max;
         // In memory alone: merges read each segment once, and would only pass it through the disk. All groups share it.
         options.extent_memory = config.cluster.cache.memory;
-        let room = room.clone();
-        let opening = move || Store::open_group(options, for_open, bucket, log, group, &room);
+        let resources = resources.clone();
+        let opening = move || Store::open_group(options, for_open, bucket, log, group, &resources);
         match blocking("opening the collections", opening).await? {
             Ok(store) => return Ok(Some(Arc::new(store))),
             // The bucket may answer again while the lease holds.

@@ -1,10 +1,9 @@
-//! An owner that gives the lease of a group to another process on purpose: because an operator says so, because another one should have it, or
-//! because it stops.
+//! An owner that gives the lease of a group to another process on purpose. An operator says so, another one should have it, or it stops.
 //!
-//! In this order, while it still owns: the partitions are flushed, so that the next owner has little log to replay; the next owner is named in
-//! the lease, so that it looks often, and gateways know that a refusal means a change; then the lease is given up. Writes under way need not end
-//! before: one whose group is in the log before the next owner's fence is acknowledged, and any other was not stored, so that its gateway sends
-//! it again. Nothing here is needed for safety: where it breaks off, the lease passes as after a crash.
+//! While it still owns, it first flushes the partitions, so that the next owner has little log to replay. Then it names the next owner in the
+//! lease. So that one checks the lease often, and gateways know that a refusal means a change. Last, it gives up the lease. Writes under way
+//! need not end before. A write whose group is in the log before the next owner's fence is acknowledged. Any other was not stored, and its
+//! gateway sends it again. Nothing here is needed for safety: where it breaks off, the lease passes as after a crash.
 
 use super::blocking;
 use super::group::Process;
@@ -87,7 +86,7 @@ impl Holder<'_> {
         }
     }
 
-    /// What the lease is for, in messages.
+    /// The purpose of the lease, in messages.
     fn what(&self) -> String {
         match self.group.is_all() {
             true => "the collections".to_owned(),

@@ -28,8 +28,8 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this process. `ttl`: how long the lease holds without
-    /// renewal. `address`: where others reach this process.
+    /// A keeper of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this
+    /// process. `ttl`: how long the lease holds without renewal. `address`: where others reach this process.
     pub(super) fn new(
         name: &str,
         (node, process): (String, u64),
@@ -110,7 +110,7 @@ impl Keeper {
     /// hear of it first, while this process still owns.
     pub(super) async fn pass_on(&self, epoch: u64, heir: u64) -> Result<bool, Failure> {
         let passed = self.pass_on_now(epoch, heir).await;
-        // Of a lease that this process holds still, or takes again, nobody is the heir. Written by then, or with the next renewal.
+        // A lease that this process still holds, or takes again, has no heir. Written by then, or with the next renewal.
         let _ = self.name_heir(None).await;
         passed
     }
@@ -161,7 +161,7 @@ impl Keeper {
     }
 }
 
-/// Completes after the next turn that was not looked at yet.
+/// Completes after the next turn that was not seen yet.
 pub(super) async fn changed(standing: &mut watch::Receiver<Standing>) {
     if standing.changed().await.is_err() {
         // The keeper is gone, and with it the turns.

@@ -1,5 +1,5 @@
-//! This process among the others of its cluster: it says on the roll what it is, finds orders of an operator there, and stops if the bucket has
-//! risen to a level that it does not read.
+//! This process among the others of its cluster. It says on the roll what it is, and finds orders of an
+//! operator there. It stops if the bucket has risen to a level that it does not read.
 
 use super::{blocking, level, levels, name_of};
 use crate::config::{Cluster, Role};
@@ -9,7 +9,7 @@ use meridian_model::policy::groups::Group;
 use meridian_model::policy::handover::{Standby, heir};
 use meridian_model::policy::level::Raising;
 use meridian_model::policy::placement::{Placed, places};
-use meridian_store::bucket::{Condition, Done, Levels, Node, Orders, Roll, What};
+use meridian_store::bucket::{Condition, Done, Levels, Node, OrderKind, Orders, Roll};
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{Bucket, StoreError};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 /// A process counts for so many times its interval after it last said something.
 const TTL_TURNS: u32 = 4;
-/// The level of the bucket rises once all have had the next one for so many times that: a process that was paused shows within it.
+/// The level of the bucket rises once all have had the next one for so many times that. A process that was paused shows within it.
 const GRACE_TTLS: u32 = 2;
 
 /// A process of a cluster. Dropped, it says nothing more, and counts for some seconds.
@@ -34,21 +34,21 @@ struct Shared {
     levels: Levels,
     clock: Arc<dyn Clock>,
     ttl: Duration,
-    /// What it says of itself.
+    /// Its own entry.
     node: watch::Sender<Node>,
-    /// What others said last. Only an owner asks.
+    /// The last entries of others. Only an owner reads them.
     others: watch::Sender<Vec<Node>>,
     /// The order that is being carried out, and its number.
-    order: watch::Sender<Option<(u64, What)>>,
+    order: watch::Sender<Option<(u64, OrderKind)>>,
     /// Why this program cannot go on.
     outcast: watch::Sender<Option<String>>,
     /// There is something to say.
     news: Notify,
 }
 
-/// What a turn knows of the ones before.
+/// The state that a turn leaves for the next.
 #[derive(Default)]
-struct Turns {
+struct Progress {
     raising: Raising,
     /// Number of the last order that was found.
     found: u64,
@@ -92,15 +92,15 @@ impl Member {
             news: Notify::new(),
         });
         // Before it does anything: a process that raises the level of the bucket waits for the ones that it sees.
-        let mut turns = turn(&shared, Turns::default()).await?;
+        let mut progress = turn(&shared, Progress::default()).await?;
         let (taking, mut tasks) = (shared.clone(), JoinSet::new());
         tasks.spawn(async move {
             loop {
                 // Until the next turn is due, or there is something to say.
                 let _ = tokio::time::timeout(every, taking.news.notified()).await;
-                turns = turn(&taking, turns).await.unwrap_or_else(|failure| {
+                progress = turn(&taking, progress).await.unwrap_or_else(|failure| {
                     tracing::error!("{failure}");
-                    Turns::default()
+                    Progress::default()
                 });
             }
         });
@@ -154,7 +154,7 @@ impl Member {
     }
 
     /// Waits for an order that was not carried out yet.
-    pub(super) async fn ordered(&self) -> (u64, What) {
+    pub(super) async fn ordered(&self) -> (u64, OrderKind) {
         ordered(self.shared.order.subscribe()).await
     }
 
@@ -170,13 +170,13 @@ impl Member {
             loop {
                 let (order, what) = ordered(shared.order.subscribe()).await;
                 let outcome = match what {
-                    What::Handover { .. } => Err("it is no owner, and holds no lease".to_owned()),
-                    What::Drain => {
+                    OrderKind::Handover { .. } => Err("it is no owner, and holds no lease".to_owned()),
+                    OrderKind::Drain => {
                         drained.send_replace(true);
                         shared.node.send_modify(|node| node.condition = Condition::Drained);
                         Ok("drained: it says that it is not ready, and serves what still comes".to_owned())
                     }
-                    What::Undo => {
+                    OrderKind::Undo => {
                         drained.send_replace(false);
                         shared.node.send_modify(|node| node.condition = Condition::Serves);
                         Ok("it takes new work again".to_owned())
@@ -229,7 +229,7 @@ fn placed(node: &Node) -> Placed {
     Placed { node: node.node.clone(), process: node.process }
 }
 
-async fn ordered(mut orders: watch::Receiver<Option<(u64, What)>>) -> (u64, What) {
+async fn ordered(mut orders: watch::Receiver<Option<(u64, OrderKind)>>) -> (u64, OrderKind) {
     loop {
         if let Some(order) = orders.borrow_and_update().clone() {
             return order;
@@ -241,19 +241,19 @@ async fn ordered(mut orders: watch::Receiver<Option<(u64, What)>>) -> (u64, What
 }
 
 /// A turn on a thread that may block. A bucket that does not answer is asked again.
-async fn turn(shared: &Arc<Shared>, mut turns: Turns) -> Result<Turns, Failure> {
+async fn turn(shared: &Arc<Shared>, mut progress: Progress) -> Result<Progress, Failure> {
     let shared = shared.clone();
     blocking("the roll of the cluster", move || {
-        if let Err(error) = shared.turn(&mut turns) {
+        if let Err(error) = shared.turn(&mut progress) {
             tracing::warn!(%error, "the roll of the cluster could not be kept: trying again");
         }
-        turns
+        progress
     })
     .await
 }
 
 impl Shared {
-    fn turn(&self, turns: &mut Turns) -> Result<(), StoreError> {
+    fn turn(&self, progress: &mut Progress) -> Result<(), StoreError> {
         let node = self.node.borrow().clone();
         let said = self.roll.say(&node)?;
         let level = match self.levels.check()? {
@@ -264,21 +264,21 @@ impl Shared {
             }
         };
         if is_owner(&node) {
-            self.hear(turns, level, node.level)?;
+            self.hear(progress, level, node.level)?;
         }
         let last = node.done.as_ref().map_or(0, |done| done.order);
-        if turns.removed < last {
+        if progress.removed < last {
             // Its outcome has been said.
             self.orders.remove(last)?;
-            turns.removed = last;
+            progress.removed = last;
         }
-        if turns.found > last {
+        if progress.found > last {
             return Ok(());
         }
         match self.orders.get(last + 1, said) {
             Ok(None) => {}
             Ok(Some((order, true))) => {
-                turns.found = last + 1;
+                progress.found = last + 1;
                 self.order.send_replace(Some((last + 1, order.what)));
             }
             Ok(Some((_, false))) => self.done(last + 1, Err("the order is too old".to_owned())),
@@ -291,12 +291,12 @@ impl Shared {
     }
 
     /// Learns which others there are, and raises the level of the bucket where all read the next one.
-    fn hear(&self, turns: &mut Turns, level: u32, own: u32) -> Result<(), StoreError> {
+    fn hear(&self, progress: &mut Progress, level: u32, own: u32) -> Result<(), StoreError> {
         let others = self.roll.hear()?;
         // One that does not read may be of any level.
         let levels = others.iter().map(|node| node.as_ref().map_or(0, |node| node.level));
         let now = Duration::from_micros(u64::try_from(self.clock.elapsed()).unwrap_or(0));
-        if let Some(next) = turns.raising.look(level, own, levels, now, self.ttl * GRACE_TTLS) {
+        if let Some(next) = progress.raising.look(level, own, levels, now, self.ttl * GRACE_TTLS) {
             self.levels.raise(next)?;
             say(&format!(
                 "the bucket is at level {next} from now on: all processes read it, and older programs are refused"

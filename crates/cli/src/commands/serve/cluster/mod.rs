@@ -3,15 +3,15 @@
 //! They meet in the bucket alone. The lease of a group there names the address of its owner, and a scan server's pin its own: gateways look both
 //! up. Scan servers look for what owners have flushed.
 //!
-//! Of an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` a lease, `door.rs` its port, `candidates.rs` ranks it
-//! among the others, and `handover.rs` passes a group on. Each process is on the roll (`member.rs`). Commands that work on a bucket are owners or
-//! gateways for a while (`visit.rs`).
+//! For an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` a lease, and
+//! `owner_port.rs` its port. `candidates.rs` ranks it among the others, and `handover.rs` passes a group on. Each
+//! process is on the roll (`member.rs`). Commands that work on a bucket are owners or gateways for a while
+//! (`visit.rs`).
 
 mod assignment;
 mod candidates;
 #[cfg_attr(not(all(feature = "lab", any(feature = "dilate", debug_assertions))), path = "dilate_absent.rs")]
 mod dilate;
-mod door;
 mod gateway;
 mod group;
 mod handover;
@@ -20,6 +20,7 @@ mod log;
 mod member;
 mod memory;
 mod owner;
+mod owner_port;
 mod records;
 mod scan;
 mod servers;
@@ -34,15 +35,15 @@ pub(super) use scan::scan;
 pub(super) use tell::tell;
 pub(crate) use visit::Visit;
 
-use super::http::{Among, Doors};
+use super::http::{ClientListeners, ClusterMembership};
 use super::seams::seams;
 use crate::calls::calls;
-use crate::commands::cluster::means::Connects;
+use crate::commands::cluster::connector::NetworkConnector;
 use crate::config::{Cluster, Config, Role};
 use crate::failure::Failure;
 use member::Member;
 use meridian_api::Gateways;
-use meridian_backend::cluster::Looker;
+use meridian_backend::cluster::ClusterSurvey;
 use meridian_model::policy::level::LEVEL;
 use meridian_remote::RoleTls;
 use meridian_store::Bucket;
@@ -63,9 +64,9 @@ pub(super) struct Joins {
     gateways: Arc<Gateways>,
 }
 
-/// What a process begins with that answers clients.
+/// The start of a process that answers clients.
 struct Opened {
-    doors: Doors,
+    listeners: ClientListeners,
     seams: Seams,
     bucket: Arc<dyn Bucket>,
     member: Member,
@@ -76,18 +77,18 @@ struct Opened {
 }
 
 impl Opened {
-    /// The doors first: a wrong address is reported before anything slow.
+    /// The listeners first: a wrong address is reported before anything slow.
     async fn open(config: &mut Config, role: Role) -> Result<Opened, Failure> {
-        let doors = Doors::open(config).await?;
+        let listeners = ClientListeners::open(config).await?;
         let seams = seams()?;
         let bucket = open_bucket(&config.cluster, &seams).await?;
-        let (address, process) = (doors.address().to_string(), seams.random.next_u64());
+        let (address, process) = (listeners.address().to_string(), seams.random.next_u64());
         let member =
             Member::join(&config.cluster, (role, Condition::Serves), address, process, &bucket, &seams).await?;
         let (told, drained) = watch::channel(false);
         let mut obeying = JoinSet::new();
         obeying.spawn(member.obey(told));
-        Ok(Opened { doors, seams, bucket, member, drained, obeying })
+        Ok(Opened { listeners, seams, bucket, member, drained, obeying })
     }
 }
 
@@ -111,17 +112,17 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
 }
 
 /// The place of a server that answers clients among the others.
-async fn among(
+async fn membership(
     role: &'static str,
     cluster: &Cluster,
     bucket: &Arc<dyn Bucket>,
     (seams, tls): (&Seams, Option<RoleTls>),
-) -> Result<Among, Failure> {
+) -> Result<ClusterMembership, Failure> {
     let node = name_of(cluster, role);
     let runtime = blocking("starting threads", calls).await??;
-    let means = Arc::new(Connects { nats: Some(cluster.nats.clone()), tls, runtime });
-    let looker = Looker::new(&cluster.bucket, bucket, seams, means);
-    Ok(Among { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), looker, joins: None })
+    let connector = Arc::new(NetworkConnector { nats: Some(cluster.nats.clone()), tls, runtime });
+    let survey = ClusterSurvey::new(&cluster.bucket, bucket, seams, connector);
+    Ok(ClusterMembership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), survey, joins: None })
 }
 
 /// The level of a bucket, for this program.
@@ -129,8 +130,8 @@ fn levels(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Levels {
     Levels::new(bucket.clone(), seams, level(), env!("CARGO_PKG_VERSION"))
 }
 
-/// The level of this program. A program with debug assertions passes for one of the next level where the environment says so, and writes fields
-/// that others do not know: for tests of two versions side by side.
+/// The level of this program. A program with debug assertions passes for one of the next level if the
+/// environment says so. It writes fields that others do not know, for tests of two versions side by side.
 fn level() -> u32 {
     let next = cfg!(debug_assertions) && std::env::var_os("MERIDIAN_TEST_NEXT_LEVEL").is_some();
     LEVEL + u32::from(next)

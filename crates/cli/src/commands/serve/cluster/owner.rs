@@ -5,12 +5,12 @@
 
 use super::super::seams::seams;
 use super::candidates::Candidates;
-use super::door::{self, Door};
 use super::group::{self, Process};
 use super::keeper::Keeper;
 use super::log::open_log;
 use super::member::Member;
 use super::memory::Pool;
+use super::owner_port::{self, OwnerPort};
 use super::{blocking, dilate, name_of, open_bucket};
 use crate::certificates::Certificates;
 use crate::config::{Cluster, Config, Role};
@@ -20,7 +20,7 @@ use crate::roles;
 use meridian_remote::Served;
 use meridian_store::bucket::{Condition, lease_of};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, Candidate, Room, SharedLog, StoreError, bucket};
+use meridian_store::{Bucket, Candidate, SharedLog, SharedResources, StoreError, bucket};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -33,8 +33,8 @@ pub(in super::super) async fn owner(
 ) -> Result<(), Failure> {
     let seams = seams()?;
     // The address first, so that a wrong one is reported before anything slow; the port stays this process's until its end.
-    let door = Door::open(&config.cluster.flight).await?;
-    let address = door.address();
+    let port = OwnerPort::open(&config.cluster.flight).await?;
+    let address = port.address();
     let announced = announced(&config.cluster, address)?;
     config.cluster.tls.expect_protected("--flight", address)?;
     let host = announced.rsplit_once(':').map(|(host, _)| host);
@@ -71,7 +71,7 @@ pub(in super::super) async fn owner(
     ));
     let served = Arc::new(Served::default());
     let process = Arc::new(Process {
-        room: Room::of(&config.store),
+        resources: SharedResources::of(&config.store),
         memory: Arc::new(Pool::new(config.server.query_bytes_total)),
         served: served.clone(),
         config,
@@ -95,15 +95,15 @@ pub(in super::super) async fn owner(
         tasks.spawn(group::run(process.clone(), group, keeper, passes));
     }
     // Ends by itself only where the port is lost.
-    let mut door = tokio::spawn(door::keep((door, tls), served, stopping.clone()));
+    let mut port = tokio::spawn(owner_port::keep((port, tls), served, stopping.clone()));
     let mut placing = tokio::spawn(candidates.run());
     let mut ended = Ok(());
-    let mut door_ended = false;
+    let mut port_ended = false;
     while !tasks.is_empty() {
         let one = tokio::select! {
             Some(one) = tasks.join_next() => one.map_err(gone),
-            lost = &mut door, if !door_ended => {
-                door_ended = true;
+            lost = &mut port, if !port_ended => {
+                port_ended = true;
                 lost.map_err(gone)
             }
         };
@@ -114,8 +114,8 @@ pub(in super::super) async fn owner(
         }
     }
     told.send_replace(true);
-    if !door_ended {
-        ended = ended.and((&mut door).await.map_err(gone).and_then(|closed| closed));
+    if !port_ended {
+        ended = ended.and((&mut port).await.map_err(gone).and_then(|closed| closed));
     }
     let _ = (&mut placing).await;
     ended.and(member.leave().await)?;

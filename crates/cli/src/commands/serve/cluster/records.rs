@@ -1,4 +1,4 @@
-//! Records in the data folder of a process, from before there was a bucket or from an older version: those of an owner move into the bucket.
+//! Records in the data folder of a process, from before there was a bucket or from an older version. An owner's move into the bucket.
 
 use super::blocking;
 use super::group::RETRY;

@@ -3,7 +3,7 @@
 use super::super::http::{self, Source};
 use super::memory::Pool;
 use super::owner::reached_by;
-use super::{Opened, among, blocking, dilate, records};
+use super::{Opened, blocking, dilate, membership, records};
 use crate::certificates::Certificates;
 use crate::config::{Config, Role, Roles, Scan};
 use crate::failure::Failure;
@@ -30,20 +30,20 @@ pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Opened { doors, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Scan).await?;
+    let Opened { listeners, seams, bucket, member, drained, obeying } = Opened::open(&mut config, Role::Scan).await?;
     let stop = member.until(stop);
-    let mut door = Door::open(&config.cluster.scan, &config.cluster.tls).await?;
-    let host = door.as_ref().and_then(|door| door.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
+    let mut port = GatewayListener::open(&config.cluster.scan, &config.cluster.tls).await?;
+    let host = port.as_ref().and_then(|port| port.address.rsplit_once(':')).map(|(host, _)| host.to_owned());
     let certificates = roles::open(&config.cluster.tls, host.as_deref())?;
     let control = ControlPlane::new(bucket.clone(), &seams, config.store.audit_bytes);
     let tls = certificates.as_ref().map(Certificates::tls);
-    if let Some(door) = &mut door {
-        door.tls = tls.clone();
+    if let Some(port) = &mut port {
+        port.tls = tls.clone();
     }
     // Its tasks end with this function.
     let mut following = JoinSet::new();
     roles::follow(certificates, &mut following)?;
-    let among = Some(among("scan", &config.cluster, &bucket, (&seams, tls)).await?);
+    let membership = Some(membership("scan", &config.cluster, &bucket, (&seams, tls)).await?);
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
@@ -67,16 +67,16 @@ pub(in super::super) async fn scan(
     let folder = Some(config.store.data.clone());
     let backend = Embedded::with_records(store.clone(), control);
     let mut gateways = JoinSet::new();
-    if let Some(door) = door {
+    if let Some(port) = port {
         let memory = Arc::new(Pool::new(config.server.query_bytes_total));
-        gateways.spawn(door.answer(store.clone(), backend.clone(), memory, seams.clone(), stopping.clone()));
+        gateways.spawn(port.answer(store.clone(), backend.clone(), memory, seams.clone(), stopping.clone()));
     }
-    // After the door: the next pin names its address.
+    // After the listener: the next pin names its address.
     following.spawn(follow(store.clone()));
-    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), among, drained };
+    let source = Source { backend, place, folder, bucket: Some(config.cluster.bucket.clone()), membership, drained };
     let mut clients = stopping;
     let until = async move { drop(clients.wait_for(|stop| *stop).await) };
-    let served = http::serve(doors, config, source, &seams, until).await;
+    let served = http::serve(listeners, config, source, &seams, until).await;
     // Also where it failed: then gateways are not answered any more either.
     told.send_replace(true);
     while let Some(ended) = gateways.join_next().await {
@@ -94,8 +94,8 @@ pub(in super::super) async fn scan(
     Ok(())
 }
 
-/// Where gateways come in.
-struct Door {
+/// The listener for gateways.
+struct GatewayListener {
     listener: TcpListener,
     /// The address by which they find it.
     address: String,
@@ -107,9 +107,9 @@ struct Door {
     pace: Option<Arc<dyn Pace>>,
 }
 
-impl Door {
+impl GatewayListener {
     /// Binds the address of the settings, if there is one.
-    async fn open(settings: &Scan, tls: &Roles) -> Result<Option<Door>, Failure> {
+    async fn open(settings: &Scan, tls: &Roles) -> Result<Option<GatewayListener>, Failure> {
         let (listen, given) = ("cluster.scan.listen", settings.listen.as_str());
         if given.is_empty() {
             return Ok(None);
@@ -121,7 +121,7 @@ impl Door {
         tls.expect_protected(listen, local)?;
         let limits = Limits { places: settings.places, started: settings.started, waiting: settings.waiting };
         let (group, turns, pace) = (settings.group.clone(), ScanTurns::new(limits), dilate::pace(false)?);
-        Ok(Some(Door { listener, address, group, turns, tls: None, pace }))
+        Ok(Some(GatewayListener { listener, address, group, turns, tls: None, pace }))
     }
 
     /// Answers gateways until `stopping`. From then on they are answered busy, and find others.
@@ -133,7 +133,7 @@ impl Door {
         seams: Seams,
         mut stopping: watch::Receiver<bool>,
     ) -> std::io::Result<()> {
-        let Door { listener, address, group, turns, tls, pace } = self;
+        let GatewayListener { listener, address, group, turns, tls, pace } = self;
         let counted = turns.clone();
         backend.count_also(Arc::new(move || figures(&counted)));
         say(&format!("answers gateways on {address}"));

@@ -1,4 +1,4 @@
-//! The scan servers that a gateway asks: who they are, and by which rules.
+//! The scan servers that a gateway asks: their list, and the rules of choice.
 
 use super::blocking;
 use crate::config::Scan;

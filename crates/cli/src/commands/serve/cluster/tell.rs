@@ -1,5 +1,5 @@
-//! What a server that answers clients says to the others of its cluster: what it is and does, what it needs of the quotas of tenants, and
-//! where gateways reach it.
+//! The status that a server with clients tells the others of its cluster. It says what it is and does, what
+//! it needs of the quotas of tenants, and where gateways reach it.
 //!
 //! Quotas are divided by these needs, so it says them about once a second while a tenant has quotas. A gateway speaks as often always, since
 //! the others pass requests on to it. Otherwise it says every 15 s that it is there, for people: a store may bill each call.
@@ -7,7 +7,7 @@
 use super::{Joins, blocking};
 use meridian_admission::Ledger;
 use meridian_api::{AppState, Gateway};
-use meridian_backend::cluster::{Caches, Reached, Said, ServerLoad};
+use meridian_backend::cluster::{Caches, Reached, ServerLoad, ServerStatus};
 use meridian_model::policy::part::{Division, Needs};
 use meridian_store::StoreError;
 use meridian_store::bucket::{Peers, SERVER_HELD};
@@ -21,16 +21,16 @@ const SAY: Duration = Duration::from_secs(1);
 const SPEAKS: u64 = SERVER_HELD.as_secs() / 4;
 /// And removes what servers left that are gone in one turn of so many.
 const REMOVES: u64 = 8 * SPEAKS;
-/// Most tenants that a server names. It has no need of the quotas of the others then, which leaves it the equal part of them.
+/// Max tenants that a server names. It has no need of the quotas of the others then, which leaves it the equal part of them.
 const TENANTS_MAX: usize = 256;
 
 /// Speaks for as long as it runs.
-pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Said, joins: Option<Joins>) {
+pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: ServerStatus, joins: Option<Joins>) {
     let joins = Arc::new(joins);
     for number in 0.. {
         let (peers, state, who, joins) = (peers.clone(), state.clone(), who.clone(), joins.clone());
         let turn = move || {
-            let who = || Said { load: Some(load(&state)), ..who };
+            let who = || ServerStatus { load: Some(load(&state)), ..who };
             turn(&peers, &state.registry.ledgers(), (number, joins.as_ref().as_ref()), who)
         };
         match blocking("speaking to other servers", turn).await {
@@ -43,7 +43,7 @@ pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Said
     }
 }
 
-/// What this server does.
+/// The work of this server.
 fn load(state: &AppState) -> ServerLoad {
     let counts = state.gate.counts();
     // A gateway reads no segments: its collections would be asked of the owner.
@@ -73,7 +73,7 @@ fn turn(
     peers: &Peers,
     ledgers: &[Arc<Ledger>],
     (number, joins): (u64, Option<&Joins>),
-    who: impl FnOnce() -> Said,
+    who: impl FnOnce() -> ServerStatus,
 ) -> Result<(), StoreError> {
     let limited: Vec<&Arc<Ledger>> = ledgers.iter().filter(|ledger| ledger.is_limited()).collect();
     if limited.is_empty() && joins.is_none() {
@@ -90,8 +90,8 @@ fn turn(
         url: joins.url.clone(),
         key: joins.gateways.key().to_owned(),
     };
-    let mine = Said { needs, gateway: joins.map(reached), ..who() };
-    let others: Vec<Said> = peers.tell(&mine.write())?.iter().map(|said| Said::read(said)).collect();
+    let mine = ServerStatus { needs, gateway: joins.map(reached), ..who() };
+    let others: Vec<ServerStatus> = peers.tell(&mine.write())?.iter().map(|said| ServerStatus::read(said)).collect();
     if let Some(joins) = joins {
         let there = others.iter().filter_map(|said| said.gateway.clone());
         let there = there.map(|other| (other.number, Gateway { url: other.url.into(), key: other.key.into() }));
@@ -99,7 +99,7 @@ fn turn(
     }
     let nothing = Needs::default();
     for ledger in limited {
-        let of = |said: &'_ Said| -> Needs { said.needs.get(&**ledger.tenant()).unwrap_or(&nothing).clone() };
+        let of = |said: &'_ ServerStatus| -> Needs { said.needs.get(&**ledger.tenant()).unwrap_or(&nothing).clone() };
         let theirs: Vec<Needs> = others.iter().map(of).collect();
         ledger.divide(Division::among(&of(&mine), theirs.iter().map(Some)));
     }
@@ -128,7 +128,7 @@ mod tests {
 
         fn turn(&self, used: u64) {
             self.1[0].charge(Quota::EventsPerSecond, used);
-            turn(&self.0, &self.1, (1, None), Said::default).unwrap();
+            turn(&self.0, &self.1, (1, None), ServerStatus::default).unwrap();
         }
 
         /// Its parts of the quotas of the tenants.
@@ -168,7 +168,7 @@ mod tests {
         for number in 0..2 * REMOVES {
             let said = || {
                 spoke.push(number);
-                Said { role: Some("gateway".to_owned()), ..Said::default() }
+                ServerStatus { role: Some("gateway".to_owned()), ..ServerStatus::default() }
             };
             turn(&one.0, &one.1, (number, None), said).unwrap();
         }

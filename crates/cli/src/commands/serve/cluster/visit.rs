@@ -28,7 +28,7 @@ pub(crate) struct Visit {
     backend: Arc<dyn Backend>,
     /// The collections, and the leases, where this process is the owner.
     owned: Option<(Arc<Store>, Vec<Keeper>)>,
-    /// What follows the leases; it ends with this.
+    /// The task that follows the leases; it ends with this.
     _following: JoinSet<()>,
 }
 

@@ -39,8 +39,8 @@ fn need(program: &Path, package: &str) {
     assert!(found.is_ok(), "{} is needed: apt-get install {package} (make test does it)", program.display());
 }
 
-/// Starts a server that cannot choose its own ports on such as are free; another may be quicker to take one, so it is tried again. Its
-/// standard error goes to a file of `folder`, which is shown where it does not come up.
+/// Starts a server that cannot choose its own ports on free ones. Another process may take one first, so it
+/// is tried again. Its standard error goes to a file of `folder`, which is shown where it does not come up.
 fn start(folder: &Path, ports: usize, command: impl Fn(&[u16]) -> Command) -> Running {
     let log = folder.join("log");
     for _ in 0..5 {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Members are optional, so that servers of two versions understand each other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Said {
+pub struct ServerStatus {
     /// `gateway` or `scan`.
     pub role: Option<String>,
     /// Its name.
@@ -111,7 +111,7 @@ fn percent(part: u64, all: u64) -> Option<u64> {
     (all > 0).then(|| (u128::from(part) * 100 / u128::from(all)) as u64)
 }
 
-impl Said {
+impl ServerStatus {
     /// The statement as bytes.
     pub fn write(&self) -> Vec<u8> {
         // Numbers and names: this cannot fail.
@@ -119,7 +119,7 @@ impl Said {
     }
 
     /// The statement in these bytes; empty where they hold none.
-    pub fn read(bytes: &[u8]) -> Said {
+    pub fn read(bytes: &[u8]) -> ServerStatus {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 }
@@ -132,15 +132,15 @@ mod tests {
     fn a_statement_is_read_back_and_what_is_none_says_nothing() {
         let load =
             ServerLoad { slots: 4, caches: Some(Caches { hits: 9, ..Caches::default() }), ..ServerLoad::default() };
-        let said = Said { role: Some("gateway".to_owned()), load: Some(load), ..Said::default() };
-        assert_eq!(Said::read(&said.write()), said);
+        let said = ServerStatus { role: Some("gateway".to_owned()), load: Some(load), ..ServerStatus::default() };
+        assert_eq!(ServerStatus::read(&said.write()), said);
         let reads = ScanReads { questions: 8, attempts: 9, busy: 3, fallbacks: 1, ..ScanReads::default() };
         assert_eq!((reads.busy_percent(), reads.fallback_percent()), (Some(33), Some(12)));
         assert_eq!(ScanReads::default().busy_percent(), None);
         // A later version says more; an earlier one named tenants only.
-        assert_eq!(Said::read(br#"{"role":"scan","more":{}}"#).role.as_deref(), Some("scan"));
+        assert_eq!(ServerStatus::read(br#"{"role":"scan","more":{}}"#).role.as_deref(), Some("scan"));
         for other in [&br#"{"harbour":{"streams":3}}"#[..], b"damaged", b"", br#"{"role":7}"#] {
-            assert_eq!(Said::read(other), Said::default());
+            assert_eq!(ServerStatus::read(other), ServerStatus::default());
         }
     }
 }

@@ -76,8 +76,8 @@ fn why(error: &(dyn Error + 'static)) -> Option<Kind> {
     None
 }
 
-/// An answer that is being sent.
-struct Answer {
+/// A response that is being sent as Flight messages.
+struct ResponseStream {
     state: AppState,
     body: Body,
     splitter: Splitter,
@@ -95,7 +95,7 @@ pub fn messages(
     response: Response,
 ) -> impl Stream<Item = Result<FlightData, Status>> + Send + use<> {
     let (parts, body) = response.into_parts();
-    let answer = Answer {
+    let stream = ResponseStream {
         state: state.clone(),
         body,
         splitter: Splitter::default(),
@@ -105,13 +105,13 @@ pub fn messages(
         last: Last::of(&parts.headers),
         ended: false,
     };
-    try_unfold(answer, |mut answer| async move {
-        let message = answer.message().await?;
-        Ok(message.map(|message| (message, answer)))
+    try_unfold(stream, |mut stream| async move {
+        let message = stream.message().await?;
+        Ok(message.map(|message| (message, stream)))
     })
 }
 
-impl Answer {
+impl ResponseStream {
     /// The next message; `None` at the end.
     async fn message(&mut self) -> Result<Option<FlightData>, Status> {
         while !self.ended {

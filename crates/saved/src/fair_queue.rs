@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A line of entries for each tenant. Each entry has a cost. Tenants with waiting entries are served so that the same
 /// cost is taken from each, up to one entry (start-time fair queueing: Goyal, Vin and Cheng 1996).
 #[derive(Debug)]
-pub(crate) struct Turns<T> {
+pub(crate) struct FairQueue<T> {
     lines: HashMap<Arc<str>, Line<T>>,
     /// Each line once, by the cost taken from it. An empty line stays until its turn, so that a tenant cannot shed
     /// what it took by an empty line.
@@ -22,13 +22,13 @@ struct Line<T> {
     cost: usize,
 }
 
-impl<T> Default for Turns<T> {
+impl<T> Default for FairQueue<T> {
     fn default() -> Self {
-        Turns { lines: HashMap::new(), order: BTreeSet::new(), clock: 0, cost: 0 }
+        FairQueue { lines: HashMap::new(), order: BTreeSet::new(), clock: 0, cost: 0 }
     }
 }
 
-impl<T> Turns<T> {
+impl<T> FairQueue<T> {
     /// Appends an entry to the line of a tenant.
     pub(crate) fn push(&mut self, tenant: &Arc<str>, cost: usize, entry: T) {
         let line = self.lines.entry(tenant.clone()).or_insert_with(|| {
@@ -105,50 +105,50 @@ mod tests {
 
     #[test]
     fn one_with_many_entries_leaves_every_other_turn_to_one_with_few() {
-        let ([many, few, _], mut turns) = (tenants(), Turns::default());
+        let ([many, few, _], mut queue) = (tenants(), FairQueue::default());
         for n in 0..1_000 {
-            turns.push(&many, 10, n);
+            queue.push(&many, 10, n);
         }
         let mut taken = Vec::new();
         for n in 0..6 {
             // One at a time: its line is empty in between.
-            turns.push(&few, 10, 1_000 + n);
-            taken.extend([turns.pop(), turns.pop()].into_iter().flatten());
+            queue.push(&few, 10, 1_000 + n);
+            taken.extend([queue.pop(), queue.pop()].into_iter().flatten());
         }
         let of_few = taken.iter().filter(|n| **n >= 1_000).count();
         assert!((5..=6).contains(&of_few), "{taken:?}");
-        turns.clear("a");
-        assert_eq!((turns.cost(), turns.cost_of("a"), turns.largest()), (0, 0, None));
+        queue.clear("a");
+        assert_eq!((queue.cost(), queue.cost_of("a"), queue.largest()), (0, 0, None));
         // Of equal turns the first in order of name.
-        turns.push(&few, 10, 0);
-        turns.push(&many, 10, 1);
-        turns.push(&many, 10, 2);
-        assert_eq!([turns.pop(), turns.pop(), turns.pop(), turns.pop()], [Some(1), Some(0), Some(2), None]);
-        assert!(turns.lines.is_empty() && turns.order.is_empty());
+        queue.push(&few, 10, 0);
+        queue.push(&many, 10, 1);
+        queue.push(&many, 10, 2);
+        assert_eq!([queue.pop(), queue.pop(), queue.pop(), queue.pop()], [Some(1), Some(0), Some(2), None]);
+        assert!(queue.lines.is_empty() && queue.order.is_empty());
     }
 
     proptest! {
         /// Entries of a tenant keep their order, and tenants that always wait get the same cost up to an entry each.
         #[test]
         fn turns_are_fair(costs in proptest::collection::vec((0..3_usize, 1..100_usize), 1..200)) {
-            let (tenants, mut turns) = (tenants(), Turns::default());
+            let (tenants, mut queue) = (tenants(), FairQueue::default());
             let mut waiting: [VecDeque<(usize, usize)>; 3] = Default::default();
             for (n, (tenant, cost)) in costs.into_iter().enumerate() {
-                turns.push(&tenants[tenant], cost, (tenant, n));
+                queue.push(&tenants[tenant], cost, (tenant, n));
                 waiting[tenant].push_back((cost, n));
             }
             let mut served = [0_usize; 3];
             while waiting.iter().all(|line| !line.is_empty()) {
-                let (tenant, n) = turns.pop().expect("an entry");
+                let (tenant, n) = queue.pop().expect("an entry");
                 let (cost, expected) = waiting[tenant].pop_front().expect("one of this tenant");
                 prop_assert_eq!(n, expected);
                 served[tenant] += cost;
                 prop_assert!(served.iter().max().unwrap() - served.iter().min().unwrap() <= 100);
             }
             let left: usize = waiting.iter().flatten().map(|(cost, _)| cost).sum();
-            prop_assert_eq!(turns.cost(), left);
+            prop_assert_eq!(queue.cost(), left);
             let count = waiting.iter().map(VecDeque::len).sum::<usize>();
-            prop_assert_eq!(std::iter::from_fn(|| turns.pop()).count(), count);
+            prop_assert_eq!(std::iter::from_fn(|| queue.pop()).count(), count);
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Looks at a bucket. Nothing is written.
+//! Surveys a cluster from its bucket. Nothing is written.
 
 use super::{
-    Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Pinned, Reader, Said, Scan, Server, Tail, VERSION,
+    Cluster, Collection, Condition, GroupOwner, Lease, Node, Owner, Pinned, Reader, Scan, Server, ServerStatus, Tail,
+    VERSION,
 };
 use meridian_model::time::format_instant;
 use meridian_store::bucket::{
-    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, ServerSaid, Serves, Survey, Surveyed,
+    self, Bucket, Flushed, OnRoll, PIN_HELD, PinUse, ReaderPin, SERVER_HELD, Serves, StoredStatus, Survey, Surveyed,
 };
 use meridian_store::seams::{Clock, Seams};
 use meridian_store::{SharedLog, StoreError, Term};
@@ -15,8 +16,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a look needs beside the bucket.
-pub trait Means: Debug + Send + Sync {
+/// What a survey needs beside the bucket.
+pub trait Connector: Debug + Send + Sync {
     /// Connects to the log in NATS; else a sentence that says why not. Asked again until it succeeds. Blocks.
     fn streams(&self) -> Result<SharedLog, String>;
 
@@ -24,41 +25,41 @@ pub trait Means: Debug + Send + Sync {
     fn reaches(&self, address: &str) -> Result<(), String>;
 }
 
-/// Looks at one cluster, as often as it is asked to.
+/// Surveys one cluster, as often as it is asked to.
 #[derive(Debug)]
-pub struct Looker {
+pub struct ClusterSurvey {
     address: String,
-    survey: Survey,
+    bucket: Survey,
     clock: Arc<dyn Clock>,
-    means: Arc<dyn Means>,
+    connector: Arc<dyn Connector>,
     /// The log in NATS, once it is connected to.
     streams: Mutex<Option<SharedLog>>,
 }
 
-impl Looker {
-    /// Looks at this bucket, which messages name by its address.
-    pub fn new(address: &str, bucket: &Arc<dyn Bucket>, seams: &Seams, means: Arc<dyn Means>) -> Looker {
-        let (survey, clock) = (Survey::new(bucket, seams), seams.clock.clone());
-        Looker { address: address.to_owned(), survey, clock, means, streams: Mutex::default() }
+impl ClusterSurvey {
+    /// Of this bucket, which messages name by its address.
+    pub fn new(address: &str, bucket: &Arc<dyn Bucket>, seams: &Seams, connector: Arc<dyn Connector>) -> ClusterSurvey {
+        let (found, clock) = (Survey::new(bucket, seams), seams.clock.clone());
+        ClusterSurvey { address: address.to_owned(), bucket: found, clock, connector, streams: Mutex::default() }
     }
 
-    /// What there is now. Blocks: calls of the bucket, some for each collection, and a connection to each owner.
+    /// The present state. Blocks: calls of the bucket, some for each collection, and a connection to each owner.
     ///
     /// # Errors
     /// [`StoreError::Io`] where the bucket does not answer. Damage is in the members of what is damaged.
-    pub fn look(&self) -> Result<Cluster, StoreError> {
-        let kind = self.survey.log()?;
+    pub fn run(&self) -> Result<Cluster, StoreError> {
+        let kind = self.bucket.log()?;
         let now = self.clock.now();
         let (log, log_error) = match kind.as_str() {
             "nats" => self.streams().map_or_else(|why| (None, Some(why)), |log| (Some(log), None)),
             _ => (Some(SharedLog::Bucket), None),
         };
         // Before the collections: what the owners say of them holds for the manifests that are found after it.
-        let leases = self.survey.owners()?;
-        let collections = self.survey.collections(log.as_ref())?;
-        let pins = self.survey.readers()?;
-        let servers = self.survey.servers()?;
-        let nodes = self.survey.nodes()?;
+        let leases = self.bucket.owners()?;
+        let collections = self.bucket.collections(log.as_ref())?;
+        let pins = self.bucket.readers()?;
+        let servers = self.bucket.servers()?;
+        let nodes = self.bucket.nodes()?;
         let counted: Vec<&PinUse> = pins
             .iter()
             .filter(|pin| holds(now, pin.written, PIN_HELD) != Some(false))
@@ -66,7 +67,7 @@ impl Looker {
             .flatten()
             .collect();
         let unowned = leases.iter().all(|lease| lease.term.is_none());
-        let empty = unowned && collections.is_empty() && self.survey.is_empty()?;
+        let empty = unowned && collections.is_empty() && self.bucket.is_empty()?;
         let owner_of = |lease: &bucket::GroupOwner| {
             lease.term.as_ref().map(|(term, written)| self.owner(term, age(now, *written)))
         };
@@ -96,13 +97,13 @@ impl Looker {
         let mut streams = self.streams.lock();
         match &*streams {
             Some(log) => Ok(log.clone()),
-            None => Ok(streams.insert(self.means.streams()?).clone()),
+            None => Ok(streams.insert(self.connector.streams()?).clone()),
         }
     }
 
     fn owner(&self, term: &Term, age: Option<i64>) -> Owner {
         let state = lease(term, age);
-        let reached = (state == Lease::Held).then(|| self.means.reaches(&term.address));
+        let reached = (state == Lease::Held).then(|| self.connector.reaches(&term.address));
         Owner {
             state,
             node: term.node.clone(),
@@ -202,10 +203,10 @@ fn reader(pin: &ReaderPin, now: i64) -> Reader {
     }
 }
 
-fn server(found: ServerSaid, now: i64) -> Server {
-    let (said, error) = match found.said {
-        Ok(bytes) => (Said::read(&bytes), None),
-        Err(error) => (Said::default(), Some(error.to_string())),
+fn server(found: StoredStatus, now: i64) -> Server {
+    let (said, error) = match found.content {
+        Ok(bytes) => (ServerStatus::read(&bytes), None),
+        Err(error) => (ServerStatus::default(), Some(error.to_string())),
     };
     Server {
         server: found.server,
@@ -231,7 +232,7 @@ fn node(found: OnRoll, now: i64) -> Node {
     Node { node, role, address, program, level, condition, leases, age_ms: age(now, found.written) }
 }
 
-/// What a pin names; `None`: it does not read.
+/// The uses that a pin names; `None`: it does not read.
 fn uses(pin: &ReaderPin) -> Option<&Vec<PinUse>> {
     pin.uses.as_ref().ok()
 }
@@ -262,7 +263,7 @@ mod tests {
     #[derive(Debug)]
     struct Nothing;
 
-    impl Means for Nothing {
+    impl Connector for Nothing {
         fn streams(&self) -> Result<SharedLog, String> {
             Err("no settings name its servers".to_owned())
         }
@@ -287,21 +288,21 @@ mod tests {
         }
     }
 
-    fn looker(bucket: &MemoryBucket) -> Looker {
+    fn survey(bucket: &MemoryBucket) -> ClusterSurvey {
         let bucket: Arc<dyn Bucket> = Arc::new(bucket.clone());
-        Looker::new("memory", &bucket, &Seams::real(), Arc::new(Nothing))
+        ClusterSurvey::new("memory", &bucket, &Seams::real(), Arc::new(Nothing))
     }
 
     #[test]
     fn a_lease_is_held_for_as_long_as_a_candidate_waits() {
-        let looker = looker(&MemoryBucket::new());
+        let survey = survey(&MemoryBucket::new());
         let state = |resigned, age| lease(&term(resigned), age);
         assert_eq!(state(false, Some(3_375)), Lease::Held);
         assert_eq!(state(false, Some(3_376)), Lease::Lapsed);
         assert_eq!(state(true, Some(1)), Lease::Resigned);
-        let lapsed = looker.owner(&term(false), Some(10_000));
+        let lapsed = survey.owner(&term(false), Some(10_000));
         assert_eq!((lapsed.expires_in_ms, lapsed.reachable), (Some(-7_000), None));
-        let held = looker.owner(&term(false), Some(1_000));
+        let held = survey.owner(&term(false), Some(1_000));
         assert_eq!((held.expires_in_ms, held.reachable), (Some(2_000), Some(false)));
         assert_eq!(held.reason.as_deref(), Some("it is silent"));
     }
@@ -327,20 +328,24 @@ mod tests {
     #[test]
     fn an_empty_bucket_is_told_from_one_whose_first_server_waits_for_an_owner() {
         let bucket = MemoryBucket::new();
-        let looker = looker(&bucket);
-        assert!(looker.look().unwrap().empty);
+        let survey = survey(&bucket);
+        assert!(survey.run().unwrap().empty);
         let peers = Peers::new(Arc::new(bucket.clone()), &Seams::real());
-        let said = Said { role: Some("gateway".to_owned()), node: Some("gateway-1".to_owned()), ..Said::default() };
+        let said = ServerStatus {
+            role: Some("gateway".to_owned()),
+            node: Some("gateway-1".to_owned()),
+            ..ServerStatus::default()
+        };
         peers.say(&said.write()).unwrap();
-        let found = looker.look().unwrap();
+        let found = survey.run().unwrap();
         assert!(!found.empty && found.owner.is_none());
         assert_eq!(found.servers.len(), 1);
         assert_eq!((&found.servers[0].role, &found.servers[0].error), (&said.role, &None));
         let (name, _) = bucket.objects().remove(0);
         bucket.harm(&name, Some(b"damaged".to_vec()));
-        let found = looker.look().unwrap();
+        let found = survey.run().unwrap();
         assert_eq!(found.unreadable(), 1);
         bucket.cut(true);
-        assert!(looker.look().is_err());
+        assert!(survey.run().is_err());
     }
 }

@@ -1,41 +1,41 @@
-//! Looks at a bucket, and asks the processes of a folder whether they are there.
+//! Surveys a cluster from its bucket, and asks the processes of a folder whether they are there.
 
-use super::super::means::Connects;
+use super::super::connector::NetworkConnector;
 use super::super::named::{Named, nodes_of};
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
 use super::document::{Document, Process};
 use crate::failure::Failure;
 use crate::roles;
-use meridian_backend::cluster::{Cluster, Looker};
+use meridian_backend::cluster::{Cluster, ClusterSurvey};
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Looks at one cluster, as often as it is asked to.
-pub(super) struct Look {
-    looker: Looker,
-    /// Of `meridian cluster up`, if it was named.
+/// Surveys one cluster, as often as it is asked to.
+pub(super) struct StatusSurvey {
+    survey: ClusterSurvey,
+    /// The folder of `meridian cluster up`, if it was named.
     folder: Option<PathBuf>,
     _runtime: Runtime,
 }
 
-impl Look {
-    /// At a cluster that was named.
-    pub(super) fn open(named: Named) -> Result<Look, Failure> {
+impl StatusSurvey {
+    /// Opens the cluster that was named.
+    pub(super) fn open(named: Named) -> Result<StatusSurvey, Failure> {
         let Named { address, bucket, folder, config, runtime } = named;
         let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
         let tls = tls.map(|certificates| certificates.tls());
         let nats = config.map(|config| config.cluster.nats);
-        let means = Connects { nats, tls, runtime: runtime.handle().clone() };
-        let looker = Looker::new(&address, &bucket, &Seams::real(), Arc::new(means));
-        Ok(Look { looker, folder, _runtime: runtime })
+        let connector = NetworkConnector { nats, tls, runtime: runtime.handle().clone() };
+        let survey = ClusterSurvey::new(&address, &bucket, &Seams::real(), Arc::new(connector));
+        Ok(StatusSurvey { survey, folder, _runtime: runtime })
     }
 
-    /// What there is now.
-    pub(super) fn look(&self) -> Result<Document, Failure> {
-        let cluster = self.looker.look()?;
+    /// The present state.
+    pub(super) fn run(&self) -> Result<Document, Failure> {
+        let cluster = self.survey.run()?;
         let processes = match &self.folder {
             None => None,
             Some(folder) => {

@@ -21,22 +21,22 @@ struct Server {
 }
 
 /// The servers; killed when dropped.
-pub struct Trio {
+pub struct NatsCluster {
     program: PathBuf,
     servers: Vec<Server>,
 }
 
-impl Trio {
+impl NatsCluster {
     /// Starts the servers, and waits until they are one.
     #[track_caller]
-    pub fn start(folder: &Path) -> Trio {
+    pub fn start(folder: &Path) -> NatsCluster {
         // All at once, so that no two have one port.
         let free: Vec<_> =
             (0..3 * SERVERS).map(|_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
         let ports: Vec<SocketAddr> = free.iter().map(|listener| listener.local_addr().unwrap()).collect();
         drop(free);
         let routes: Vec<String> = (0..SERVERS).map(|n| format!("nats://{}", ports[3 * n + 2])).collect();
-        let mut trio = Trio { program: program(), servers: Vec::new() };
+        let mut cluster = NatsCluster { program: program(), servers: Vec::new() };
         for n in 0..SERVERS {
             let (clients, monitor, own) = (ports[3 * n], ports[3 * n + 1], ports[3 * n + 2]);
             let folder = folder.join(format!("n{n}"));
@@ -48,11 +48,11 @@ impl Trio {
             writeln!(text, "cluster {{ name: chaos, listen: \"{own}\", no_advertise: true, routes: {routes:?} }}")
                 .unwrap();
             std::fs::write(folder.join("nats.conf"), text).unwrap();
-            trio.servers.push(Server { folder, clients, monitor, child: None });
-            trio.revive(n);
+            cluster.servers.push(Server { folder, clients, monitor, child: None });
+            cluster.revive(n);
         }
-        trio.leads();
-        trio
+        cluster.leads();
+        cluster
     }
 
     /// Where clients connect to a server.
@@ -119,7 +119,7 @@ impl Trio {
     }
 }
 
-impl Drop for Trio {
+impl Drop for NatsCluster {
     fn drop(&mut self) {
         (0..SERVERS).for_each(|n| self.kill(n));
     }

@@ -1,18 +1,18 @@
-//! A bounded number of places for calls, given to tenants in turn. One tenant has at most three quarters of them: its calls
+//! A bounded number of permits for calls, given to tenants in turn. One tenant has at most three quarters of them: its calls
 //! may all hang, and those of others go on.
 
-use super::turns::Turns;
+use super::fair_queue::FairQueue;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot::{self, Sender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The places. While all are taken, callers wait in a line for each tenant.
+/// The permits. While all are taken, callers wait in a line for each tenant.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct Permits {
     state: Arc<Mutex<State>>,
-    /// Places that one tenant may have.
+    /// Permits that one tenant may have.
     own_max: usize,
     /// The rest of those, of each tenant that has or awaits one.
     own: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
@@ -21,35 +21,35 @@ pub(crate) struct Places {
 #[derive(Debug)]
 struct State {
     free: usize,
-    waiting: Turns<Sender<Shared>>,
+    waiting: FairQueue<Sender<Shared>>,
 }
 
-/// A place of all, given back when dropped.
+/// A permit of all, given back when dropped.
 #[derive(Debug)]
 struct Shared(Arc<Mutex<State>>);
 
-/// A place, given back when dropped.
+/// A permit, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    // In this order: the next caller of the tenant finds a place that is free.
+pub(crate) struct Permit {
+    // In this order: the next caller of the tenant finds a permit that is free.
     _shared: Shared,
     _own: OwnedSemaphorePermit,
 }
 
-impl Places {
-    /// So many places; at least one.
-    pub(crate) fn new(count: usize) -> Places {
+impl Permits {
+    /// So many permits; at least one.
+    pub(crate) fn new(count: usize) -> Permits {
         let count = count.max(1);
-        let state = Arc::new(Mutex::new(State { free: count, waiting: Turns::default() }));
-        Places { state, own_max: count - count / 4, own: Mutex::default() }
+        let state = Arc::new(Mutex::new(State { free: count, waiting: FairQueue::default() }));
+        Permits { state, own_max: count - count / 4, own: Mutex::default() }
     }
 
-    /// Waits for a place. An error says that there will be none.
-    pub(crate) async fn take(&self, tenant: &Arc<str>) -> Result<Place, String> {
+    /// Waits for a permit. An error says that there will be none.
+    pub(crate) async fn take(&self, tenant: &Arc<str>) -> Result<Permit, String> {
         let stopping = || "the server is stopping".to_owned();
         let own = self.own(tenant).acquire_owned().await.map_err(|_| stopping())?;
         let shared = self.shared(tenant).await.ok_or_else(stopping)?;
-        Ok(Place { _shared: shared, _own: own })
+        Ok(Permit { _shared: shared, _own: own })
     }
 
     fn own(&self, tenant: &Arc<str>) -> Arc<Semaphore> {
@@ -83,7 +83,7 @@ impl Drop for Shared {
             state.free += 1;
             return;
         };
-        // Unlocked, since the place comes back at once where the caller has just gone.
+        // Unlocked, since the permit comes back at once where the caller has just gone.
         drop(state);
         let _ = next.send(Shared(self.0.clone()));
     }
@@ -97,17 +97,17 @@ mod tests {
     use tokio::task::yield_now;
 
     #[tokio::test]
-    async fn tenants_take_turns_and_no_place_is_lost() {
-        let places = Arc::new(Places::new(2));
+    async fn tenants_take_turns_and_no_permit_is_lost() {
+        let permits = Arc::new(Permits::new(2));
         let (many, few): (Arc<str>, Arc<str>) = ("many".into(), "few".into());
-        let mut held = VecDeque::from([places.take(&many).await.unwrap(), places.take(&many).await.unwrap()]);
+        let mut held = VecDeque::from([permits.take(&many).await.unwrap(), permits.take(&many).await.unwrap()]);
         let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
         let mut waiting = Vec::new();
         for tenant in [vec![&many; 20], vec![&few; 3]].concat() {
-            let (places, say, tenant) = (places.clone(), say.clone(), tenant.clone());
+            let (permits, say, tenant) = (permits.clone(), say.clone(), tenant.clone());
             waiting.push(tokio::spawn(async move {
-                let place = places.take(&tenant).await.unwrap();
-                say.send((tenant, place)).unwrap();
+                let permit = permits.take(&tenant).await.unwrap();
+                say.send((tenant, permit)).unwrap();
             }));
             yield_now().await;
         }
@@ -117,31 +117,31 @@ mod tests {
         let mut order = Vec::new();
         for _ in 0..18 {
             held.pop_front();
-            let (tenant, place) = said.recv().await.unwrap();
+            let (tenant, permit) = said.recv().await.unwrap();
             order.push(tenant);
-            held.push_back(place);
+            held.push_back(permit);
         }
         assert_eq!(order[..6].iter().filter(|tenant| **tenant == few).count(), 3, "{order:?}");
-        assert!(places.state.lock().free == 0);
-        // One that goes after it was given a place gives it back.
+        assert!(permits.state.lock().free == 0);
+        // One that goes after it was given a permit gives it back.
         {
-            let mut last = pin!(places.take(&few));
+            let mut last = pin!(permits.take(&few));
             assert!(tokio::time::timeout(std::time::Duration::ZERO, &mut last).await.is_err());
             held.clear();
         }
-        assert_eq!(places.state.lock().free, 2);
+        assert_eq!(permits.state.lock().free, 2);
     }
 
     #[tokio::test]
-    async fn calls_that_hang_leave_places_for_other_tenants() {
-        let places = Places::new(4);
+    async fn calls_that_hang_leave_permits_for_other_tenants() {
+        let permits = Permits::new(4);
         let (hung, other): (Arc<str>, Arc<str>) = ("hung".into(), "other".into());
-        let held = [places.take(&hung).await, places.take(&hung).await, places.take(&hung).await];
+        let held = [permits.take(&hung).await, permits.take(&hung).await, permits.take(&hung).await];
         let soon = std::time::Duration::ZERO;
-        assert!(tokio::time::timeout(soon, places.take(&hung)).await.is_err(), "three of four");
-        drop(tokio::time::timeout(soon, places.take(&other)).await.expect("a place is left"));
+        assert!(tokio::time::timeout(soon, permits.take(&hung)).await.is_err(), "three of four");
+        drop(tokio::time::timeout(soon, permits.take(&other)).await.expect("a permit is left"));
         drop(held);
-        places.take(&hung).await.unwrap();
-        assert_eq!((places.state.lock().free, places.own.lock().len()), (4, 1), "other tenants are forgotten");
+        permits.take(&hung).await.unwrap();
+        assert_eq!((permits.state.lock().free, permits.own.lock().len()), (4, 1), "other tenants are forgotten");
     }
 }

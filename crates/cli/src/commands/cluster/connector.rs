@@ -1,15 +1,15 @@
-//! What a look at a cluster needs beside its bucket: the log in NATS, and whether the owner answers.
+//! The needs of a cluster's survey beside its bucket: the log in NATS, and whether the owner answers.
 
 use super::probe;
 use crate::config::Nats;
-use meridian_backend::cluster::Means;
+use meridian_backend::cluster::Connector;
 use meridian_remote::RoleTls;
 use meridian_store::SharedLog;
 use tokio::runtime::Handle;
 
 /// Connects to NATS and to owners.
 #[derive(Debug)]
-pub struct Connects {
+pub struct NetworkConnector {
     /// How NATS is reached; `None`: no settings were named.
     pub nats: Option<Nats>,
     /// TLS between roles, where the settings have it.
@@ -18,7 +18,7 @@ pub struct Connects {
     pub runtime: Handle,
 }
 
-impl Means for Connects {
+impl Connector for NetworkConnector {
     #[cfg(feature = "nats")]
     fn streams(&self) -> Result<SharedLog, String> {
         let Some(nats) = &self.nats else {

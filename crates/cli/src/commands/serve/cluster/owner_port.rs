@@ -15,17 +15,17 @@ const LINGER: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A port of this process.
-pub(super) struct Door {
+pub(super) struct OwnerPort {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Door {
+impl OwnerPort {
     /// Listens at an address.
-    pub(super) async fn open(address: &str) -> Result<Door, Failure> {
+    pub(super) async fn open(address: &str) -> Result<OwnerPort, Failure> {
         let listener = listen(address).await?;
         let address = listener.local_addr().map_err(|e| Failure::Refused(format!("no local address: {e}")))?;
-        Ok(Door { listener, address })
+        Ok(OwnerPort { listener, address })
     }
 
     /// Where it listens.
@@ -44,11 +44,11 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
 /// # Errors
 /// If the port is lost.
 pub(super) async fn keep(
-    (door, tls): (Door, Option<RoleTls>),
+    (port, tls): (OwnerPort, Option<RoleTls>),
     served: Arc<Served>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
-    let (address, mut listener) = (door.address.to_string(), Some(door.listener));
+    let (address, mut listener) = (port.address.to_string(), Some(port.listener));
     loop {
         if listener.is_none() {
             // Where it is not to be had now, it is tried again once there is a group.

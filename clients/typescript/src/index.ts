@@ -1,0 +1,12 @@
+export type { AppendOptions, NewEvent } from './append.js';
+export { Collection, type Grouping, type Query, type Whole } from './collection.js';
+export type { Conditions, Instant, Shape } from './conditions.js';
+export type { components, operations, paths } from './contract.js';
+export { connect, Database, type CreateOptions } from './database.js';
+export type { Answer, Asked, ConnectOptions, RequestOptions, Token } from './http.js';
+export { BrokenOff, Problem, Unreachable, type Details, type Mistake } from './problem.js';
+export type { FollowOptions } from './resumed.js';
+export { Packets, Results, SavedSearch, Search } from './search.js';
+export type { Completeness, CompletePacket, KeepPacket, Packet, ProviderOutcome, ProviderPacket, ProviderState, Result, ResultsPacket } from './search.js';
+export { EventStream } from './stream.js';
+export type * from './types.js';

@@ -1,0 +1,229 @@
+"""Runs the commands of pages as a reader would, and compares what they print with what the page shows.
+
+usage: run.py MERIDIAN PAGE...
+
+A page is one session in a folder of its own, with the project's `data` in it. Blocks run in order:
+
+    ```sh             commands; variables that they export stay
+    ```sh fails       commands that end with an error
+    ```sh if=COMMAND  commands where COMMAND succeeds, its spaces written as `_`
+    ```sh skip        shown only; so is a block in any other language
+    ```python         statements; names stay
+    ```text           what the block before has printed: `…` stands for anything, alone on a line for any lines
+
+`meridian serve` runs until the page ends, or serves again; its addresses become free ones. The blocks of README.md are not marked: each
+line of them that begins with `meridian` or `curl` runs, and `make demo` serves the small collections of the demo.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+from blocks import Block, blocks
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_SECONDS = 60
+BLOCK_SECONDS = 300
+DEMO = [line.split() for line in (ROOT / "scripts" / "demo.sh").read_text().split("\n") if line.startswith("load ") and "postal" not in line]
+WORKER = """
+import contextlib, io, json, sys, traceback
+names = {"__name__": "page"}
+for line in sys.stdin:
+    said, failed = io.StringIO(), False
+    with contextlib.redirect_stdout(said):
+        try:
+            exec(compile(json.loads(line), "block", "exec"), names)
+        except BaseException:
+            failed = True
+            traceback.print_exc(file=said)
+    print(json.dumps([failed, said.getvalue()]), flush=True)
+"""
+
+
+class Failed(Exception):
+    """What a page says does not hold."""
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
+
+
+def matches(shown, said):
+    """Whether what was printed is what a page shows."""
+    parts = []
+    for line in shown.rstrip("\n").split("\n"):
+        if line.strip() in ("…", "..."):
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(r"[^\n]*?".join(re.escape(piece) for piece in line.rstrip().split("…")) + r"[ \t]*\n")
+    return re.fullmatch("".join(parts), said.rstrip("\n") + "\n") is not None
+
+
+class Session:
+    """A reader's shell, Python and server."""
+
+    def __init__(self, meridian, folder):
+        self.folder, self.server, self.worker = folder, None, None
+        self.ports = {"7117": free_port(), "7118": free_port()}
+        (folder / "data").symlink_to(ROOT / "data")
+        home = folder / "home"
+        home.mkdir()
+        if os.environ.get("DOCS_HOME"):
+            subprocess.run(["cp", "-rs", f"{os.environ['DOCS_HOME']}/.", home], check=True)
+        self.variables = {k: v for k, v in os.environ.items() if not k.startswith("MERIDIAN_")}
+        self.variables |= {"HOME": str(home), "PATH": f"{meridian.parent}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def here(self, text):
+        """The text with the addresses of this session in place of those of the page."""
+        return re.sub(r"(127\.0\.0\.1|localhost):(7117|7118)\b", lambda found: f"{found[1]}:{self.ports[found[2]]}", text)
+
+    def there(self, text):
+        for port, own in self.ports.items():
+            text = re.sub(rf"\b{own}\b", port, text)
+        return text
+
+    def shell(self, text):
+        """Whether it failed, and what it printed."""
+        script = f"set -euo pipefail\n{self.here(text)}\nexport -p > .exported\n"
+        if (self.folder / ".exported").exists():
+            script = f"source ./.exported\n{script}"
+        run = subprocess.run(
+            ["bash", "-c", script], cwd=self.folder, env=self.variables, timeout=BLOCK_SECONDS, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return run.returncode != 0, self.there(run.stdout)
+
+    def python(self, text):
+        if self.worker is None:
+            interpreter = [os.environ.get("DOCS_PYTHON", sys.executable), "-c", WORKER]
+            self.worker = subprocess.Popen(
+                interpreter, cwd=self.folder, env=self.variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        self.worker.stdin.write(json.dumps(self.here(text)) + "\n")
+        self.worker.stdin.flush()
+        late = threading.Timer(BLOCK_SECONDS, self.worker.kill)
+        late.start()
+        line = self.worker.stdout.readline()
+        late.cancel()
+        if not line:
+            return True, "Python ended"
+        failed, said = json.loads(line)
+        return failed, self.there(said)
+
+    def serve(self, text):
+        self.stop()
+        words = shlex.split(self.here(text), comments=True)
+        words += [] if "--listen" in words else ["--listen", f"127.0.0.1:{self.ports['7117']}"]
+        with open(self.folder / "server.log", "w") as log:
+            self.server = subprocess.Popen(words, cwd=self.folder, env=self.variables, stdout=log, stderr=log)
+        until = time.monotonic() + START_SECONDS
+        while self.server.poll() is None and time.monotonic() < until:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.ports['7117']}/readyz", timeout=5).close()
+                return False, ""
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.05)
+        return True, (self.folder / "server.log").read_text()
+
+    def demo(self):
+        for _, collection, _, file, *options in DEMO:
+            load = ["meridian", "load", collection, f"data/{file}", "--data", "demo-data", "--quiet", *options]
+            subprocess.run(load, cwd=self.folder, env=self.variables, check=True, timeout=BLOCK_SECONDS)
+        return self.serve("meridian serve --data demo-data")
+
+    def stop(self):
+        if self.server:
+            self.server.terminate()
+            self.server.wait(timeout=60)
+            self.server = None
+
+    def close(self):
+        self.stop()
+        # The pictures of the pages are those that their commands make.
+        if pictures := os.environ.get("DOCS_PICTURES"):
+            for path in self.folder.glob("*.png"):
+                shutil.copy(path, pictures)
+        if self.worker:
+            self.worker.stdin.close()
+            self.worker.wait(timeout=60)
+
+    def run(self, block):
+        """Runs a block, and returns what it printed; None if it is shown only."""
+        kind, *words = block.words or [""]
+        wanted = next((word[3:].replace("_", " ") for word in words if word.startswith("if=")), None)
+        if kind not in ("sh", "python") or "skip" in words or (wanted and self.shell(wanted)[0]):
+            return None
+        if kind == "python":
+            failed, said = self.python(block.text)
+        elif block.text.strip() == "make demo":
+            failed, said = self.demo()
+        elif block.text.startswith("meridian serve"):
+            failed, said = self.serve(block.text)
+        else:
+            failed, said = self.shell(block.text)
+        if failed != ("fails" in words):
+            raise Failed(f"line {block.line}: it {'fails' if failed else 'does not fail'}:\n{block.text}\n{said}")
+        return said
+
+
+def lines(found):
+    """The commands of a page whose blocks are not marked."""
+    for block in found:
+        if block.words and (block.words[0] not in ("sh", "bash", "console") or "skip" in block.words):
+            continue
+        for offset, line in enumerate(re.sub(r" *\\\n *", " ", block.text).split("\n")):
+            line = line.removeprefix("$ ")
+            if re.match(r"(meridian|curl)\b|make demo$", line.split("  #")[0].strip()):
+                yield Block(["sh"], line.split("  #")[0].strip() + "\n", block.line + offset)
+
+
+def page(meridian, path):
+    """Runs a page; how many blocks ran, and how many were compared."""
+    found = blocks(path.read_text())
+    if path.name == "README.md":
+        found = list(lines(found))
+    ran = compared = 0
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(Session(meridian, pathlib.Path(folder))) as session:
+        said = None
+        for block in found:
+            if block.words[:1] == ["text"]:
+                if said is not None and not matches(block.text, said):
+                    raise Failed(f"line {block.line}: the page shows\n{block.text}\nand this was printed:\n{said}")
+                compared += said is not None
+                said = None
+            else:
+                said = session.run(block)
+                ran += said is not None
+    return ran, compared
+
+
+def main():
+    meridian = pathlib.Path(sys.argv[1]).resolve()
+    problems = []
+    for name in sys.argv[2:]:
+        try:
+            ran, compared = page(meridian, ROOT / name)
+            print(f"{name}: {ran} blocks ran, the output of {compared} is as shown", flush=True)
+            if ran < 3:
+                problems.append(f"{name}: only {ran} blocks ran")
+        except (Failed, ValueError, subprocess.TimeoutExpired) as problem:
+            problems.append(f"{name}: {problem}")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+main()
