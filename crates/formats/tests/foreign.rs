@@ -75,11 +75,16 @@ fn rows(batch: &Batch, fields: &[&str]) -> Vec<String> {
     rows
 }
 
+/// A position to a micro-degree; zero has no sign, which GeoJSON loses on its way.
+fn at(x: f64, y: f64) -> String {
+    format!("{x:.6} {y:.6}").replace("-0.000000", "0.000000")
+}
+
 /// A shape whatever its form: rings from their least position on and in one direction, single shapes as multi ones.
 fn wkt_of(shape: &geo_types::Geometry<f64>) -> String {
     use geo_types::Geometry::*;
     let ring = |ring: &geo_types::LineString<f64>| {
-        let mut points: Vec<String> = ring.0[1..].iter().map(|c| format!("{:.6} {:.6}", c.x, c.y)).collect();
+        let mut points: Vec<String> = ring.0[1..].iter().map(|c| at(c.x, c.y)).collect();
         points.sort();
         points
     };
@@ -88,12 +93,11 @@ fn wkt_of(shape: &geo_types::Geometry<f64>) -> String {
         holes.sort();
         (ring(p.exterior()), holes)
     };
-    let line =
-        |l: &geo_types::LineString<f64>| l.0.iter().map(|c| format!("{:.6} {:.6}", c.x, c.y)).collect::<Vec<_>>();
+    let line = |l: &geo_types::LineString<f64>| l.0.iter().map(|c| at(c.x, c.y)).collect::<Vec<_>>();
     match shape {
-        Point(p) => format!("points {:?}", vec![format!("{:.6} {:.6}", p.x(), p.y())]),
+        Point(p) => format!("points {:?}", vec![at(p.x(), p.y())]),
         MultiPoint(all) => {
-            format!("points {:?}", all.iter().map(|p| format!("{:.6} {:.6}", p.x(), p.y())).collect::<Vec<_>>())
+            format!("points {:?}", all.iter().map(|p| at(p.x(), p.y())).collect::<Vec<_>>())
         }
         LineString(l) => format!("lines {:?}", vec![line(l)]),
         MultiLineString(all) => format!("lines {:?}", all.iter().map(line).collect::<Vec<_>>()),
@@ -137,7 +141,9 @@ fn converted(driver: &str, ending: &str, fields: &[&str], more: &[&str], kinds: 
                 ogr2ogr(&arguments);
                 let format = Format::detect(to.to_str().unwrap(), &std::fs::read(&to).unwrap()).unwrap();
                 let options = ReadOptions { unknown: Unknown::Ignore, ids: Unknown::Ignore, ..ReadOptions::default() };
-                let back = read_path(format, &to, &schema, &options).unwrap();
+                let kept = schema.fields.iter().filter(|field| fields.contains(&field.name.as_str()));
+                let of_format = Arc::new(Schema { fields: kept.cloned().collect(), ..(*schema).clone() });
+                let back = read_path(format, &to, &of_format, &options).unwrap();
                 prop_assert_eq!(rows(&back, fields), rows(&batch, fields));
                 // What is inferred takes the file as well, event for event.
                 let inferred = Arc::new(infer_path(format, &to, &ReadOptions::default()).unwrap().schema);
@@ -169,12 +175,14 @@ const SHAPES: &[GeometryType] = &[
 ];
 
 #[test]
+#[cfg(feature = "flatgeobuf")]
 fn flatgeobuf_of_ogr2ogr_holds_the_same_events() {
     converted("FlatGeobuf", "fgb", ALL, &[], SHAPES);
     converted("FlatGeobuf", "fgb", ALL, &["-lco", "SPATIAL_INDEX=NO"], &[GeometryType::Any]);
 }
 
 #[test]
+#[cfg(feature = "geopackage")]
 fn geopackage_of_ogr2ogr_holds_the_same_events() {
     converted("GPKG", "gpkg", ALL, &[], SHAPES);
 }
@@ -199,15 +207,20 @@ fn another_reference_system_is_refused_with_the_command_that_changes_it() {
     let schema = schema(GeometryType::Point);
     let from = folder.path().join("events.geojson");
     std::fs::write(&from, r#"{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point","coordinates":[13,52]},"properties":{}}]}"#).unwrap();
-    for (driver, ending) in
-        [("FlatGeobuf", "fgb"), ("GPKG", "gpkg"), ("ESRI Shapefile", "shp"), ("ESRI Shapefile", "shz")]
-    {
+    let mut formats = vec![("ESRI Shapefile", "shp"), ("ESRI Shapefile", "shz")];
+    if cfg!(feature = "flatgeobuf") {
+        formats.push(("FlatGeobuf", "fgb"));
+    }
+    if cfg!(feature = "geopackage") {
+        formats.push(("GPKG", "gpkg"));
+    }
+    for (driver, ending) in formats {
         for system in ["EPSG:3857", "EPSG:25832", "EPSG:4258"] {
             let to = folder.path().join(format!("{}.{ending}", &system[5..]));
             ogr2ogr(&["-f", driver, to.to_str().unwrap(), from.to_str().unwrap(), "-t_srs", system]);
             let format = Format::detect(to.to_str().unwrap(), &std::fs::read(&to).unwrap()).unwrap();
             let refusal = read_path(format, &to, &schema, &ReadOptions::default()).unwrap_err().to_string();
-            assert!(refusal.contains("ogr2ogr -t_srs EPSG:4326 converted.fgb INPUT"), "{driver} {system}: {refusal}");
+            assert!(refusal.contains("ogr2ogr -t_srs EPSG:4326 converted."), "{driver} {system}: {refusal}");
         }
     }
 }

@@ -306,7 +306,7 @@ impl Read for Kml {
 }
 
 /// An error of reading on its way through the reader of features, which takes it back out.
-fn io_error(error: ReadError) -> io::Error {
+pub(super) fn io_error(error: ReadError) -> io::Error {
     match error {
         ReadError::Invalid(mut mistakes) if !mistakes.is_empty() => io::Error::other(mistakes.remove(0)),
         ReadError::Io(error) => error,

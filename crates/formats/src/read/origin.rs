@@ -21,7 +21,7 @@ use crate::options::ReadOptions;
 use crate::table::{Source, Tabled};
 use meridian_model::Invalid;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// A source of bytes.
@@ -68,7 +68,7 @@ pub(crate) fn in_place(
     }))
 }
 
-/// The features of a KML document, or of the first one in a KMZ archive, as newline-delimited JSON.
+/// The features of a KML document, or of all those in a KMZ archive, as newline-delimited JSON.
 pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadError> {
     let mut input = Input::new(input, options);
     input.has_more()?;
@@ -78,10 +78,34 @@ pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadErro
         return Ok(Box::new(Kml::new(document, options)));
     }
     let zip = Zip::open(spool(document, options.spool_bytes, "KMZ")?)?;
-    let name = zip.names().find(|name| name.to_ascii_lowercase().ends_with(".kml")).map(str::to_owned);
-    let document = name.map(|name| zip.file(&name)).transpose()?.flatten();
-    let document = document.ok_or_else(|| Invalid::new("the KMZ archive holds no .kml file"))?;
-    Ok(Box::new(Kml::new(document, options)))
+    let names = zip.names().filter(|name| name.to_ascii_lowercase().ends_with(".kml")).map(str::to_owned);
+    let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        return Err(Invalid::new("the KMZ archive holds no .kml file").into());
+    }
+    Ok(Box::new(Kmz { zip, names: names.into_iter(), document: None, options: options.clone() }))
+}
+
+/// The documents of a KMZ archive, one after the other: the first may only link to the others.
+struct Kmz {
+    zip: Zip,
+    names: std::vec::IntoIter<String>,
+    document: Option<Kml>,
+    options: ReadOptions,
+}
+
+impl Read for Kmz {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.document.as_mut().map_or(Ok(0), |document| document.read(out))?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            let Some(name) = self.names.next() else { return Ok(0) };
+            let file = self.zip.file(&name).map_err(|fault| super::kml::io_error(fault.into()))?;
+            self.document = file.map(|file| Kml::new(file, &self.options));
+        }
+    }
 }
 
 /// Opens a file to be read as a stream.
