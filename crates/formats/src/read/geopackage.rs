@@ -60,7 +60,7 @@ impl GeoPackage {
     }
 
     fn connect(&mut self) -> Result<Connection, Fault> {
-        let connection = match self.database.take() {
+        let mut connection = match self.database.take() {
             Some(Database::File(path)) => {
                 Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
                     .map_err(|e| failed(&e))?
@@ -74,12 +74,12 @@ impl GeoPackage {
             }
             None => return Err(Fault::stop(Invalid::new("the GeoPackage was opened twice"))),
         };
-        self.restrain(&connection).map_err(|e| failed(&e))?;
+        self.restrain(&mut connection).map_err(|e| failed(&e))?;
         Ok(connection)
     }
 
     /// Puts limits on what a file from outside can make the database do.
-    fn restrain(&self, connection: &Connection) -> rusqlite::Result<()> {
+    fn restrain(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
