@@ -1,5 +1,5 @@
 // Takes the pictures of the README: node screenshots.mjs URL FOLDER. `scripts/screenshots.sh` starts the server with its data.
-// The strip holds all of them beside each other; `map` is kept by itself too.
+// The strip holds all of them beside each other.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, PATIENCE, rest } from '../tests/browser.mjs';
@@ -8,7 +8,7 @@ const [url, folder] = process.argv.slice(2);
 if (!url || !folder) throw new Error('expected: node screenshots.mjs URL FOLDER');
 
 const onMap = async (page) => {
-  await page.waitForSelector('#table tbody tr', { timeout: PATIENCE });
+  await page.waitForSelector('#table tbody tr[data-id]', { timeout: PATIENCE });
   await rest(page);
 };
 /** What is shown, by the name of its file: an address, its scheme, and what to wait for or to do before. */
@@ -32,8 +32,6 @@ const PICTURES = [
   },
 ];
 const SIZE = { width: 1280, height: 800 };
-/** The picture that a guide shows too. */
-const KEPT = 'map';
 
 mkdirSync(folder, { recursive: true });
 const browser = await launch();
@@ -45,7 +43,7 @@ try {
     page.setDefaultTimeout(PATIENCE);
     await page.goto(url + path);
     await ready(page);
-    images.push(await page.screenshot(name === KEPT ? { path: join(folder, `${name}.png`) } : {}));
+    images.push(await page.screenshot());
     console.log(`taken: ${name}`);
     await context.close();
   }
