@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::task::JoinSet;
 
 /// Answers requests of this process as [`crate::serve`] answers those of clients, by the same steps. Its caller is the owner of the data
-/// folder, as over the control socket. There is no connection: whoever drops a response, or its body, ends the work on it.
+/// folder, as over the control socket. There is no connection: a dropped response, or a dropped body, ends the work on it.
 pub struct InProcess {
     entry: Entry,
     /// Ended with this.

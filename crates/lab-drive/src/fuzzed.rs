@@ -32,7 +32,7 @@ pub fn resp_reply(bytes: &[u8], size: usize) -> Result<(usize, bool), &'static s
     Ok((used, reply.is_whole()))
 }
 
-/// Messages of a NATS server: bytes of those that are whole.
+/// Messages of a NATS server: bytes of the whole ones.
 ///
 /// # Errors
 /// One is none.
@@ -50,7 +50,7 @@ pub fn nats_messages(bytes: &[u8], size: usize) -> Result<usize, &'static str> {
     })
 }
 
-/// Messages of a PostgreSQL server: bytes of those that are whole.
+/// Messages of a PostgreSQL server: bytes of the whole ones.
 ///
 /// # Errors
 /// One is none.
@@ -67,7 +67,7 @@ pub fn postgres_messages(bytes: &[u8], size: usize) -> Result<usize, &'static st
     })
 }
 
-/// Frames of a WebSocket from a server: bytes of those that are whole.
+/// Frames of a WebSocket from a server: bytes of the whole ones.
 ///
 /// # Errors
 /// One is none.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Runtime;
 
-/// Panics of this process, those that are caught included.
+/// Panics of this process, caught ones included.
 pub(crate) static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// The runtime of servers.

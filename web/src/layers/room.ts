@@ -38,7 +38,7 @@ export class LayersRoom {
     $('opacity').addEventListener('input', () => app.update({ opacity: Number($<HTMLInputElement>('opacity').value) / 100 }));
   }
 
-  /** Fills the list of fields that colour, and of those that size. */
+  /** Fills the lists of fields for colour and for size. */
   fill(schema: api.Schema): void {
     const option = ({ name, title }: api.Field): HTMLElement => make('option', '', title, { value: name });
     const group = (label: string, fields: readonly api.Field[]): HTMLElement[] => {

@@ -44,7 +44,7 @@ export class Legend {
     this.parts = this.app.open() ? parts.reverse().flat() : [];
     const held = $('legend').contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset['value'] : undefined;
     $('legend').replaceChildren(...this.parts.map((part) => legendElement(part, this.ask)));
-    // Whoever asks for values by keyboard goes on from the same one.
+    // The keyboard goes on from the same value.
     if (held !== undefined) $('legend').querySelector<HTMLElement>(`[data-value="${CSS.escape(held)}"]`)?.focus();
     $('legend').hidden = !this.parts.length;
   }

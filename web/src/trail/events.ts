@@ -15,7 +15,7 @@ export interface TrailEvents {
   readonly origin: readonly [x: number, y: number];
   /** Place (x, y), and time within `span` from 0 to 1, of each event. */
   readonly places: Float32Array;
-  /** Value of the field, or the number of a text among those that have a colour (-1: another); NaN where there is none. */
+  /** Value of the field, or the number of a text among the coloured ones (-1: another); NaN where there is none. */
   readonly values: Float32Array;
   readonly span: Range;
 }

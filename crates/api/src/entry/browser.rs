@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// How a page of a browser uses what it asks for.
 pub static FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-/// Max bytes of a problem document that becomes a page; a longer one stays as it is.
+/// Max bytes of a problem document that becomes a page; a longer one becomes a page without its detail.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// Whether a browser opens a page: by its address, a link or a form, and not a script of a page.

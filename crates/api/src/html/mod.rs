@@ -54,7 +54,7 @@ pub struct Viewer<'a> {
 /// What the header says of signing in.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Account<'a> {
-    /// Nothing: nobody can sign in, or it is not known who asks.
+    /// Nothing: nobody can sign in, or the caller is not known.
     #[default]
     Unknown,
     /// The viewer can sign in.

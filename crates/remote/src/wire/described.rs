@@ -19,7 +19,7 @@ mod shared {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Schema>, D::Error> {
         let schema = Schema::deserialize(deserializer)?;
-        // Roles are numbers of fields, which whoever uses the schema relies on.
+        // Roles are numbers of fields; users of the schema rely on them.
         schema.validate().map_err(D::Error::custom)?;
         Ok(Arc::new(schema))
     }

@@ -136,7 +136,7 @@ impl Pin {
         self.until.clone()
     }
 
-    /// Writes the pin again, if that is due, with what `in_use` says.
+    /// Renews the pin, if that is due, with what `in_use` says.
     ///
     /// # Errors
     /// Errors of the bucket: then the pin holds for as long as it did.

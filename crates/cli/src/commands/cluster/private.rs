@@ -30,7 +30,7 @@ pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Writes a file again.
+/// Writes a file, in place of what it held.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     open(path, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(text.as_bytes())
 }
