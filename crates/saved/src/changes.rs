@@ -113,10 +113,12 @@ impl SavedSearches {
 
     /// Deletes a saved search; its readers get the last packet. Returns `false` if there is none of this id.
     pub async fn delete(self: &Arc<SavedSearches>, id: &str) -> Result<bool, Refusal> {
-        match self.get(id) {
-            Some(_) => self.erase(id.to_owned()).await,
-            None => Ok(false),
+        if self.get(id).is_none() {
+            return Ok(false);
         }
+        // Found here, it is deleted by this call, even if the follower of shared records hears of it first.
+        self.erase(id.to_owned()).await?;
+        Ok(true)
     }
 
     /// Deletes the saved searches of a tenant, with records that are damaged but still name it. Saved searches being
@@ -136,7 +138,7 @@ impl SavedSearches {
     }
 
     /// Removes the records of a saved search, and the saved search if it is in use.
-    async fn erase(self: &Arc<SavedSearches>, id: String) -> Result<bool, Refusal> {
+    async fn erase(self: &Arc<SavedSearches>, id: String) -> Result<(), Refusal> {
         let saved = self.clone();
         let deleted = tokio::spawn(async move {
             let (records, name) = (saved.records.clone(), id.clone());
@@ -146,7 +148,8 @@ impl SavedSearches {
             });
             removed.await.map_err(failed)??;
             // The record goes first: after a crash between the two the saved search must not come back.
-            Ok::<_, Refusal>(saved.leave(&id))
+            saved.leave(&id);
+            Ok::<_, Refusal>(())
         });
         deleted.await.map_err(failed)?
     }

@@ -64,9 +64,7 @@ impl SavedSearches {
                     there.insert(id);
                     self.take_up(id, content, seen.get(id).copied().unwrap_or_default());
                 }
-                None => {
-                    self.leave(id);
-                }
+                None => self.leave(id),
             }
         }
         if news.whole {
@@ -100,11 +98,11 @@ impl SavedSearches {
         }
     }
 
-    /// Takes a saved search out of use, whose record is gone: its readers get the last packet. `false` if there is none of this id.
-    pub(super) fn leave(&self, id: &str) -> bool {
+    /// Takes a saved search out of use, whose record is gone: its readers get the last packet. Nothing happens if there is none of this id.
+    pub(super) fn leave(&self, id: &str) {
         let mut registry = self.registry.lock();
         registry.damaged.remove(id);
-        let Some(entry) = registry.all.remove(id) else { return false };
+        let Some(entry) = registry.all.remove(id) else { return };
         let tenant = &entry.search.definition.tenant;
         registry.counts.give_back(tenant.clone(), entry.search.definition.counts_as());
         drop(registry);
@@ -124,6 +122,5 @@ impl SavedSearches {
         drop(match_indexes);
         // After it left the index: no match can follow the last packet.
         entry.search.end();
-        true
     }
 }
