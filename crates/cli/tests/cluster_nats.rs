@@ -144,6 +144,41 @@ fn a_cluster_for_trial_has_its_log_in_three_servers() {
 }
 
 #[test]
+fn a_port_that_another_program_takes_during_the_start_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    // A server that waits, the first time, until its port is taken.
+    let (program, server) = (folder.path().join("server"), common::nats::program());
+    let taken = folder.path().join("taken");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *nats.conf*) until [ -e {} ]; do sleep 0.1; done;; esac\nexec {} \"$@\"\n",
+        taken.display(),
+        server.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let nodes = folder.path().join("cluster.json");
+    let other = std::thread::spawn(move || {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let read = std::fs::read_to_string(&nodes).unwrap_or_default();
+            let found: Value = serde_json::from_str(&read).unwrap_or_default();
+            let log = found["nodes"].as_array().into_iter().flatten().find(|node| node["name"] == "log-1");
+            if let Some(address) = log.and_then(|log| log["address"].as_str()) {
+                let listener = std::net::TcpListener::bind(address).unwrap();
+                std::fs::write(&taken, "").unwrap();
+                return (listener, address.to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("no plan is written");
+    });
+    let up = Up::start(folder.path(), 1, &["--log", "nats", "--nats-server", &program.display().to_string()]);
+    let (_listener, address) = other.join().unwrap();
+    assert_ne!(up.of("log")[0]["address"], json!(address));
+    up.stop("TERM");
+}
+
+#[test]
 fn a_cluster_for_trial_shows_nats_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let program = common::nats::program().display().to_string();

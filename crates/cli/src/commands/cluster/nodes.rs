@@ -59,6 +59,13 @@ pub(super) struct Node {
     pub(super) log_file: PathBuf,
 }
 
+impl Node {
+    /// All that it listens on.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &String> {
+        [Some(&self.address), self.monitor.as_ref(), self.routes.as_ref()].into_iter().flatten()
+    }
+}
+
 /// All processes of a folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Nodes {

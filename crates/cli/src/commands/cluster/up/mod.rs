@@ -14,10 +14,15 @@ mod supervise;
 
 use super::FOLDER;
 use crate::failure::Failure;
+use crate::output::say;
 use clap::{Args, value_parser};
 use plan::Plan;
 use std::path::PathBuf;
+use supervise::Outcome;
 use tokio::runtime::Builder;
+
+/// How often all starts again where another program takes one of its ports.
+const STARTS: u32 = 3;
 
 /// Start a cluster for trial on this machine, and keep it running until Ctrl-C
 #[derive(Args, Debug)]
@@ -61,9 +66,16 @@ impl UpArgs {
 
 /// Runs the command; returns when all processes have ended.
 pub(super) fn run(args: &UpArgs) -> Result<(), Failure> {
-    let plan = Plan::make(args)?;
     // One thread: a child is bound to the one that started it.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start a thread: {e}")))?;
-    runtime.block_on(supervise::run(plan))
+    let mut starts = 1..=STARTS;
+    loop {
+        // The next plan keeps the ports that are free, says which was taken, and chooses another.
+        match (runtime.block_on(supervise::run(Plan::make(args)?))?, starts.next()) {
+            (Outcome::Stopped, _) => return Ok(()),
+            (Outcome::PortTaken(failure), None) => return Err(failure),
+            (Outcome::PortTaken(failure), Some(_)) => say(&format!("{failure}\nstarting again on another port")),
+        }
+    }
 }

@@ -30,10 +30,9 @@ pub(super) struct Ports<'a> {
 impl<'a> Ports<'a> {
     /// After a start with these processes.
     pub(super) fn new(before: Option<&'a Nodes>) -> Ports<'a> {
-        let nodes = before.iter().flat_map(|before| &before.nodes);
-        let addresses = nodes.flat_map(|node| [Some(&node.address), node.monitor.as_ref(), node.routes.as_ref()]);
+        let addresses = before.iter().flat_map(|before| &before.nodes).flat_map(Node::addresses);
         let bound = |address: &String| Some((address.clone(), TcpListener::bind(address).ok()?));
-        Ports { before, free: addresses.flatten().filter_map(bound).collect(), chosen: Vec::new() }
+        Ports { before, free: addresses.filter_map(bound).collect(), chosen: Vec::new() }
     }
 
     /// A process with its addresses.
@@ -64,6 +63,13 @@ impl<'a> Ports<'a> {
         }
         Ok(address)
     }
+}
+
+/// An address of processes that have ended, on which another program listens now.
+pub(super) fn taken(nodes: &Nodes) -> Option<&String> {
+    let is_taken =
+        |address: &&String| TcpListener::bind(address.as_str()).is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse);
+    nodes.nodes.iter().flat_map(Node::addresses).find(is_taken)
 }
 
 /// Listens on a port that is free, and that no connection gets.

@@ -5,6 +5,7 @@
 use super::super::nodes::{Kind, Node};
 use super::super::probe;
 use super::plan::Plan;
+use super::ports;
 use super::process::{Process, last_lines};
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
@@ -62,8 +63,16 @@ impl Signals {
     }
 }
 
+/// How processes of a plan ended, all of them.
+pub(super) enum Outcome {
+    /// By a signal.
+    Stopped,
+    /// Another program took a port between its choice and the start of the process that listens there.
+    PortTaken(Failure),
+}
+
 /// Runs all processes of a plan until a signal.
-pub(super) async fn run(plan: Plan) -> Result<(), Failure> {
+pub(super) async fn run(plan: Plan) -> Result<Outcome, Failure> {
     // Before anything starts: an early signal must not find the default handler.
     let mut signals = Signals::new()?;
     let now = Instant::now();
@@ -84,10 +93,14 @@ pub(super) async fn run(plan: Plan) -> Result<(), Failure> {
     };
     say("stopping");
     let stopped = supervisor.stop(&mut signals).await;
-    outcome?;
+    match outcome {
+        Ok(()) => {}
+        Err(failure) if ports::taken(&supervisor.plan.nodes).is_some() => return Ok(Outcome::PortTaken(failure)),
+        Err(failure) => return Err(failure),
+    }
     stopped?;
     say("stopped");
-    Ok(())
+    Ok(Outcome::Stopped)
 }
 
 impl Supervisor {
