@@ -7,29 +7,30 @@
 //! A client is told of what is durable whenever nothing more waits to be written, and every few seconds. The counts are of
 //! the whole call. So a client may wait for each of its batches, or send many and look at the last.
 
+mod head;
+mod target;
+
 use super::call::Call;
 use super::ipc::{self, Content};
-use super::question::{object, take_text};
 use super::status;
 use crate::ask::BatchKey;
 use crate::entry::{Entry, may_write};
 use crate::links;
 use crate::params::format::Format;
-use crate::problem::{Problem, Result as ProblemResult};
 use crate::state::AppState;
-use arrow_flight::flight_descriptor::DescriptorType;
-use arrow_flight::{FlightData, FlightDescriptor, PutResult};
+use arrow_flight::{FlightData, PutResult};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderValue, Method, header};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 use futures_util::stream::{Stream, iter, unfold};
-use meridian_backend::KEY_BYTES_MAX;
+use head::Head;
 use meridian_model::Positions;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use target::{Target, check_key};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, timeout};
@@ -37,68 +38,12 @@ use tonic::{Status, Streaming};
 
 /// Max bytes of a write of several record batches.
 const WRITE_BYTES: usize = 4 << 20;
-/// Max bytes of the schema and the dictionaries, which each write repeats.
-const HEAD_BYTES_MAX: usize = 1 << 20;
-/// Max bytes of the name of a collection: it is kept while the call lasts. Longer ones find no room in a target.
-const NAME_BYTES_MAX: usize = 64 << 10;
-/// Max bytes of the key of a call: the number of a batch has 20 digits at most.
-const CALL_KEY_BYTES_MAX: usize = KEY_BYTES_MAX - 21;
 /// How often a client that never pauses is told of what is durable.
 const ACK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the speed of a message is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Max bytes of the response to a write.
 const RECEIPT_BYTES_MAX: usize = 64 << 10;
-
-/// Where the batches go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Target {
-    collection: String,
-    key: Option<String>,
-}
-
-impl Target {
-    /// Reads a descriptor: a path of one collection, or a command with `collection` and `idempotency_key`.
-    fn of(descriptor: Option<&FlightDescriptor>) -> ProblemResult<Target> {
-        let wrong = |field: &str, detail: String| Problem::parameter(field, detail);
-        let descriptor = descriptor
-            .ok_or_else(|| wrong("descriptor", "the first message has no descriptor: expected one".into()))?;
-        match DescriptorType::try_from(descriptor.r#type) {
-            Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
-                [collection] if collection.len() > NAME_BYTES_MAX => {
-                    Err(wrong("path", format!("a name of {} bytes: expected that of a collection", collection.len())))
-                }
-                [collection] => Ok(Target { collection: collection.clone(), key: None }),
-                other => Err(wrong("path", format!("{} segments: expected one, a collection", other.len()))),
-            },
-            Ok(DescriptorType::Cmd) => {
-                let mut members = object(&descriptor.cmd)?;
-                let collection = take_text(&mut members, "collection")?;
-                let key = take_text(&mut members, "idempotency_key")?;
-                if let Some(other) = members.keys().next() {
-                    return Err(wrong(other, format!("{other:?}: expected collection and idempotency_key")));
-                }
-                let collection = collection.ok_or_else(|| {
-                    wrong("collection", "the command names none: expected \"collection\": NAME".into())
-                })?;
-                Ok(Target { collection, key })
-            }
-            _ => Err(wrong("descriptor", "expected a path or a command".into())),
-        }
-    }
-}
-
-/// Checks the key of a call, to which each batch adds its number.
-fn check_key(key: &str) -> ProblemResult<()> {
-    let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    match is_printable && (1..=CALL_KEY_BYTES_MAX).contains(&key.len()) {
-        true => Ok(()),
-        false => {
-            let detail = format!("expected 1 to {CALL_KEY_BYTES_MAX} printable ASCII characters");
-            Err(Problem::parameter("idempotency_key", detail))
-        }
-    }
-}
 
 /// The durable writes, as the metadata of a result: the sums of all writes of the call.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -138,35 +83,6 @@ struct Receipt {
     replaced: u64,
     duplicates: u64,
     position: String,
-}
-
-/// The messages that every write begins with.
-#[derive(Default)]
-struct Head {
-    schema: Option<[Bytes; 2]>,
-    /// Each with its number, in order of arrival.
-    dictionaries: Vec<(i64, [Bytes; 2])>,
-}
-
-impl Head {
-    fn bytes(&self) -> usize {
-        self.frames().map(Bytes::len).sum()
-    }
-
-    fn frames(&self) -> impl Iterator<Item = &Bytes> {
-        self.schema.iter().chain(self.dictionaries.iter().map(|(_, frames)| frames)).flatten()
-    }
-
-    /// Frames for the head, if they have room in it. They are copies: a slice of a message would keep all of it in memory,
-    /// uncounted once the message is released.
-    fn keep(&self, [header, body]: [Bytes; 2]) -> Result<[Bytes; 2], Status> {
-        if self.bytes() + header.len() + body.len() > HEAD_BYTES_MAX {
-            return Err(Status::invalid_argument(format!(
-                "the schema and the dictionaries are over the limit of {HEAD_BYTES_MAX} bytes: send columns without dictionaries"
-            )));
-        }
-        Ok([header, Bytes::copy_from_slice(&body)])
-    }
 }
 
 /// A call that writes.
@@ -405,25 +321,5 @@ mod tests {
             ack.add(1, Receipt { written: 2, replaced: 0, duplicates: 0, position: position.to_owned() });
         }
         assert_eq!((ack.batches, ack.written, ack.position.as_str()), (3, 6, "5-9-7"));
-        assert!(check_key("load-17").is_ok() && check_key(&"k".repeat(CALL_KEY_BYTES_MAX)).is_ok());
-        for wrong in ["", "a\nb", "é", &"k".repeat(CALL_KEY_BYTES_MAX + 1)] {
-            assert!(check_key(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn a_call_that_writes_keeps_only_the_head_of_what_it_received() {
-        let message = Bytes::from(vec![7; 100]);
-        let kept = Head::default().keep([Bytes::new(), message.slice(..10)]).unwrap();
-        assert_eq!(kept[1].to_vec(), [7; 10]);
-        assert!(message.is_unique(), "the whole message is kept for ten bytes of it");
-        let body = Bytes::from(vec![7; HEAD_BYTES_MAX / 2 + 1]);
-        let mut head = Head::default();
-        let kept = head.keep([Bytes::new(), body.clone()]).unwrap();
-        head.dictionaries.push((0, kept));
-        assert!(head.keep([Bytes::new(), body]).is_err());
-        let named = |bytes: usize| Target::of(Some(&FlightDescriptor::new_path(vec!["q".repeat(bytes)])));
-        assert!(named(NAME_BYTES_MAX).is_ok());
-        assert!(named(NAME_BYTES_MAX + 1).is_err());
     }
 }

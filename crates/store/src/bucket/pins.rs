@@ -8,21 +8,22 @@
 //!
 //! A pin need not come first. An object stays for a grace after the last manifest that named it, and that is longer than a pin's time.
 
+mod pin;
+
+pub(crate) use pin::{Announcement, Pin};
+
 use super::Bucket;
 use super::Serves;
-use super::create::{Created, create};
-use crate::codec::{frame, unframe};
+use crate::codec::unframe;
 use crate::error::StoreError;
 use crate::seams::Clock;
 use meridian_model::policy::pins::{Board as Rule, InUse, Used};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNPINS";
@@ -30,14 +31,10 @@ const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "pins/";
 /// How long a pin holds without being renewed.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
-/// A reader renews its pin after this part of its time.
-const RENEW_PART: i64 = 3;
 /// An owner waits longer than a pin's time by this part of it: clocks of two machines differ in rate.
 pub(super) const MARGIN_PART: i64 = 4;
 /// Interval at which an owner reads the pins, in microseconds.
 const LOOK_US: i64 = 10_000_000;
-/// Max numbers of earlier pins that a reader remembers to delete.
-const OLD_MAX: usize = 64;
 
 /// The content of a pin. A reader that answers no gateways has the list alone.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,124 +64,8 @@ impl PinContent {
     }
 }
 
-/// Says what a scan server is and has to do now.
-pub(crate) type Announcement = Arc<dyn Fn() -> Serves + Send + Sync>;
-
 pub(super) fn ttl_us() -> i64 {
     i64::try_from(TTL.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// The pin of this process.
-pub(crate) struct Pin {
-    bucket: Arc<dyn Bucket>,
-    clock: Arc<dyn Clock>,
-    /// Prefix of the names: `pins/{reader}/`.
-    folder: String,
-    reader: u64,
-    announcement: OnceLock<Announcement>,
-    /// Until when it holds, in microseconds of the clock's elapsed time.
-    until: Arc<AtomicI64>,
-    written: Mutex<Written>,
-}
-
-#[derive(Debug)]
-struct Written {
-    number: u64,
-    /// Numbers of pins that may be there.
-    there: Vec<u64>,
-    /// When the next one is due.
-    due: i64,
-    /// Whether the reader has let go: it writes no other.
-    released: bool,
-}
-
-impl fmt::Debug for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pin").field("folder", &self.folder).field("written", &self.written).finish_non_exhaustive()
-    }
-}
-
-impl Pin {
-    /// The pin of a reader, not written yet. `reader` is random: no other start of a process has it.
-    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, reader: u64) -> Pin {
-        Pin {
-            bucket,
-            clock,
-            folder: format!("{FOLDER}{reader:016x}/"),
-            reader,
-            announcement: OnceLock::new(),
-            until: Arc::new(AtomicI64::new(i64::MIN)),
-            written: Mutex::new(Written { number: 0, there: Vec::new(), due: i64::MIN, released: false }),
-        }
-    }
-
-    /// The number of the reader.
-    pub(crate) fn reader(&self) -> u64 {
-        self.reader
-    }
-
-    /// From now on the pin says that its process answers gateways. Only the first call counts.
-    pub(crate) fn announce(&self, announcement: Announcement) {
-        let mut written = self.written.lock();
-        if self.announcement.set(announcement).is_ok() {
-            written.due = i64::MIN;
-        }
-    }
-
-    /// Until when the pin holds, in microseconds of the clock's elapsed time.
-    pub(crate) fn until(&self) -> Arc<AtomicI64> {
-        self.until.clone()
-    }
-
-    /// Renews the pin, if that is due, with what `in_use` says.
-    ///
-    /// # Errors
-    /// Errors of the bucket: then the pin holds for as long as it did.
-    pub(crate) fn renew(&self, in_use: impl FnOnce() -> Vec<InUse>) -> Result<(), StoreError> {
-        let mut written = self.written.lock();
-        // Before anything is written: the owner counts from later.
-        let begun = self.clock.elapsed();
-        if begun < written.due || written.released {
-            return Ok(());
-        }
-        // Whatever becomes of it, no other pin has the number.
-        written.number += 1;
-        let number = written.number;
-        let name = self.name(number);
-        let said = PinContent { in_use: in_use(), serves: self.announcement.get().map(|announcement| announcement()) };
-        let path = Path::new(&self.bucket.place()).join(&name);
-        let json = serde_json::to_vec(&said.into_form()).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
-        written.there.push(number);
-        // Also while the bucket does not answer: those beyond are the owner's to delete.
-        let over = written.there.len().saturating_sub(OLD_MAX);
-        written.there.drain(..over);
-        match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
-            Ok(Created::Ours) => {}
-            Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&path, "another process wrote it")),
-            Err(failure) => return Err(StoreError::io("create", &path)(failure.into_error())),
-        }
-        written.due = begun.saturating_add(ttl_us() / RENEW_PART);
-        self.until.store(begun.saturating_add(ttl_us()), Ordering::Release);
-        // One that cannot be deleted now is tried again, and is the owner's to delete in the end.
-        written.there.retain(|there| *there == number || self.bucket.delete(&self.name(*there)).is_err());
-        Ok(())
-    }
-
-    /// Lets go of everything, for good.
-    pub(crate) fn release(&self) {
-        let there = {
-            let mut written = self.written.lock();
-            written.released = true;
-            std::mem::take(&mut written.there)
-        };
-        self.until.store(i64::MIN, Ordering::Release);
-        // One that stays counts for its time and no longer. A bucket that does not answer is waited for once.
-        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(number)));
-    }
-
-    fn name(&self, number: u64) -> String {
-        format!("{}{number:016x}", self.folder)
-    }
 }
 
 /// The pins of all readers, as an owner knows them.
@@ -306,6 +187,7 @@ mod tests {
     use super::*;
     use crate::bucket::MemoryBucket;
     use crate::seams::ManualClock;
+    use std::sync::atomic::Ordering;
 
     const SECOND: i64 = 1_000_000;
 
@@ -384,20 +266,6 @@ mod tests {
             clock.advance(LOOK_US);
         }
         assert_eq!(pins_of(&bucket), 0);
-    }
-
-    #[test]
-    fn a_reader_without_the_bucket_remembers_few_numbers() {
-        let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
-        let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
-        bucket.cut(true);
-        for _ in 0..2 * OLD_MAX {
-            assert!(pin.renew(Vec::new).is_err());
-        }
-        assert!(pin.written.lock().there.len() <= OLD_MAX);
-        bucket.cut(false);
-        pin.renew(Vec::new).unwrap();
-        assert_eq!(pins_of(&bucket), 1);
     }
 
     #[test]

@@ -2,14 +2,11 @@
 //!
 //! A writer begins with an owner record, which expects the last number of the stream. Once it is stored, every expectation of the writer before fails for
 //! ever, as numbers only grow. A group is one message or several, and counts with its last one.
-//!
-//! States of a writer: **writing**. **Cut**, after a group that was taken in part: an owner record voids that part before the next group.
-//! **Broken**, after the stream turned out to have lost what it had acknowledged. This process has those writes in memory. So they are flushed
-//! first, and the manifest names the next *generation*: a stream of another name, where writing goes on. The one before is deleted, so that no
-//! former writer can be answered there. **Stopped**, after a group of unknown outcome, and **fenced**, after another writer's message: it takes no
-//! more groups. It still knows where the log continues, as a flush that began before may yet be committed.
 
-use super::chain::{Chain, End, Held};
+mod read;
+mod state;
+
+use super::chain::{End, Held};
 use super::message::{Header, Kind, group_of, hash_of};
 use super::publish::{Failure, Published, publish};
 use super::{Stream, Streams};
@@ -19,6 +16,7 @@ use crate::seams::{AppendError, LogPlace, Replayed, Seams, WriteLog};
 use bytes::Bytes;
 use meridian_model::Invalid;
 use meridian_model::policy::lease::next_epoch;
+use state::{Broken, State, Writer};
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +24,6 @@ use std::sync::Arc;
 
 /// Max searches for the end of the stream, while others publish to it.
 const TURNS: usize = 32;
-/// Max gaps of a read that are checked one by one: more gaps are no missing batch.
-const GAPS_MAX: usize = 64;
 /// Bytes that a server puts around a message at most, beside its subject: its own 34, and a header with the expectation.
 const FRAME: u64 = 128;
 
@@ -50,39 +46,6 @@ pub(crate) struct StreamLog {
     position: u64,
     /// Groups that no manifest covers, oldest first.
     held: VecDeque<Held>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// The log has to be replayed first.
-    Closed,
-    Writing(Writer),
-    /// A part of a group is in the stream.
-    Cut(Writer),
-    /// The stream has lost acknowledged messages.
-    Broken(Writer, Broken),
-    /// Whether the group after this writer's last message is in the stream shows at the next replay.
-    Stopped(Writer),
-    /// Another process writes.
-    Fenced(Writer),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Broken {
-    /// The writes in this process's memory have to be flushed.
-    Unflushed,
-    /// A manifest covers all of it, and names the next generation.
-    Flushed,
-}
-
-#[derive(Debug, Clone)]
-struct Writer {
-    stream: Arc<dyn Stream>,
-    epoch: u32,
-    /// The number of the last message.
-    sequence: u64,
-    /// Its hash.
-    before: u64,
 }
 
 impl StreamLog {
@@ -279,33 +242,6 @@ impl StreamLog {
         }
     }
 
-    /// Reads a stream once; what was found, and where it ends.
-    fn read(&self, stream: &dyn Stream, flushed: u64, new: bool) -> Result<(u64, Replayed, End), StoreError> {
-        let bounds = stream.bounds().map_err(self.failed("read"))?;
-        let mut chain = Chain::new(&self.path(), number_of(self.generation)?, flushed);
-        if bounds.first <= bounds.last {
-            // The next number to come, and the last one of each gap: what another process has purged meanwhile is before it.
-            let (mut next, mut left_out) = (bounds.first, Vec::new());
-            let mut take = |sequence: u64, message: Bytes| {
-                if sequence > next && left_out.len() < GAPS_MAX {
-                    left_out.push(sequence - 1);
-                }
-                next = sequence + 1;
-                chain.take(sequence, &message);
-            };
-            stream.read(bounds.first, bounds.last, &mut take).map_err(self.failed("read"))?;
-            // A read may be behind. What it leaves out would be taken for lost, and a fence would go on before its end.
-            for number in left_out.into_iter().chain((next <= bounds.last).then_some(bounds.last)) {
-                if stream.get(number).map_err(self.failed("read"))?.is_some() {
-                    let detail = format!("message {number} is there, and was not read: try again later");
-                    return Err(self.failed("read")(io::Error::new(io::ErrorKind::TimedOut, detail)));
-                }
-            }
-        }
-        let (found, end) = chain.end(new, bounds.last > 0);
-        Ok((bounds.last, found, end))
-    }
-
     /// Whether groups may take so much more of the stream.
     fn has_room(&self, stream: &dyn Stream, bytes: u64, messages: u64) -> bool {
         let max = stream.bytes_max();
@@ -313,16 +249,6 @@ impl StreamLog {
         let taken = |bytes: u64, messages: u64| bytes.saturating_add(messages.saturating_mul(frame));
         let held = self.held.iter().map(|held| taken(held.bytes, held.messages));
         max == u64::MAX || held.fold(taken(bytes, messages), u64::saturating_add) <= max
-    }
-
-    /// Gives up what is missing, where the operator has decided so.
-    fn settle(&self, mut found: Replayed) -> Replayed {
-        if self.accept_loss {
-            for damage in found.damage.drain(..) {
-                tracing::warn!(%damage, "given up, as cluster.nats.accept_loss says");
-            }
-        }
-        found
     }
 }
 

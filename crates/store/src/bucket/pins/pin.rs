@@ -1,0 +1,157 @@
+//! The pin of this process, as a reader writes it.
+
+use super::{FOLDER, MAGIC, PinContent, VERSION, ttl_us};
+use crate::bucket::create::{Created, create};
+use crate::bucket::{Bucket, Serves};
+use crate::codec::frame;
+use crate::error::StoreError;
+use crate::seams::Clock;
+use meridian_model::policy::pins::InUse;
+use parking_lot::Mutex;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A reader renews its pin after this part of its time.
+const RENEW_PART: i64 = 3;
+/// Max numbers of earlier pins that a reader remembers to delete.
+const OLD_MAX: usize = 64;
+
+/// Says what a scan server is and has to do now.
+pub(crate) type Announcement = Arc<dyn Fn() -> Serves + Send + Sync>;
+
+/// The pin of this process.
+pub(crate) struct Pin {
+    bucket: Arc<dyn Bucket>,
+    clock: Arc<dyn Clock>,
+    /// Prefix of the names: `pins/{reader}/`.
+    folder: String,
+    reader: u64,
+    announcement: OnceLock<Announcement>,
+    /// Until when it holds, in microseconds of the clock's elapsed time.
+    until: Arc<AtomicI64>,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    number: u64,
+    /// Numbers of pins that may be there.
+    there: Vec<u64>,
+    /// When the next one is due.
+    due: i64,
+    /// Whether the reader has let go: it writes no other.
+    released: bool,
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pin").field("folder", &self.folder).field("written", &self.written).finish_non_exhaustive()
+    }
+}
+
+impl Pin {
+    /// The pin of a reader, not written yet. `reader` is random: no other start of a process has it.
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, reader: u64) -> Pin {
+        Pin {
+            bucket,
+            clock,
+            folder: format!("{FOLDER}{reader:016x}/"),
+            reader,
+            announcement: OnceLock::new(),
+            until: Arc::new(AtomicI64::new(i64::MIN)),
+            written: Mutex::new(Written { number: 0, there: Vec::new(), due: i64::MIN, released: false }),
+        }
+    }
+
+    /// The number of the reader.
+    pub(crate) fn reader(&self) -> u64 {
+        self.reader
+    }
+
+    /// From now on the pin says that its process answers gateways. Only the first call counts.
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        let mut written = self.written.lock();
+        if self.announcement.set(announcement).is_ok() {
+            written.due = i64::MIN;
+        }
+    }
+
+    /// Until when the pin holds, in microseconds of the clock's elapsed time.
+    pub(crate) fn until(&self) -> Arc<AtomicI64> {
+        self.until.clone()
+    }
+
+    /// Renews the pin, if that is due, with what `in_use` says.
+    ///
+    /// # Errors
+    /// Errors of the bucket: then the pin holds for as long as it did.
+    pub(crate) fn renew(&self, in_use: impl FnOnce() -> Vec<InUse>) -> Result<(), StoreError> {
+        let mut written = self.written.lock();
+        // Before anything is written: the owner counts from later.
+        let begun = self.clock.elapsed();
+        if begun < written.due || written.released {
+            return Ok(());
+        }
+        // Whatever becomes of it, no other pin has the number.
+        written.number += 1;
+        let number = written.number;
+        let name = self.name(number);
+        let said = PinContent { in_use: in_use(), serves: self.announcement.get().map(|announcement| announcement()) };
+        let path = Path::new(&self.bucket.place()).join(&name);
+        let json = serde_json::to_vec(&said.into_form()).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
+        written.there.push(number);
+        // Also while the bucket does not answer: those beyond are the owner's to delete.
+        let over = written.there.len().saturating_sub(OLD_MAX);
+        written.there.drain(..over);
+        match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
+            Ok(Created::Ours) => {}
+            Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&path, "another process wrote it")),
+            Err(failure) => return Err(StoreError::io("create", &path)(failure.into_error())),
+        }
+        written.due = begun.saturating_add(ttl_us() / RENEW_PART);
+        self.until.store(begun.saturating_add(ttl_us()), Ordering::Release);
+        // One that cannot be deleted now is tried again, and is the owner's to delete in the end.
+        written.there.retain(|there| *there == number || self.bucket.delete(&self.name(*there)).is_err());
+        Ok(())
+    }
+
+    /// Lets go of everything, for good.
+    pub(crate) fn release(&self) {
+        let there = {
+            let mut written = self.written.lock();
+            written.released = true;
+            std::mem::take(&mut written.there)
+        };
+        self.until.store(i64::MIN, Ordering::Release);
+        // One that stays counts for its time and no longer. A bucket that does not answer is waited for once.
+        let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(number)));
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}{number:016x}", self.folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::MemoryBucket;
+    use crate::seams::ManualClock;
+
+    #[test]
+    fn a_reader_without_the_bucket_remembers_few_numbers() {
+        let (bucket, clock) = (MemoryBucket::new(), Arc::new(ManualClock::new(0)));
+        let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
+        bucket.cut(true);
+        for _ in 0..2 * OLD_MAX {
+            assert!(pin.renew(Vec::new).is_err());
+        }
+        assert!(pin.written.lock().there.len() <= OLD_MAX);
+        bucket.cut(false);
+        pin.renew(Vec::new).unwrap();
+        let there = bucket.objects().iter().filter(|(name, _)| name.starts_with(FOLDER)).count();
+        assert_eq!(there, 1);
+    }
+}
