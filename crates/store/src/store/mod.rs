@@ -10,6 +10,7 @@ mod closing;
 pub(crate) mod damaged;
 mod directory;
 pub(crate) mod folder;
+mod follower;
 mod following;
 pub(crate) mod full;
 mod making;

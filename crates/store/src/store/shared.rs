@@ -1,23 +1,18 @@
 //! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
 
-use crate::bucket::{
-    Bucket, BucketStorage, PIN_TTL, ReadOnly, Serves, Terms, check_log, check_whole, lease_of, terms_of,
-};
-use crate::collection::Collection;
+use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, check_whole, lease_of, terms_of};
 use crate::error::StoreError;
 use crate::extents::ExtentStats;
 use crate::options::Options;
 use crate::part::opened::TreeStats;
-use crate::recovery::{self, SharedResources};
+use crate::recovery::SharedResources;
 use crate::seams::{Disk, Seams, Storage};
 use crate::store::following::Following;
-use crate::store::partitions::{self, Partitions};
 use crate::store::{Inner, Opening, Store};
 use crate::stream::SharedLog;
 use meridian_model::Invalid;
 use meridian_model::policy::complete::{Behind, Complete};
 use meridian_model::policy::groups::{Group, Groups};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -159,70 +154,6 @@ impl Store {
         self.inner.common.cache.opened.stats()
     }
 
-    /// Opens a collection that is followed, and pins what it consists of now; `None`: there is none.
-    pub(crate) fn follow(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
-        let inner = &self.inner;
-        let found = match inner.follow_partitions(tenant, name)? {
-            Some(found) => Some(found),
-            // One that was dropped and made again is found by the list, which costs a call for each collection.
-            None => {
-                inner.there()?;
-                inner.follow_partitions(tenant, name)?
-            }
-        };
-        if let Some(partitions) = &found {
-            inner.collections.insert(tenant, name, partitions.clone());
-            self.renew_pin();
-        }
-        Ok(found)
-    }
-
-    /// Lets go of a collection that is followed.
-    pub(crate) fn forget(&self, tenant: &str, name: &str) {
-        self.inner.collections.remove(tenant, name);
-    }
-
-    /// Renews the pin of what is open, if that is due. A failure is reported in the log, and the next call tries again.
-    pub(crate) fn renew_pin(&self) {
-        if let Some(following) = &self.inner.following {
-            following.renew(|| self.inner.collections.all());
-        }
-    }
-
-    /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one
-    /// step. Notes up to when it is complete, as the owner says, and renews the pin where that is due.
-    ///
-    /// # Errors
-    /// If the bucket does not answer, or a collection cannot be read: that one stays as it was, and the others are
-    /// loaded.
-    pub fn refresh(&self) -> Result<bool, StoreError> {
-        let inner = &self.inner;
-        if !inner.common.read_only {
-            return Ok(false);
-        }
-        inner.common.cache.opened.trim();
-        let _changing = inner.changing.lock();
-        inner.check_open()?;
-        let (changed, failed) = inner.follow_all()?;
-        failed.map_or(Ok(changed), Err)
-    }
-
-    /// The number of this process as a reader of the bucket; `None`: it owns its collections.
-    pub fn reader(&self) -> Option<u64> {
-        self.inner.following.as_ref().map(Following::reader)
-    }
-
-    /// Lets gateways find this process, from the next [`Store::refresh`] on. `serves` is asked each time that the pin is written.
-    pub fn announce(&self, serves: Arc<dyn Fn() -> Serves + Send + Sync>) {
-        self.inner.following.iter().for_each(|following| following.announce(serves.clone()));
-    }
-
-    /// Tells gateways and the owner that this process reads no more: earlier snapshots are gone. What is open stays readable for the owner's
-    /// grace.
-    pub fn leave(&self) {
-        self.inner.following.iter().for_each(Following::release);
-    }
-
     /// Up to when the flushed writes here are complete. An owner says that of its partitions to its followers, while it holds the lease
     /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
@@ -299,102 +230,5 @@ impl Inner {
             true => Err(Invalid::new("this server only reads: create and drop collections at a gateway").into()),
             false => Ok(()),
         }
-    }
-
-    /// Opens the partitions of a collection that another process writes; `None`: there is none yet.
-    fn follow_partitions(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
-        let follow = |partition| recovery::follow_new(&self.common, &self.dir_of(tenant, name, partition));
-        let Some(first) = follow(0)?.filter(|first| !first.manifest.making) else { return Ok(None) };
-        let partitions = u32::from(first.manifest.settings.partitions);
-        let mut opened = vec![first];
-        for partition in 1..partitions {
-            let Some(next) = follow(partition)? else {
-                // Dropped since the first was read, unless that one is there still.
-                if self.common.storage_of(&self.dir_of(tenant, name, 0)).catalog.newest()?.is_none() {
-                    return Ok(None);
-                }
-                return Err(partitions::missing(&self.dir_of(tenant, name, partition), (partition, partitions)));
-            };
-            opened.push(next);
-        }
-        let collection = |partition| Collection::new(tenant, name, partition, self.wake.clone());
-        Ok(Some(opened.into_iter().map(collection).collect()))
-    }
-
-    /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
-    pub(crate) fn follow_all(&self) -> Result<(bool, Option<StoreError>), StoreError> {
-        // Before the manifests are read: the statement holds for the manifests that are found then.
-        // A lease that is gone means a bucket that is gone, for example a folder that is not mounted any more. Its collections
-        // were not dropped, and stay as they were.
-        let said = self.following.as_ref().map(Following::statements).transpose()?;
-        let note = |collection: &Collection| {
-            let time = self
-                .following
-                .as_ref()
-                .zip(said.as_ref())
-                .and_then(|(following, said)| following.time_of(said, collection));
-            collection.shared.complete.note(collection.position(), time);
-        };
-        // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a
-        // failure the next call tries again.
-        let failed_pin = Cell::new(false);
-        let renew = |first: bool| {
-            let following = self.following.as_ref().filter(|following| first || following.has_pin());
-            if let Some(following) = following.filter(|_| !failed_pin.get()) {
-                failed_pin.set(!following.renew(|| self.collections.all()));
-            }
-        };
-        let (there, mut changed, mut failed) = (self.there()?, false, None);
-        let all = self.collections.all();
-        for partitions in all.chunk_by(|a, b| (a.tenant(), a.name()) == (b.tenant(), b.name())) {
-            // The last one first, as a change of the schema goes: queries take that of the first one for a part of the others'. So where one
-            // is not taken up, those before it wait.
-            for collection in partitions.iter().rev() {
-                let (tenant, name) = (collection.tenant(), collection.name());
-                // Not under a lock that readers take: they keep the state before until the next one is whole.
-                let followed = collection.core.lock().follow_newest();
-                let goes_on = matches!(followed, Ok(Some(_)));
-                match followed {
-                    Ok(Some(new)) => {
-                        changed |= new;
-                        note(collection);
-                    }
-                    Ok(None) => {
-                        self.collections.remove(tenant, name);
-                        changed = true;
-                    }
-                    Err(error) => {
-                        tracing::warn!(%tenant, collection = name, %error, "a collection was not taken up anew");
-                        failed = Some(error);
-                    }
-                }
-                renew(false);
-                if !goes_on {
-                    break;
-                }
-            }
-        }
-        for (tenant, name) in there {
-            if self.collections.get(&tenant, &name).is_some() {
-                continue;
-            }
-            let at = (tenant, name);
-            match self.follow_partitions(&at.0, &at.1) {
-                Ok(Some(collection)) => {
-                    collection.iter().for_each(|partition| note(partition));
-                    self.collections.insert(&at.0, &at.1, collection);
-                    self.damaged.lock().remove(&at);
-                    changed = true;
-                }
-                Ok(None) => drop(self.damaged.lock().remove(&at)),
-                Err(error) => {
-                    self.set_apart(&at.0, &at.1, &error);
-                    failed = Some(error);
-                }
-            }
-            renew(false);
-        }
-        renew(true);
-        Ok((changed, failed))
     }
 }
