@@ -10,7 +10,7 @@ BENCHES := ingest mixed spacetime tracks near aggregate python footprint scaling
 VENV := $(TARGET)/bench-venv
 QUESTDB := 9.3.4
 
-.PHONY: help build web typescript docs test-docs demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies wheel bench bench-peers clean-demo
+.PHONY: help build web typescript docs test-docs demo test test-all fixture chaos differential soak fuzz conformance schemathesis sizing studies wheel package test-package bench bench-peers clean-demo
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -88,6 +88,13 @@ schemathesis: ## Requests made from the API description for FOR seconds, with a 
 
 wheel: ## The engine for Python as a wheel, in the target folder; for old systems where ziglang can be installed
 	scripts/python_wheel.sh $(TARGET)/wheels
+
+package: ## Archive, Debian package, image, wheels, lists of components and checksums, in target/packages; for Debian 11 and newer
+	scripts/package.sh $(TARGET)/packages
+
+test-package: ## The same, each installed and run: on Debian 11, in the image, and in a fresh Python
+	cargo build --locked --quiet --bin meridian
+	MERIDIAN_BUILT=1 scripts/package_test.sh --all
 
 bench: build ## The side-by-side comparisons; writes bench/RESULTS.md
 	@for name in $(BENCHES); do $(MAKE) --no-print-directory bench-$$name || exit 1; done

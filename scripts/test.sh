@@ -111,6 +111,7 @@ counted 1.5 "TypeScript: the client as users install it, in Node and a browser, 
 step 0.1 "docs: links and anchors of every page" python3 tests/docs/links.py
 step 1.5 "docs: the commands of README, tutorial, DuckDB and GDAL print what the pages show" env MERIDIAN_BUILT=1 scripts/docs_test.sh
 step 0.3 "deploy: units, containers and manifests against the program" env MERIDIAN_BUILT=1 scripts/deploy_test.sh
+step 0.5 "packages: archive and Debian package of the program" env MERIDIAN_BUILT=1 scripts/package_test.sh
 step 0.5 "CQL2: the standard's abstract tests" env MERIDIAN_BUILT=1 scripts/cql2_test.sh
 step 4 "OpenAPI: both documents valid, no answer that they do not describe" env MERIDIAN_BUILT=1 scripts/schemathesis_test.sh
 if [[ -n ${ETS_FEATURES:-}${ETS_TILES:-} ]]; then
@@ -131,6 +132,7 @@ if [[ $long == yes ]]; then
     step 1 "docs: QGIS as its page says" env MERIDIAN_BUILT=1 scripts/docs_test.sh --all docs/qgis.md
     step 4 "docs: the book, and its links" make --no-print-directory docs
     step 1.5 "Python: all notebooks" env MERIDIAN_BUILT=1 scripts/python_test.sh --all
+    step 15 "packages: all of them, installed and run" make --no-print-directory test-package
     step 1 "traces: the OpenTelemetry collector takes them" env MERIDIAN_BUILT=1 scripts/otel_test.sh
 fi
 

@@ -45,6 +45,7 @@ fn help_has_examples_for_every_command() {
         "describe",
         "delete",
         "drop",
+        "health",
         "completions",
         "manual",
     ] {
@@ -96,6 +97,19 @@ fn collections_are_listed_described_emptied_and_dropped_in_a_folder_and_on_a_ser
         on(&["drop", "spots", "--yes"]).ended(3).says(&["spots"]);
         on(&["list"]).ended(0).says(&["no collection"]);
     }
+}
+
+#[test]
+fn the_health_of_a_server_is_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let url = server.url.clone();
+    for (ready, says) in [(&[][..], "alive"), (&["--ready"][..], "ready")] {
+        let run = meridian(&[&["health", "--url", &url], ready].concat()).ended(0);
+        assert_eq!(run.out.trim(), says);
+    }
+    drop(server);
+    meridian(&["health", "--url", &url]).ended(3).says(&[&url]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod describe;
 pub mod drop;
 pub mod export;
 pub mod files;
+pub mod health;
 #[cfg_attr(not(feature = "lab"), path = "lab_absent.rs")]
 pub mod lab;
 pub mod list;
