@@ -1,5 +1,7 @@
 """The workspace's tests, two test programs at a time: many of them wait for clocks and other processes while a core is free.
 
+The server's tests run in three forms: embedded, over a gateway, and over a gateway to collections of four partitions.
+
 `cargo test` runs one program after the other. This builds them with it, runs them side by side, the ones that took longest last time first, and prints
 the output of each as a whole when it ends. Documentation tests come last, through Cargo.
 
@@ -20,12 +22,30 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 TOOK = TARGET / "test-seconds.json"
 CARGO = ["cargo", "test", "--workspace", "--locked"]
+GATEWAY = {"MERIDIAN_TEST_GATEWAY": "1"}
+# Tests that hold for one partition alone: they name its position, its files, its segments, or memory that is counted for it
+# (docs/testing.md, "Partitions").
+OF_ONE_PARTITION = [
+    "confirmed::a_key_with_another_body_is_refused_and_the_same_events_in_another_form_are_the_same",
+    "faults::",
+    "metadata::operators_see_what_a_question_meets_and_what_a_write_costs",
+    "readers::",
+    "streaming::a_small_answer_leaves_as_one_piece",
+    "truth::the_number_matched_is_given_for_every_box_and_every_distance",
+]
+# More forms of a program: their names, variables and arguments.
+FORMS = {
+    "crates/api server": [
+        ("over a gateway", GATEWAY, []),
+        ("over a gateway to four partitions", GATEWAY | {"MERIDIAN_TEST_PARTITIONS": "4"}, [word for test in OF_ONE_PARTITION for word in ("--skip", test)]),
+    ],
+}
 # A program that takes longer hangs.
 MAX_S = 30 * 60
 
 
 def built():
-    """Each test program: its name, its file, and the folder of its package, in which Cargo runs it."""
+    """Each test program in each form: its name, its command, the folder of its package, in which Cargo runs it, and variables."""
     run = subprocess.run([*CARGO, "--no-run", "--message-format", "json-render-diagnostics"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if run.returncode != 0:
         sys.exit(run.returncode)
@@ -34,16 +54,18 @@ def built():
         one = json.loads(line)
         if one["reason"] == "compiler-artifact" and one["profile"]["test"] and one["executable"]:
             folder = pathlib.Path(one["manifest_path"]).parent
-            found.append((f"{folder.relative_to(ROOT)} {one['target']['name']}", one["executable"], folder))
+            name = f"{folder.relative_to(ROOT)} {one['target']['name']}"
+            found.append((name, [one["executable"]], folder, {}))
+            found += [(f"{name}, {form}", [one["executable"], *arguments], folder, more) for form, more, arguments in FORMS.get(name, [])]
     return found
 
 
 def run(program):
     """Runs one: its output, whether it passed, and its seconds."""
-    _, file, folder = program
+    _, command, folder, more = program
     began = time.monotonic()
     try:
-        done = subprocess.run([file], cwd=folder, env=os.environ | {"CARGO_MANIFEST_DIR": str(folder)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=MAX_S)
+        done = subprocess.run(command, cwd=folder, env=os.environ | {"CARGO_MANIFEST_DIR": str(folder)} | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=MAX_S)
         said, passed = done.stdout, done.returncode == 0
     except subprocess.TimeoutExpired as late:
         said, passed = (late.stdout or b"") + f"\nended: it ran for {MAX_S} s\n".encode(), False

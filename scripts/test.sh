@@ -72,17 +72,6 @@ deny() {
     return $code
 }
 
-# Tests that hold for one partition alone: they name its position, its files, its segments, or memory that is counted for it
-# (docs/testing.md, "Partitions").
-of_one_partition=(
-    --skip confirmed::a_key_with_another_body_is_refused_and_the_same_events_in_another_form_are_the_same
-    --skip faults::
-    --skip metadata::operators_see_what_a_question_meets_and_what_a_write_costs
-    --skip readers::
-    --skip streaming::a_small_answer_leaves_as_one_piece
-    --skip truth::the_number_matched_is_given_for_every_box_and_every_distance
-)
-
 echo "== what the tests need"
 scripts/need.sh ogr2ogr=gdal-bin wrk=wrk chromium=chromium curl=curl /usr/share/doc/python3-venv=python3-venv || exit 1
 scripts/need.sh pg_lsclusters=postgresql nginx=nginx-light nats-server=nats-server redis-server=redis-server || exit 1
@@ -94,10 +83,7 @@ step 0.1 "crates: arrows point down" python3 tests/arrows.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-counted 11 "workspace: unit, property and end-to-end tests" python3 scripts/cargo_tests.py
-counted 2 "the server's tests again, over a gateway" env MERIDIAN_TEST_GATEWAY=1 cargo test --workspace --test server --locked --no-fail-fast
-counted 2 "the server's tests again, over a gateway to collections of four partitions" env MERIDIAN_TEST_GATEWAY=1 MERIDIAN_TEST_PARTITIONS=4 \
-    cargo test --workspace --test server --locked --no-fail-fast -- "${of_one_partition[@]}"
+counted 13 "workspace: unit, property and end-to-end tests, the server's in three forms" python3 scripts/cargo_tests.py
 step 4 "dependencies: licences, bans, sources, advisories" deny
 step 0.3 "web: types" npm --prefix web run --silent check
 step 0.3 "web: ESLint" npm --prefix web run --silent lint
