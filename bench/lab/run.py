@@ -39,7 +39,7 @@ HERTZ = os.sysconf("SC_CLK_TCK")
 # ask again when they are answered meet it four times in some 3,600 questions.
 STALL_S, STALL_RUN_S, STALL_RATE, STALL_USERS, STALL_THINK_S = 2.0, 20.0, 200, 4, 0.02
 PIPELINE = pathlib.Path(__file__).resolve().parent.parent / "studies" / "search-pipeline.toml"
-# A search of it is a job of the first two stages, one for each of 25 sources, for each of the 17 calls that bring something, and for each of 93 packets.
+# A search makes one job in each of the first two stages. It also makes one for each of 25 sources, of 17 calls that bring something, and of 93 packets.
 PACKETS = 93
 JOBS = 2 + 25 + 17 + PACKETS
 K6 = TARGET / "bench-peers" / "k6"
@@ -86,8 +86,8 @@ def ticks():
 
 
 def client_cpu(command, server=None, seconds=1.0):
-    """Runs a client on core 0: what it said, its processor seconds, and how the machine went meanwhile: the share of its core that the server took in
-    so many seconds of load, and what the host and others took of the machine."""
+    """Runs a client on core 0: its output, its processor seconds, and the load of the machine meanwhile. That is the share of its core that the server
+    took in so many seconds of load, and what the host and others took."""
     before, served, machine = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_seconds(server.pid) if server else 0.0, ticks()
     done = subprocess.run(["taskset", "-c", "0", *map(str, command)], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

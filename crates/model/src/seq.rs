@@ -14,7 +14,7 @@ pub struct Seq(pub u64);
 /// How the bits of a [`Seq`] are divided. A collection keeps its layout for life.
 ///
 /// The position is always the high 40 bits (a trillion batches). Numbers of one partition therefore keep the order
-/// of its log in every layout, and an id generated from a number never depends on the layout.
+/// of its log in every layout. An id generated from a number never depends on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SeqLayout {
     /// One partition: 40 bits of position, 24 of ordinal (16.7 million events a batch).

@@ -92,7 +92,7 @@ pub fn blocks(bytes: &mut [u8]) {
     put(bytes, tail + 12, checksum);
 }
 
-/// An object of a bucket: a file of blocks, or a small one in its frame, with records of a log or a manifest in it.
+/// An object of a bucket: a file of blocks, or a small one in its frame, with records of a log or a manifest.
 pub fn object(name: &str, bytes: &mut [u8]) {
     if name.ends_with(".segment") || name.ends_with(".rows") {
         return blocks(bytes);

@@ -105,7 +105,8 @@ fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f6
 }
 
 /// Of each request, in the order of their numbers, whether a stall held it up. It was due before the end and
-/// answered after it, or it came while the backlog was worked off, for as long as the stall at most.
+/// answered after it, or it came while the backlog was worked off. That lasts for as long as the stall at
+/// most.
 pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; timings.len()];
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();

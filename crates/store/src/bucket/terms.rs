@@ -34,7 +34,7 @@ impl Terms {
         self.newest_from(0)
     }
 
-    /// The same for a caller that knows the number of a term, 0 of none: two reads while that one is there still, and no listing.
+    /// The same for a caller that knows the number of a term, 0 of none: two reads while it is still there, and no listing.
     ///
     /// # Errors
     /// As of [`Terms::newest`].

@@ -236,7 +236,7 @@ pub struct Head {
 }
 
 impl Commit {
-    /// A commit of a manifest of this version (or of the end, with version 0) after the one of version `follows`; 0: it is the first.
+    /// A commit of a manifest of this version (or of the end, with version 0) after that of version `follows` (0: it is the first).
     /// `known`: what the process knows of the chain.
     pub fn new(rules: Rules, follows: u64, version: u64, end: bool, known: Option<Known>) -> Commit {
         let kind = if end { Kind::End } else { Kind::Later };

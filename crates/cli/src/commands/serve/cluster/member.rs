@@ -120,8 +120,8 @@ impl Member {
         all.map(placed).collect()
     }
 
-    /// The process that gets the lease of a group from this one: the one of this number if it is ready, or the best that is. Of several groups that
-    /// is the first that should have it without this process, of those with the newest program.
+    /// The process that gets the lease of a group from this one. It is the process of this number if it is ready, or the best that is. Of several
+    /// groups that is the first that should have it without this process, of those with the newest program.
     ///
     /// # Errors
     /// Why there is none, in a sentence.
