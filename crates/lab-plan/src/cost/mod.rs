@@ -65,7 +65,7 @@ pub struct Prices {
     pub size_per_machine: u64,
     /// Machines whatever the size, where it is not machines that a size is made of.
     pub machines: Option<u64>,
-    /// One of the size for an hour, beside machines: memory by the byte, say.
+    /// One of the size for an hour, besides machines: memory by the byte, say.
     #[serde(default)]
     pub size_hour: f64,
     /// A call of an outside source.

@@ -135,7 +135,7 @@ impl Follower {
         if !weights.is_empty() {
             self.link.act(Do::Guarantee { weights }).await?;
         }
-        // What was written before anyone here listened is passed on to nobody; what was written while the connection
+        // What was written before anyone here listened is not passed on; what was written while the connection
         // was broken is.
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);

@@ -5,7 +5,7 @@
 //! connected would be missed in a partition that had not moved until then.
 //!
 //! A reader gets the newest position of each collection that moved since its last message, however many writes that were.
-//! What is kept is bounded by the number of collections, and a slow reader delays nobody.
+//! What is kept is bounded by the number of collections, and a slow reader delays no other.
 
 use super::answers::Out;
 use crate::wire::answer::{Meta, Moved};

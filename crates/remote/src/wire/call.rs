@@ -1,7 +1,7 @@
 //! Calls: JSON in tickets, actions and descriptors.
 //!
 //! What is asked must be understood whole, since a condition left out would give a wrong answer. Members of it that a reader does not know are
-//! refused, as is a later version. Beside what is asked, a call may carry hints, such as its place in a trace; unknown ones are left out. A
+//! refused, as is a later version. Besides what is asked, a call may carry hints, such as its place in a trace; unknown ones are left out. A
 //! program that adds to what can be asked writes its calls of that kind with a later version. It does so only once all processes read it
 //! (`policy::level`).
 

@@ -311,7 +311,7 @@ impl WriteLog for BucketLog {
     }
 }
 
-/// Deletes what can go of a log that nobody replays any more.
+/// Deletes what can go of a log that no process replays any more.
 pub(super) fn clear(bucket: &dyn Bucket, folder: &str) -> io::Result<()> {
     let places = obsolete(Rules::SERVER, listed(bucket, folder)?, u64::MAX);
     places.into_iter().try_for_each(|place| bucket.delete(&name_of(folder, place)))

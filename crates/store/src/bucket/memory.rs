@@ -71,7 +71,7 @@ impl MemoryBucket {
         state.listed = frozen.then(|| state.objects.keys().cloned().collect());
     }
 
-    /// Takes all faults away, but for calls that are stalled already.
+    /// Takes all faults away, except for calls that are stalled already.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();

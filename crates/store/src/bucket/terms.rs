@@ -25,7 +25,7 @@ impl Terms {
         Terms { bucket: bucket.clone(), folder: format!("leases/{name}/") }
     }
 
-    /// The newest term and its number, which grows with each renewal; `None` if nobody ever held the lease. A term may be given up, or long
+    /// The newest term and its number, which grows with each renewal; `None` if no process ever held the lease. A term may be given up, or long
     /// over: that shows by its number not growing.
     ///
     /// # Errors

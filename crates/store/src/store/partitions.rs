@@ -166,7 +166,7 @@ impl Inner {
         }
     }
 
-    /// The partitions that have a folder, but for the first.
+    /// The partitions that have a folder, except for the first.
     pub(crate) fn others_there(&self, tenant: &str, name: &str) -> Result<Vec<u32>, StoreError> {
         let dir = self.root.join("tenants").join(tenant).join(name);
         let found = names(self.common.seams.disk.as_ref(), &dir)?;

@@ -45,7 +45,7 @@ struct State {
     bytes_max: Option<u64>,
 }
 
-/// Bytes around a message beside its subject, as a server counts them.
+/// Bytes around a message besides its subject, as a server counts them.
 const FRAME: u64 = 79;
 /// Room of a stream beyond what groups may take.
 const RESERVE: u64 = 16 << 10;
@@ -98,7 +98,7 @@ impl MemoryStreams {
         self.0.lock().skipped.push(number);
     }
 
-    /// Takes all faults away, but for messages that are stalled already.
+    /// Takes all faults away, except for messages that are stalled already.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
@@ -212,7 +212,7 @@ impl State {
     fn publish(&mut self, name: &str, expected: u64, message: &Bytes) -> PublishOutcome {
         let lost = || PublishOutcome::Lost(ErrorKind::TimedOut.into());
         let fault = self.fault();
-        // Nobody takes it.
+        // No stream takes it.
         let Some(stream) = self.streams.get_mut(name) else {
             return PublishOutcome::Denied(ErrorKind::NotConnected.into());
         };

@@ -125,7 +125,7 @@ pub struct Stage {
     /// The unit of one job of the stage.
     #[serde(default)]
     pub each: Each,
-    /// The worker's own time for a job, beside a source's call.
+    /// The worker's own time for a job, besides a source's call.
     pub service: Times,
     /// Whether the worker is held for the source's calls.
     #[serde(default)]

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Costs {
     /// Processor time of a tablet server for an entry that is read, in microseconds.
     pub read_us: f64,
-    /// The same for an entry that is returned, beside its reading.
+    /// The same for an entry that is returned, besides its reading.
     pub return_us: f64,
-    /// Processor time of a batch beside its entries, in milliseconds: the server's for each batch, and the storage node's for a
+    /// Processor time of a batch besides its entries, in milliseconds: the server's for each batch, and the storage node's for a
     /// scan's first one. Further batches read on where the storage node is sending already.
     pub request_ms: f64,
     /// Share of `request_ms` that is the storage node's.

@@ -2,7 +2,7 @@
 //!
 //! Both are the same steps over the seams of a partition. Its files are verified and opened once (`adopt.rs`), or its
 //! events divided among another number of partitions (`divide.rs`). Its manifest is last. Records follow. A mark in the
-//! folder or bucket says meanwhile that a restore is at work, and nobody opens it. The next try of the same restore goes
+//! folder or bucket says meanwhile that a restore is at work, and no process opens it. The next try of the same restore goes
 //! on: a partition that has its manifest is whole.
 
 mod adopt;
