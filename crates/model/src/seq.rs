@@ -34,7 +34,7 @@ pub const BATCH_EVENTS_MAX: usize = SeqLayout::Embedded.batch_events_max();
 pub const POSITION_BITS: u32 = 40;
 
 impl SeqLayout {
-    /// The layout of a collection of so many partitions.
+    /// The layout of a collection of `partitions` partitions.
     pub const fn of(partitions: usize) -> SeqLayout {
         if partitions > 1 { SeqLayout::Partitioned } else { SeqLayout::Embedded }
     }
@@ -103,7 +103,7 @@ impl SeqLayout {
     }
 }
 
-/// The partition of a key, such as an id, among so many. It never changes: an event is looked for where it was written.
+/// The partition of a key, such as an id, among `partitions`. It never changes: an event is looked for where it was written.
 pub fn partition_of(key: &[u8], partitions: usize) -> usize {
     // FNV-1a, whose high bits are poor, and the finalizer of MurmurHash3.
     let mut hash = key

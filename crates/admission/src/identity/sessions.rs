@@ -34,7 +34,7 @@ const BEHIND: i64 = 8;
 const TENDED: i64 = 60_000_000;
 /// Max records of sessions that are written together, where processes share them.
 const TOGETHER_MAX: usize = 256;
-/// Up to so many changes, users are found by going through all of them: a map of them costs more.
+/// Up to this many changes, users are found by going through all of them: a map of them costs more.
 const FEW: usize = 8;
 
 /// All sessions by id. Requests only read the map.

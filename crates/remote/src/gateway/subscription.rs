@@ -88,7 +88,7 @@ struct Known {
 }
 
 impl Known {
-    /// Nothing of a place in a collection of so many partitions.
+    /// Nothing of a place in a collection of `partitions` partitions.
     fn none(place: &Place, partitions: u16) -> Known {
         let partitions = partitions.max(1);
         let followed = if place.partition.is_some() { 1 } else { usize::from(partitions) };

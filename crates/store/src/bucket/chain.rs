@@ -228,7 +228,7 @@ impl Chain {
         StoreError::Busy(format!("the objects in {} change too fast: try again later", self.folder))
     }
 
-    /// Whether the next link is to be a whole one, where that has so many bytes.
+    /// Whether the next link should be a whole one, where that has `bytes` bytes.
     pub fn wants_whole(&self, end: &End, bytes: u64, min: u64) -> bool {
         end.number == 0 || end.weight >= bytes.max(min)
     }

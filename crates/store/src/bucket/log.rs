@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"MRDNWALB";
 const VERSION: u32 = 1;
 /// Objects are at least so far apart, unless they are large: a store bills and limits calls, not bytes.
 const BATCH_EVERY: Duration = Duration::from_millis(250);
-/// From so many bytes on a group does not wait for that.
+/// From this many bytes on a group does not wait for that.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The log of one partition in a bucket.

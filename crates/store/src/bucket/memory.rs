@@ -55,7 +55,7 @@ impl MemoryBucket {
         MemoryBucket::default()
     }
 
-    /// Lets a create go wrong, after so many that do not.
+    /// Lets a create go wrong, after `after` creates that do not.
     pub fn fail(&self, fault: BucketFault, after: u64) {
         self.0.lock().faults.push((after, fault));
     }
@@ -101,7 +101,7 @@ impl MemoryBucket {
         }
     }
 
-    /// Pauses the process that makes a call, after so many that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }

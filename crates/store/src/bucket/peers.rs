@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "peers/";
 /// For how long a server counts whose number does not grow.
 const TTL: Duration = Duration::from_secs(5);
-/// Objects of such a server are removed after so many times that.
+/// Objects of such a server are removed after this multiple of that.
 const LEFT: i64 = 12;
 /// Max numbers of its own objects that a server remembers to delete.
 const OLD_MAX: usize = 64;

@@ -41,7 +41,7 @@ pub(crate) fn number_of(name: &str) -> Option<u32> {
     (folder(number) == name).then_some(number)
 }
 
-/// Checks that a collection of this schema can have so many partitions.
+/// Checks that a collection of this schema can have the number of partitions in its settings.
 pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
     let wrong = |detail: String| Err(Invalid::field("partitions", detail));
     if !(1..=PARTITIONS_MAX).contains(&settings.partitions) {

@@ -73,12 +73,12 @@ impl MemoryStreams {
         streams
     }
 
-    /// Lets a message go wrong, after so many that do not.
+    /// Lets a message go wrong, after `after` messages that do not.
     pub fn fail(&self, fault: StreamFault, after: u64) {
         self.0.lock().faults.push((after, fault));
     }
 
-    /// Limits each stream to so many bytes, frames included, and some room for owner records.
+    /// Limits each stream to `bytes` bytes, frames included, and some room for owner records.
     pub fn limit(&self, bytes: u64) {
         self.0.lock().bytes_max = Some(bytes);
     }
@@ -88,7 +88,7 @@ impl MemoryStreams {
         self.0.lock().cut = cut;
     }
 
-    /// Lets reads of ranges end so many messages early, as a server that is behind does.
+    /// Lets reads of ranges end `messages` messages early, as a server that is behind does.
     pub fn lag(&self, messages: u64) {
         self.0.lock().behind = messages;
     }
@@ -150,7 +150,7 @@ impl MemoryStreams {
         }
     }
 
-    /// Pauses the process that makes a call, after so many that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }

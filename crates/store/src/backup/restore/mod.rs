@@ -51,7 +51,7 @@ impl Restore {
         Restore { key, ..self }
     }
 
-    /// With so many partitions of each collection, instead of its own number. Events keep their ids.
+    /// With this number of partitions of each collection, instead of its own number. Events keep their ids.
     /// Idempotency keys are not kept, nor are earlier snapshots.
     #[must_use]
     pub fn in_partitions(self, partitions: Option<u16>) -> Restore {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::JoinSet;
 
-/// A process counts for so many times its interval after it last said something.
+/// For how many of its intervals a process counts after its last statement.
 const TTL_TURNS: u32 = 4;
 /// The level of the bucket rises once all have had the next one for so many times that. A process that was paused shows within it.
 const GRACE_TTLS: u32 = 2;
