@@ -185,7 +185,7 @@ def stalls(server, url, rounds):
 
 
 def streams(stack, folder, count, packets):
-    """So many WebSockets, opened a thousand a second, each with a packet a second: what came, and the most memory of client and server."""
+    """`count` WebSockets, opened a thousand a second, each with a packet a second: what came, and the most memory of client and server."""
     need_descriptors(count + 200)
     mock, scenario = folder / "stream.toml", folder / "streams.toml"
     mock.write_text(STREAM % packets)
@@ -206,7 +206,7 @@ def streams(stack, folder, count, packets):
 
 
 def reported(folder, url, count):
-    """So many requests to the null server, and the seconds that their report takes."""
+    """`count` requests to the null server, and the seconds that their report takes."""
     scenario, out = folder / "many.toml", folder / "many"
     scenario.write_text(f'[target]\nurl = "{url.rstrip("/")}"\n[arrival]\nkind = "closed"\nusers = {CONNECTIONS}\n[request]\npath = "/"\n'
                         f'[phases]\nmeasured_s = 3600\n[limits]\nrequests = {count}\n')
@@ -218,7 +218,7 @@ def reported(folder, url, count):
 
 
 def simulated(requests):
-    """So many searches of bench/studies/search-pipeline.toml, none of which may be lost, twice: seconds, and whether both runs are the same."""
+    """`requests` searches of bench/studies/search-pipeline.toml, none of which may be lost, twice: seconds, and whether both runs are the same."""
     command = ["taskset", "-c", "0", MERIDIAN, "lab", "simulate", PIPELINE, "--set", f"arrival.count={requests}", "--set", "workers=64", "--json"]
     seconds, said = [], []
     for _ in range(2):
