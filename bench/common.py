@@ -35,7 +35,7 @@ def need(*programs):
 
 
 def free_port():
-    """A free port, below those that the system gives to connections: one of these may take a port between this look and its use."""
+    """A free port, below the ports that the system gives to connections: one of these may take a port between this look and its use."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as s, contextlib.suppress(OSError):

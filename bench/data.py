@@ -119,7 +119,7 @@ def trade_slices(rows, seed):
 
 
 def split_mix(seed, first, count):
-    """Numbers of SplitMix64 (Steele, Lea and Flood, 2014): so many, after the first ones."""
+    """Numbers of SplitMix64 (Steele, Lea and Flood, 2014): `count` of them, after the first `first`."""
     z = numpy.arange(first + 1, first + count + 1, dtype="uint64") * 0x9E3779B97F4A7C15 + seed
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB

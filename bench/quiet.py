@@ -57,7 +57,7 @@ class Watch(threading.Thread):
 
 
 def wait_until_quiet():
-    """Waits until nobody else uses the machine; ends the bench where that does not come."""
+    """Waits until no other program uses the machine; ends the bench where that does not come."""
     until = time.time() + WAIT_S
     while True:
         before = readings()

@@ -1,4 +1,4 @@
-"""Tests of bench-scans: what makes a row void, the arithmetic of its report, the scans that it draws, and a tiny row from end to end.
+"""Tests of bench-scans: what makes a row void, the arithmetic of its report, the scans that it draws, and a tiny row end to end.
 
 The row needs a build with debug assertions (MERIDIAN; MERIDIAN_BUILT=1 skips building it).
 """

@@ -37,7 +37,7 @@ MEBIBYTE = 1 << 20
 
 
 class Cgroup:
-    """A memory cgroup of so many bytes."""
+    """A memory cgroup of a number of bytes."""
 
     def __init__(self, limit):
         root = pathlib.Path("/sys/fs/cgroup")

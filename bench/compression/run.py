@@ -47,7 +47,7 @@ def decoded(coding, body):
 
 
 def same(plain, other):
-    """Whether two answers are the same but for the time that a page says."""
+    """Whether two answers are the same except for the time that a page says."""
     return len(plain) == len(other) and sum(a != b for a, b in zip(plain, other)) < 30
 
 

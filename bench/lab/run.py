@@ -39,7 +39,7 @@ HERTZ = os.sysconf("SC_CLK_TCK")
 # ask again when they are answered meet it four times in some 3,600 questions.
 STALL_S, STALL_RUN_S, STALL_RATE, STALL_USERS, STALL_THINK_S = 2.0, 20.0, 200, 4, 0.02
 PIPELINE = pathlib.Path(__file__).resolve().parent.parent / "studies" / "search-pipeline.toml"
-# A search of it is a job of the first two stages, one for each of 25 sources, for each of the 17 calls that bring something, and for each of 93 packets.
+# A search makes one job in each of the first two stages. It also makes one for each of 25 sources, of 17 calls that bring something, and of 93 packets.
 PACKETS = 93
 JOBS = 2 + 25 + 17 + PACKETS
 K6 = TARGET / "bench-peers" / "k6"
@@ -86,8 +86,8 @@ def ticks():
 
 
 def client_cpu(command, server=None, seconds=1.0):
-    """Runs a client on core 0: what it said, its processor seconds, and how the machine went meanwhile: the share of its core that the server took in
-    so many seconds of load, and what the host and others took of the machine."""
+    """Runs a client on core 0: its output, its processor seconds, and the load of the machine meanwhile. That is the share of its core that the server
+    took in so many seconds of load, and what the host and others took."""
     before, served, machine = resource.getrusage(resource.RUSAGE_CHILDREN), cpu_seconds(server.pid) if server else 0.0, ticks()
     done = subprocess.run(["taskset", "-c", "0", *map(str, command)], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -185,7 +185,7 @@ def stalls(server, url, rounds):
 
 
 def streams(stack, folder, count, packets):
-    """So many WebSockets, opened a thousand a second, each with a packet a second: what came, and the most memory of client and server."""
+    """`count` WebSockets, opened a thousand a second, each with a packet a second: what came, and the most memory of client and server."""
     need_descriptors(count + 200)
     mock, scenario = folder / "stream.toml", folder / "streams.toml"
     mock.write_text(STREAM % packets)
@@ -206,7 +206,7 @@ def streams(stack, folder, count, packets):
 
 
 def reported(folder, url, count):
-    """So many requests to the null server, and the seconds that their report takes."""
+    """`count` requests to the null server, and the seconds that their report takes."""
     scenario, out = folder / "many.toml", folder / "many"
     scenario.write_text(f'[target]\nurl = "{url.rstrip("/")}"\n[arrival]\nkind = "closed"\nusers = {CONNECTIONS}\n[request]\npath = "/"\n'
                         f'[phases]\nmeasured_s = 3600\n[limits]\nrequests = {count}\n')
@@ -218,7 +218,7 @@ def reported(folder, url, count):
 
 
 def simulated(requests):
-    """So many searches of bench/studies/search-pipeline.toml, none of which may be lost, twice: seconds, and whether both runs are the same."""
+    """`requests` searches of bench/studies/search-pipeline.toml, none of which may be lost, twice: seconds, and whether both runs are the same."""
     command = ["taskset", "-c", "0", MERIDIAN, "lab", "simulate", PIPELINE, "--set", f"arrival.count={requests}", "--set", "workers=64", "--json"]
     seconds, said = [], []
     for _ in range(2):

@@ -15,7 +15,7 @@ import random
 import data
 
 Question = collections.namedtuple("Question", "name kind path digest rows")
-# The subject of a question, for systems with another query language: a shape as WKT or a tile (zoom, row, column), and a window of time.
+# The subject of a question, for systems with another query language. It is a shape as WKT or a tile (zoom, row, column), and a window of time.
 Subject = collections.namedtuple("Subject", "path shape tile start end")
 RADII_KM, SPANS_DAYS = [10, 25, 50, 100, 200, 400, 650], [6, 30, 90, 180, 425]
 CANDIDATES = 1_000

@@ -64,7 +64,7 @@ class Side:
 
 
 def ask(side, address, file, seconds, connections=50):
-    """Questions from so many connections: processor microseconds an answer, answers a second."""
+    """Questions from `connections` connections: processor microseconds an answer, answers a second."""
     result = drive(side.near, "http", address, file, seconds, connections, token=side.near.token)
     return result["cpu_us"], result["answers"] / result["seconds"]
 

@@ -48,7 +48,7 @@ class Acts(threading.Thread):
 
 
 def changes(seconds, every_s=3.0, clients=CLIENTS, seed=1):
-    """A load of so many seconds, with an act every so often."""
+    """A load of `seconds` seconds, with an act every `every_s`."""
     row = Row("changes", SET | {"threads": clients}, {}, False, TIMES)
     scans = Scans(row, scenario(), SCANS, seed)
     with tempfile.TemporaryDirectory(prefix="bench-scans-") as folder, Rig(folder, row, scenario()) as rig:

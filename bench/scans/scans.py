@@ -26,7 +26,7 @@ def place(scan):
 
 
 def pieces(read, tablets, tablet_entries, rng):
-    """What a scan of so many entries reads of each tablet that it crosses, in their order."""
+    """What a scan of `read` entries reads of each tablet that it crosses, in their order."""
     at = rng.uniform(0, max(tablets * tablet_entries - read, 0))
     found = []
     while read > 0 and at < tablets * tablet_entries:

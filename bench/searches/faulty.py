@@ -1,4 +1,4 @@
-"""Sources that hang, fail, flap, send garbage, change their schema or have nothing, beside sources that are well."""
+"""Sources that hang, fail, flap, send garbage, change their schema or have nothing, beside healthy sources."""
 
 import contextlib
 import threading
@@ -26,7 +26,7 @@ def fault(kind, more=""):
 
 
 def faulty(seconds):
-    """Each with its fault; the one that flaps is down every other while for so long, and well from then on."""
+    """Each with its fault; the one that flaps is down every other while for so long, and healthy from then on."""
     windows = "".join(fault("down", f"from_s = {at}\nto_s = {at + FLAP_S}\n") for at in range(0, int(seconds), 2 * FLAP_S))
     faults = {"hangs": fault("hang"), "half": fault("half-open"), "fails": "error_share = 1.0\n", "flaps": windows, "garbage": fault("garbage"),
               "breaks": fault("truncated"), "changed": fault("schema")}

@@ -121,7 +121,7 @@ def load_of(tag, rig, run, calls, checked=A_CALLS):
 
 
 def is_flat(load):
-    """As the issue defines it: the 95 % interval of the slope holds 0 and stays under a millisecond a search, and every search is whole."""
+    """As the issue defines it: the 95 % interval of the slope holds 0 and stays under a millisecond a search. Every search is whole."""
     slope = load["slope_first"]
     low, high = slope["slope"] - slope["half"], slope["slope"] + slope["half"]
     return low <= 0 <= high and max(-low, high) < 1e-3 and load["outcomes"] == {"sound": load["searches"]} and load["calls"] == load["calls_due"]

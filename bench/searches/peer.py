@@ -17,7 +17,7 @@ from sources import B_ITEMS, B_SOURCES, names, set_a, set_b
 UWSGI = pathlib.Path("/usr/bin/uwsgi-core")
 SEARX = pathlib.Path("/usr/lib/python3/dist-packages/searx/webapp.py")
 WORKERS, THREADS = 2, 4
-# What ships in settings.yml, but for languages, themes and the engines.
+# What ships in settings.yml, except for languages, themes and the engines.
 SETTINGS = {
     "general": {"debug": False, "instance_name": "bench", "enable_stats": False},
     "brand": {},

@@ -69,7 +69,7 @@ def search_request(name="search", check="", **members):
 
 
 def exactly(results):
-    """The check that so many results came."""
+    """The check that `results` results came."""
     return f"results_at_least = {results}, results_at_most = {results}"
 
 

@@ -36,7 +36,7 @@ def fixed(ms):
 
 
 def set_a(time=1.0, item_bytes=A_ITEM_BYTES):
-    """The 14 that take the question, at so many times the published times: 93 items, each of which fills a packet of `packet_bytes`."""
+    """The 14 that take the question, at `time` times the published times: 93 items, each of which fills a packet of `packet_bytes`."""
     kinds = [Kind("first", lognormal(2_470 * time, 0.105), 1, 7), Kind("early", lognormal(4_500 * time, 0.1), 5, 7), Kind("middle", lognormal(5_800 * time, 0.1), 5, 7),
             Kind("late", lognormal(8_000 * time, 0.05), 2, 6), Kind("slow", lognormal(5_300 * time, 0.24), 1, 1, 4)]
     return [kind._replace(item_bytes=item_bytes) for kind in kinds]

@@ -275,7 +275,7 @@ def served(stack, **settings):
 
 
 def settled(server, due, rest=2.0, seconds=300):
-    """Waits until so many matches are told, or none comes any more; when that was, and the figures then."""
+    """Waits until `due` matches are told, or none comes any more; when that was, and the figures then."""
     began, last, since = time.monotonic(), -1, time.monotonic()
     while time.monotonic() - began < seconds:
         figures, now = meridian_metrics(server), time.monotonic()

@@ -40,7 +40,7 @@ set = {{ workers = {at_once} }}
 
 
 def served(stack, program, at_once):
-    """A Meridian whose one source takes so many calls at once. The source's times are drawn anew for each."""
+    """A Meridian whose one source takes `at_once` calls at once. The source's times are drawn anew for each."""
     study = Study(stack, program)
     sources = study.folder / "source.toml"
     sources.write_text((FOLDER / "source.toml").read_text().replace("seed = 1\n", f"seed = {at_once}\n"))

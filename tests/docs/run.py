@@ -153,7 +153,7 @@ class Session:
 
     def close(self):
         self.stop()
-        # The pictures of the pages are those that their commands make.
+        # The pictures of the pages are the ones that their commands make.
         if pictures := os.environ.get("DOCS_PICTURES"):
             for path in self.folder.glob("*.png"):
                 shutil.copy(path, pictures)

@@ -193,8 +193,8 @@ export function itemsPath(id: string, query: URLSearchParams, limit: number): st
 export async function page(path: string, signal: AbortSignal): Promise<Page> {
   const json = await get<Omit<Contract.FeatureCollection, 'features'> & FeatureCollection>(path, signal, 'application/geo+json');
   const href = json.links?.find((link) => link.rel === 'next')?.href;
-  // Behind a proxy the server may not know its public name, and a link to another host must not be followed:
-  // only path and query are used.
+  // Behind a proxy the server may not know its public name, and a link to another host must not be followed.
+  // So only path and query are used.
   const next = href ? new URL(href, location.href) : null;
   return { features: json.features ?? [], next: next && next.pathname + next.search };
 }

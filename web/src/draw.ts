@@ -1,7 +1,7 @@
 // Drawing a box, a circle or a polygon on the map, and measuring a line or an area, with mouse, finger or keyboard.
 //
 // Box and circle: press, drag, release; or click twice. Polygon, line and area: click the corners, end with a double click, a click
-// on the first corner (a line: on the last), or Finish. Keyboard: the arrow keys move the map under a cross in its middle, Enter sets a corner there,
+// on the first corner (a line: on the last), or Finish. Keyboard: arrow keys move the map under a cross in its middle, Enter sets a corner there,
 // Backspace takes the last one back, Escape ends.
 import type { Map as MapLibre, MapMouseEvent, MapTouchEvent } from 'maplibre-gl';
 import { boxOf, circleOf, selfCrossing, type LngLat, type Shape, type ShapeKind } from './shapes';

@@ -58,7 +58,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Events of a seed, the first of them so many seconds after the start.
+    /// Events of a seed, the first of them `later_s` seconds after the start.
     pub fn new(seed: u64, later_s: u32) -> Events {
         Events { state: seed, time_us: START_US + i64::from(later_s) * 1_000_000, cents: [10_000; 100] }
     }

@@ -1,5 +1,4 @@
-//! The base map that an operator sets in place of the one in the program: a style, or a file of tiles (PMTiles) that this
-//! server serves in parts.
+//! The base map that an operator sets in place of the program's: a style, or a file of tiles (PMTiles) served in parts.
 
 use crate::entry::Range;
 use crate::guard::WebOrigin;

@@ -42,8 +42,8 @@ pub fn document(media_type: &'static str, document: &impl Serialize) -> Result<R
     Ok((headers, bytes).into_response())
 }
 
-/// Pages made on the server load the style, the scripts and the type of the server's own, and contain neither inline: text
-/// in an event can never become a script. Which origins may embed them is added to every policy in one place (`guard`).
+/// Pages made on the server load the server's own style, scripts and type, and contain none of these inline. So text in an
+/// event can never become a script. Which origins may embed them is added to every policy in one place (`guard`).
 const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'";
 

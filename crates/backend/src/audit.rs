@@ -3,7 +3,7 @@
 use meridian_store::{Act, AuditPage, Audited, StoreError};
 use std::fmt::Debug;
 
-/// Administrative acts, oldest first. A line holds the hash of the one before it.
+/// Administrative acts, oldest first. A line holds the hash of the previous one.
 pub trait AuditLog: Debug + Send + Sync {
     /// Adds a line for each act, durably and with one sync, and returns the number of the first.
     ///

@@ -139,7 +139,7 @@ impl Bucket for FolderBucket {
         }
     }
 
-    /// A name can be seen before it is on disk: where the answer to the create was lost, nobody has said that it is.
+    /// A name can be seen before it is on disk: where the answer to the create was lost, no answer has said that it is.
     fn settle(&self, name: &str) -> io::Result<()> {
         let path = self.store.path_to_filesystem(&name_of(name)?).map_err(error_of)?;
         self.calls.wait(LARGE, async move {

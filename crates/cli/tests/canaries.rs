@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-/// The path of a row with one text in every variable segment, but for numbers, which name nothing.
+/// The path of a row with one text in every variable segment, except for numbers, which name nothing.
 fn target(path: &str, id: &str) -> String {
     let segment = |segment: &str| match segment {
         "{latitude}" | "{longitude}" | "{radiusKm}" | "{tileMatrix}" | "{tileRow}" | "{tileCol}" => "1".to_owned(),

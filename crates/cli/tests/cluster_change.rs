@@ -88,7 +88,7 @@ fn the_collections_pass_to_another_owner_and_no_request_fails() {
         clients.goes_on();
     });
     clients.check(&gateway);
-    // Nobody is left to take them: it stays the owner.
+    // No process is left to take them: it stays the owner.
     order(&cluster, &["handover"]).ended(3).says(&["no other owner stands by"]);
     order(&cluster, &["drain", &next.node()]).ended(3).says(&["no other owner stands by"]);
     clients.check(&gateway);

@@ -38,7 +38,7 @@ fn holders(cluster: &Cluster) -> Vec<Option<(String, String)>> {
     owners.iter().map(held).collect()
 }
 
-/// Waits until so many processes have the groups, each its own part. Gives the address of the owner of each.
+/// Waits until `processes` processes have the groups, each its own part. Gives the address of the owner of each.
 fn divided(cluster: &Cluster, processes: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {

@@ -27,7 +27,7 @@ fn cluster(sync: &str, more: &str) -> (Cluster, Nats) {
     (cluster, nats.unwrap())
 }
 
-/// Waits until so many more batches are acknowledged.
+/// Waits until three batches more than `than` are acknowledged.
 #[track_caller]
 fn more(batches: &Batches, than: usize, when: &str) {
     let begun = Instant::now();

@@ -30,7 +30,7 @@ fn cluster(bucket: &str) -> (Cluster, Gateway) {
     (cluster, store.unwrap())
 }
 
-/// Waits until so many more batches are acknowledged.
+/// Waits until three batches more than `than` are acknowledged.
 #[track_caller]
 fn more(batches: &Batches, than: usize, when: &str) {
     let begun = Instant::now();

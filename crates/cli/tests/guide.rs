@@ -1,4 +1,4 @@
-//! `docs/lab-guide.md`, followed word by word: every file and every command of it, but for shorter runs and a free port.
+//! `docs/lab-guide.md`, followed word by word: every file and every command of it, except for shorter runs and a free port.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

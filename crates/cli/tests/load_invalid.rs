@@ -116,7 +116,7 @@ fn heights_and_ids_that_cannot_be_kept_need_their_option() {
     assert_eq!(count_in_folder("made", Path::new(&data)), 2);
 }
 
-/// A server that takes bodies of so many KiB.
+/// A server that takes bodies of `kib` KiB.
 fn limited(folder: &Path, kib: u32) -> Server {
     let config = folder.join(format!("{kib}.toml"));
     std::fs::write(&config, format!("[ingest]\nbatch_bytes = \"{kib}KiB\"\n")).unwrap();

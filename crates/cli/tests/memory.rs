@@ -76,7 +76,7 @@ fn own_memory(server: &Server) -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Events with notes of so many bytes.
+/// Events with notes of `bytes` bytes.
 fn events(count: usize, bytes: usize) -> Vec<u8> {
     let (mut lines, filling) = (String::with_capacity(count * (bytes + 60)), "x".repeat(bytes));
     for n in 0..count {

@@ -1,4 +1,4 @@
-//! What the program tells of its own work: log lines, the log of slow requests, the listener for monitors.
+//! What the program reports about its own work: log lines, the log of slow requests, the listener for monitors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

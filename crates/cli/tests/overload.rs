@@ -189,7 +189,7 @@ fn past_its_edge_a_server_answers_everyone_and_what_it_answers_is_right() {
         mine.filter_map(|(_, outcomes)| outcomes.get("sound")).sum()
     };
     let capacity = sound(&alone, "users") as f64 / 2.0;
-    // So many connections a second as a lab on the same processors can keep open.
+    // As many connections a second as a lab on the same processors can keep open.
     let rate = (TIMES * capacity).clamp(20.0, 2_000.0);
 
     let stop = AtomicBool::new(false);

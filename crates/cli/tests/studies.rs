@@ -172,7 +172,7 @@ fn searches_in_a_burst_and_on_and_off_bring_every_packet_of_every_source() {
         assert_eq!((sum(&groups, "results"), sum(&groups, "packets")), (93 * count, 93 * count));
         searches += count as usize;
     }
-    // The truth of what was asked: one call of each of 13 sources and four of the slow one, and none of the sources that decline.
+    // The truth of what was asked: one call of each of 13 sources and four of the slow one. Sources that decline have none.
     let log = std::fs::read_to_string(&calls).unwrap();
     assert_eq!(log.lines().count(), 17 * searches);
 }

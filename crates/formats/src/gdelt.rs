@@ -1,8 +1,8 @@
 //! The columns of GDELT event exports, 1.0 and 2.0.
 //!
 //! Source: "The GDELT Event Database Data Format Codebook" V1.03 and V2.0. Exports are tab-separated
-//! without a header: 57 columns, 58 since April 2013 (the source's address), 61 in 2.0 (a second-level
-//! district in each of three places, times of addition to the second).
+//! without a header. They have 57 columns, and 58 since April 2013 (the source's address). In 2.0
+//! there are 61 (a second-level district in each of three places), and times of addition are to the second.
 
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
 
@@ -86,8 +86,8 @@ fn layout(second: bool, source: bool) -> Vec<Column> {
     out
 }
 
-/// The schema of a collection of GDELT events, which takes exports of either version: the place of the
-/// action as point, the day as time, GDELT's own ids.
+/// The schema of a collection of GDELT events of either version: the place of the action as point, the
+/// day as time, GDELT's own ids.
 pub fn gdelt_schema() -> Schema {
     let mut schema = Schema {
         geometry: Some(GeometryType::Point),

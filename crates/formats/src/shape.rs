@@ -53,8 +53,10 @@ impl Shape {
     }
 }
 
-/// How far past the edge of the world a coordinate may lie to be taken as the edge, in degrees: the
-/// rounding noise of reprojection (0.1 mm), which real files do hold (`180.00000000000006`).
+/// How far past the edge of the world a coordinate may lie to be taken as the edge, in degrees.
+///
+/// That is the rounding noise of reprojection (0.1 mm), which real files do hold
+/// (`180.00000000000006`).
 const EDGE: f64 = 1e-9;
 
 /// A position as written, without rounding noise at the edges of the world.

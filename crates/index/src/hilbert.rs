@@ -91,7 +91,7 @@ pub fn hilbert_2d(x: u32, y: u32) -> u64 {
     for step in (0..STEPS_2D).rev() {
         let shift = step * STEP_2D;
         let entry = TABLE_2D[state & 7][((x >> shift & 15) << 4 | y >> shift & 15) as usize];
-        // Four levels at a time: each lookup waits for the state of the one before, so their number is the cost.
+        // Four levels at a time: each lookup waits for the state of the previous one, so their number is the cost.
         index = index << 8 | u64::from(entry & 0xff);
         state = usize::from(entry >> 8);
     }

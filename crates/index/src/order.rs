@@ -17,7 +17,7 @@ const PARALLEL_ROWS: usize = 8192;
 pub fn sort_order(keys: &[Key], seqs: &[u64]) -> Vec<u32> {
     let mut rows: Vec<(Key, u64, u32)> =
         keys.iter().zip(seqs).zip(0..u32::MAX).map(|((&key, &seq), row)| (key, seq, row)).collect();
-    // Batches often arrive in order, as clients write what they have just observed. The check is cheap beside a sort.
+    // Batches often arrive in order, as clients write what they have just observed. The check is cheap compared with a sort.
     if !rows.is_sorted() {
         if rows.len() < PARALLEL_ROWS {
             rows.sort_unstable();

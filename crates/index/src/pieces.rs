@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub const PIECE_EDGES: usize = 16;
 /// A line is cut only where its pieces together cover less than this part of its box.
 const WORTH: f64 = 0.5;
-/// Bytes of a piece beside its share of the nodes: four sides and a row.
+/// Bytes of a piece besides its share of the nodes: four sides and a row.
 pub(crate) const PIECE_BYTES: usize = 20;
 
 /// The pieces of the long lines of a run, and the tree over them; cheap to clone.

@@ -30,7 +30,7 @@ impl Number {
     }
 }
 
-/// By what a sum is scaled down once it would pass all floats, and back up: so many numbers as 64 bits count stay finite.
+/// By what a sum is scaled down once it would pass all floats, and back up: sums of up to 2^64 numbers stay finite.
 const DOWN: f64 = 1.0 / UP;
 const UP: f64 = (1u128 << 64) as f64;
 

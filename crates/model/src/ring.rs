@@ -118,7 +118,7 @@ mod tests {
             points.push(points[0]);
             let positions = ring(&points.iter().map(|&(x, y)| (f64::from(x), f64::from(y))).collect::<Vec<_>>());
             let polygon = Polygon::new(LineString::new(positions.clone()), vec![]);
-            // The library overlooks a ring of three positions in one line, which only goes to and fro.
+            // The library overlooks a ring of three positions in one line, which only goes back and forth.
             let mut distinct = positions.clone();
             distinct.dedup();
             let flat = distinct.len() == 4 && folds(distinct[0], distinct[1], distinct[2]);

@@ -14,7 +14,7 @@ pub struct Seq(pub u64);
 /// How the bits of a [`Seq`] are divided. A collection keeps its layout for life.
 ///
 /// The position is always the high 40 bits (a trillion batches). Numbers of one partition therefore keep the order
-/// of its log in every layout, and an id generated from a number never depends on the layout.
+/// of its log in every layout. An id generated from a number never depends on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SeqLayout {
     /// One partition: 40 bits of position, 24 of ordinal (16.7 million events a batch).
@@ -34,7 +34,7 @@ pub const BATCH_EVENTS_MAX: usize = SeqLayout::Embedded.batch_events_max();
 pub const POSITION_BITS: u32 = 40;
 
 impl SeqLayout {
-    /// The layout of a collection of so many partitions.
+    /// The layout of a collection of `partitions` partitions.
     pub const fn of(partitions: usize) -> SeqLayout {
         if partitions > 1 { SeqLayout::Partitioned } else { SeqLayout::Embedded }
     }
@@ -103,7 +103,7 @@ impl SeqLayout {
     }
 }
 
-/// The partition of a key, such as an id, among so many. It never changes: an event is looked for where it was written.
+/// The partition of a key, such as an id, among `partitions`. It never changes: an event is looked for where it was written.
 pub fn partition_of(key: &[u8], partitions: usize) -> usize {
     // FNV-1a, whose high bits are poor, and the finalizer of MurmurHash3.
     let mut hash = key

@@ -42,8 +42,8 @@ impl Interval {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// Reads the OGC `datetime` parameter: an RFC 3339 instant, a date (the whole day in UTC), or
-    /// `a/b` with `..` or nothing for an open end.
+    /// Reads the OGC `datetime` parameter: an RFC 3339 instant, a date (a whole UTC day), or `a/b`
+    /// with `..` or nothing for an open end.
     pub fn parse(text: &str) -> Result<Interval, Invalid> {
         let end_of = |part: &str, open: i64, last: bool| -> Result<i64, Invalid> {
             if part.is_empty() || part == ".." {

@@ -150,7 +150,7 @@ impl Positions {
 }
 
 impl Seqs {
-    /// The layout of the numbers of a collection that has so many partitions.
+    /// The layout of the numbers of a collection with this number of partitions.
     pub fn layout(&self) -> SeqLayout {
         SeqLayout::of(self.len())
     }

@@ -13,7 +13,7 @@ pub(crate) const NAME_TAKEN: ErrorCode = ErrorCode::STREAM_NAME_EXIST;
 pub(crate) fn outcome_of(error: PublishError) -> PublishOutcome {
     match error.kind() {
         PublishErrorKind::WrongLastSequence => PublishOutcome::Refused,
-        // Nobody took the message.
+        // No stream took the message.
         PublishErrorKind::StreamNotFound => PublishOutcome::Denied(io::Error::new(ErrorKind::NotConnected, error)),
         PublishErrorKind::MaxPayloadExceeded => PublishOutcome::Denied(io::Error::new(ErrorKind::InvalidInput, error)),
         PublishErrorKind::TimedOut => PublishOutcome::Lost(io::Error::new(ErrorKind::TimedOut, error)),

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Max bytes of a message, where the server takes more.
 const MESSAGE_MAX: usize = 1 << 20;
-/// Bytes of a message beside its payload: what expects a number, with room to spare.
+/// Bytes of a message besides its payload: what expects a number, with room to spare.
 const HEADERS: usize = 512;
 /// Room of a stream for owner records, beyond what groups may take: a full stream can be taken over thousands of times.
 const RESERVE: u64 = 1 << 20;

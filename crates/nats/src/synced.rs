@@ -106,7 +106,7 @@ fn look(options: &NatsOptions) -> Result<Responses, String> {
     Ok(responses)
 }
 
-/// Whether nobody answered, as when a server is away.
+/// Whether no server answered, as when a server is away.
 fn is_silence(error: &ureq::Error) -> bool {
     use ureq::Error;
     matches!(error, Error::Io(_) | Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed)

@@ -140,7 +140,7 @@ impl Span {
         }
     }
 
-    /// Makes the first part of it, of so many nanoseconds, a separate span beside it.
+    /// Makes the first `nanos` nanoseconds of it a separate span beside it.
     pub fn split_off(&mut self, name: &'static str, nanos: u64) {
         let Some(open) = &mut self.0 else { return };
         let mut first = open.place.sibling(open.ended.parent, name);

@@ -208,7 +208,7 @@ impl Trace {
     }
 }
 
-/// At most so many a second, without a lock: the second in the upper half of a number, the count in the lower.
+/// A limit per second, without a lock: the second in the upper half of a number, the count in the lower.
 struct PerSecond {
     max: u32,
     state: AtomicU64,

@@ -171,7 +171,7 @@ impl Measured {
         }
     }
 
-    /// Counts the first part of it, of so many nanoseconds, as another stage.
+    /// Counts the first `nanos` nanoseconds of it as another stage.
     pub fn split_off(&mut self, first: Stage, nanos: u64) {
         if let Some((work, began)) = &mut self.began {
             work.add(first, nanos);

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Waits without the lock of the interpreter, so that other threads of Python run. The future runs on this thread, and is dropped where the
-/// wait ends early: with `TimeoutError` after `limit`, with `ConnectionError` where the engine is closed, or with the exception of a signal.
+/// wait ends early. It ends with `TimeoutError` after `limit`, with `ConnectionError` where the engine is closed, or with the exception of a
+/// signal.
 pub fn wait<T, F>(py: Python<'_>, opened: &Opened, limit: Option<Duration>, future: F) -> PyResult<T>
 where
     F: Future<Output = Result<T, Closed>> + Send,

@@ -2,7 +2,7 @@
 //! data/atlantic-storms/storms.csv.zst | cargo run -p meridian-query --example line_cost -- 50`.
 //!
 //! Reads rows of a CSV file with the columns `storm_id`, `lat` and `lon` from standard input, and makes a line
-//! of each id. It repeats all lines so many times, shifted a little, with four edges for each one. Then it asks
+//! of each id. It repeats all lines as often as it is told, shifted a little, with four edges for each one. Then it asks
 //! for the cells of a grid, once by pieces and once by boxes alone. `NOT S_DISJOINT` asks for the same lines
 //! and says nothing of their pieces.
 #![allow(clippy::disallowed_methods, reason = "an example measures in real time")]

@@ -117,7 +117,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// No values yet of so many fields.
+    /// No values yet of `fields` fields.
     pub(crate) fn none(fields: usize) -> Keys {
         let fields = (0..fields).map(|_| Values::none()).collect();
         Keys { fields, tuples: HashMap::new(), list: Vec::new(), scratch: Vec::new() }

@@ -229,7 +229,7 @@ pub(crate) fn chunk_end(row: u32) -> u32 {
     end_of(row, CHUNK_ROWS)
 }
 
-/// First row after the stretch of so many rows that holds a row.
+/// First row after the stretch of `stretch` rows that holds a row.
 fn end_of(row: u32, stretch: u32) -> u32 {
     (row / stretch + 1).saturating_mul(stretch)
 }

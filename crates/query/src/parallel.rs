@@ -57,7 +57,7 @@ pub(crate) fn add_tasks(tasks: &mut Vec<Task>, part: u32, trees: &[Tree], by_tim
     }
 }
 
-/// How many threads a question over so many rows may use.
+/// How many threads a question over `rows` rows may use.
 pub(crate) fn slices(rows: u64) -> usize {
     if rows < PARALLEL_ROWS { 1 } else { threads().div_ceil(2) }
 }

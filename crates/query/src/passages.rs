@@ -23,7 +23,7 @@ pub struct Passages {
     pub predicate: Predicate,
     /// Only objects that come after this one, see [`object_of`].
     pub after: Option<ByValue>,
-    /// At most so many objects.
+    /// Max objects.
     pub limit: usize,
 }
 

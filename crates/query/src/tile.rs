@@ -220,7 +220,7 @@ fn draw(
     Ok(Some(Drawing { found, drawn, layer, places, stats: Stats::default() }))
 }
 
-/// Whether a tile of so many events becomes one of counts.
+/// Whether a tile of `drawn` events becomes one of counts.
 pub(crate) fn is_too_much(drawn: u64, layer: &Layer) -> bool {
     // Below the limit by the largest feature but one vertex list: the check comes after a feature is written.
     drawn > TILE_EVENTS_MAX as u64 || layer.bytes() > TILE_BYTES_MAX - 4096

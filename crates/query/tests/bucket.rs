@@ -1,7 +1,7 @@
 //! Reads of a bucket that a question waits for, one after the other. They are few when no segment is open, and none when all is in memory.
 //!
 //! A call to the bucket counts once, however many ranges it reads: these are read at once. The calls are made by one thread, so each of them
-//! waits for the one before.
+//! waits for the previous one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 

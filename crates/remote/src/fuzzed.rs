@@ -76,7 +76,7 @@ fn told(fault: Fault) {
     let _ = fault.into_write().to_string();
 }
 
-/// Reads the messages of an answer or of a write as events of a schema, up to the first that does not read; gives the number of events.
+/// Reads the messages of an answer or of a write as events of a schema, up to the first malformed one; returns their number.
 pub fn events(messages: Vec<Message>, schema: &Arc<Schema>) -> usize {
     let (mut decoder, mut whole, mut count) = (Decoder::default(), Whole::default(), 0);
     for [head, body, meta] in messages {

@@ -9,9 +9,9 @@
 //! - An answer equals that of the owner's backend, errors included: their kind, field and text cross the wire.
 //! - Rows are a stream in bounded pieces. A stream that ends without its last message is an error, never a short answer.
 //! - Every call carries the time that is left, and ends with it; a caller that goes away stops the work at the owner.
-//! - A read that has not begun is asked again. A write is sent again with its number, which the owner applies once; where
+//! - A read that has not begun is asked again. A write is sent again with its number, which the owner applies once. Where
 //!   that owner is gone, the outcome is [`meridian_backend::WriteError::Unknown`] unless a key of the client's tells it.
-//! - With [`RoleTls`] a server answers nobody who has not shown a certificate that is allowed, and a gateway asks no other (decision 057).
+//! - With [`RoleTls`] a server answers only callers with an allowed certificate, and a gateway asks only servers with one (decision 057).
 //!
 //! Start reading at `wire/call.rs`; then `owner/` and `gateway/`, which mirror each other.
 

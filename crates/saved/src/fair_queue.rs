@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// A line of entries for each tenant. Each entry has a cost. Tenants with waiting entries are served so that the same
-/// cost is taken from each, up to one entry (start-time fair queueing: Goyal, Vin and Cheng 1996).
+/// cost is taken from each, up to one entry. That is start-time fair queueing (Goyal, Vin and Cheng 1996).
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
     lines: HashMap<Arc<str>, Line<T>>,

@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 const LEVELS: usize = 15;
 /// Max cells of a box.
 const CELLS: u64 = 4;
-/// From so many cells of a level on, the lookup iterates over the cells in use instead.
+/// From this many cells of a level on, the lookup iterates over the cells in use instead.
 const LOOKED_AT: u64 = 64;
 
 /// West, south, east, north; west never exceeds east.

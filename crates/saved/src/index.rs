@@ -15,13 +15,13 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One event in so many is sampled to learn word frequencies.
+/// One event in this many is sampled to learn word frequencies.
 const SAMPLED: u32 = 8;
 /// Counters of words. Words that share a counter are counted together.
 const COUNTERS: usize = 1 << 16;
 /// The assumed share of events by one author.
 const OF_ONE_AUTHOR: f64 = 1e-4;
-/// Events cluster where people are: a place is assumed to have so many times its share of the globe.
+/// Events cluster where people are: a place is assumed to have this multiple of its share of the globe.
 const CROWDED: f64 = 16.0;
 
 /// Questions, each with a value of the caller.

@@ -37,7 +37,7 @@ pub(crate) struct Permit {
 }
 
 impl Permits {
-    /// So many permits; at least one.
+    /// `count` permits, at least one.
     pub(crate) fn new(count: usize) -> Permits {
         let count = count.max(1);
         let state = Arc::new(Mutex::new(State { free: count, waiting: FairQueue::default() }));

@@ -152,7 +152,7 @@ impl WebhookClient {
         }
     }
 
-    /// The backoff after so many failures: doubled each time, with a jitter of a quarter, so that calls that failed
+    /// The backoff after `tries` failures: doubled each time, with a jitter of a quarter, so that calls that failed
     /// together do not retry together.
     fn pause(&self, tries: u32) -> Duration {
         let doubled = self.settings.wait.saturating_mul(1 << (tries - 1).min(20)).min(PAUSE_MAX);

@@ -128,7 +128,7 @@ pub fn sidecar(bytes: &[u8]) {
     }
 }
 
-/// Lines of the audit log, each with the hash of the one before it.
+/// Lines of the audit log, each with the hash of the previous one.
 pub fn audit_log(bytes: &[u8]) {
     let disk = disk(&[(file(".ndjson").0, &sealed::lines(bytes))]);
     let Ok(store) = world::open(&disk) else { return };

@@ -52,7 +52,7 @@ pub fn lab_http(bytes: &[u8]) {
     same(bytes, |bytes, size| Ok::<_, ()>(fuzzed::counts(bytes, size)));
 }
 
-/// Files of a load: a scenario, which is read back as it was resolved; a pipeline to simulate; a plan of costs; spans of a trace.
+/// Files of a load: a scenario, read back as it was resolved; a pipeline to simulate; a plan of costs; spans of a trace.
 pub fn lab_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(scenario) = Scenario::parse(text, "a.toml", &[]) {

@@ -92,7 +92,7 @@ pub fn blocks(bytes: &mut [u8]) {
     put(bytes, tail + 12, checksum);
 }
 
-/// An object of a bucket: a file of blocks, or a small one in its frame, with records of a log or a manifest in it.
+/// An object of a bucket: a file of blocks, or a small one in its frame, with records of a log or a manifest.
 pub fn object(name: &str, bytes: &mut [u8]) {
     if name.ends_with(".segment") || name.ends_with(".rows") {
         return blocks(bytes);
@@ -114,7 +114,7 @@ pub fn object(name: &str, bytes: &mut [u8]) {
     frame(bytes);
 }
 
-/// Messages of a stream in their order, each with its length before it: their magic, checksums, and the hash of the one before in each.
+/// Messages of a stream in their order, each with its length before it: their magic, checksums, and the hash of the previous one in each.
 pub fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (mut rest, mut all) = (bytes, Vec::<Vec<u8>>::new());
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
@@ -135,7 +135,7 @@ pub fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Lines of the audit log, each with the hash of the one before it.
+/// Lines of the audit log, each with the hash of the previous one.
 pub fn lines(bytes: &[u8]) -> Vec<u8> {
     let (mut all, mut before) = (Vec::new(), Vec::<u8>::new());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {

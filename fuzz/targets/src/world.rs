@@ -34,7 +34,7 @@ pub fn schema() -> Schema {
     }
 }
 
-/// So many events from the `from`-th on.
+/// `count` events from the `from`-th on.
 pub fn events(from: usize, count: usize) -> Batch {
     let mut builder = BatchBuilder::new(Arc::new(schema()));
     for n in from..from + count {

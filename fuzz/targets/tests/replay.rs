@@ -1,6 +1,6 @@
 //! Every kept input again, and changed ones: none makes its parser panic, or hold more memory than it may.
 //!
-//! `MERIDIAN_FUZZ_SECONDS` changes inputs for so many seconds for each target, from a seed that a failure names.
+//! `MERIDIAN_FUZZ_SECONDS` changes inputs for that many seconds for each target, from a seed that a failure names.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]

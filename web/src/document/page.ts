@@ -1,4 +1,4 @@
-// What the pages of the server do beside their text: they work without it.
+// What the pages of the server do besides their text: they work without it.
 import { wireCopies } from './copy';
 import { wireTabs } from './tabs';
 

@@ -1,4 +1,4 @@
-// Loads a file that is on the map into a collection of the server: an existing one, or a new one with a schema from the file.
+// Loads a file on the map into a collection of the server: an existing one, or a new one with a schema from the file.
 import type { Feature } from 'geojson';
 import * as api from '../api';
 import type { App } from '../app';

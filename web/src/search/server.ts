@@ -1,4 +1,4 @@
-// What the page asks of the server beside the packets.
+// What the page asks of the server besides the packets.
 import { call, get, type Problem } from '../api';
 import { body, type Question } from './question';
 

@@ -1,4 +1,4 @@
-// The tiles that a view needs. Mercator positions run from 0 to 1, from west to east and from north to south; an x beyond that
+// The tiles that a view needs. Mercator positions run from 0 to 1, from west to east and from north to south. An x beyond that
 // lies on another copy of the world.
 import { CELLS } from './cells';
 

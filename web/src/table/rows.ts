@@ -126,7 +126,7 @@ export class Rows {
   private keep(row: number, token: string | null): void {
     this.tokens.set(row, token);
     if (this.tokens.size <= TOKENS_MAX) return;
-    // Every second one goes, but for the first.
+    // Every second one goes, except for the first.
     [...this.tokens.keys()].sort((a, b) => a - b).forEach((at, i) => i % 2 && this.tokens.delete(at));
   }
 

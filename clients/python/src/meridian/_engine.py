@@ -28,7 +28,7 @@ class Answer(urllib3.HTTPResponse):
         super().__init__(body, headers, source.status, preload_content=False, enforce_content_length=False)
         self.source = source
         """Its bytes, without a step between."""
-        # The folder stays open for as long as this is read, whoever opened it.
+        # The folder stays open for as long as this is read, no matter who opened it.
         self._engine = engine
 
     def shutdown(self) -> None:

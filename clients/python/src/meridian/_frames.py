@@ -58,7 +58,7 @@ def _package(data: Any) -> str:
 
 
 def to_tables(data: Any, rows: int) -> Iterator[pa.Table] | None:
-    """A table, frame or stream of record batches as tables of at most so many rows; `None` if it is none of these."""
+    """A table, frame or stream of record batches as tables of at most `rows` rows; `None` if it is none of these."""
     if isinstance(data, pa.RecordBatchReader):
         return _regrouped(data, rows)
     table = to_table(data)
@@ -110,7 +110,7 @@ def _regrouped(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
 
 
 def to_features(data: Any, rows: int) -> Iterator[list[Mapping[str, Any]]]:
-    """GeoJSON features, a feature collection, or flat mappings, in lists of at most so many."""
+    """GeoJSON features, a feature collection, or flat mappings, in lists of at most `rows`."""
     if isinstance(data, Mapping):
         data = data["features"] if data.get("type") == "FeatureCollection" else [data]
     if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):

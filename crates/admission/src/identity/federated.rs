@@ -25,7 +25,7 @@ impl Registry {
     }
 
     /// Begins a session of the user that an ID token of this issuer names; returns its text, which is not kept. Its record has the rights
-    /// that the rules give now: where the rules are others by then, it is no session, and the issuer is asked again.
+    /// that the rules give now. Where the rules have changed since, it is no session, and the issuer is asked again.
     pub fn begin_session_at(
         &self,
         issuer: &str,

@@ -3,9 +3,9 @@
 //! A session has a secret: the browser keeps it in a cookie, and this registry keeps its digest. A record lets it outlive a
 //! restart. It ends when its user signs out, changes or is removed, and when its tenant is suspended. It also ends after some
 //! time without a request, and at the latest after its lifetime. The time of the last request is in memory, and the record
-//! follows in large steps. If processes share the records, a session used at one of them may be refused that much earlier at
-//! another, until it hears of the use; its record is removed later still. Their clocks should agree. A session of an issuer's user
-//! has the rights that the rules gave, and counts only where the rules of that issuer are the same.
+//! follows in large steps. If processes share the records, a session used at one may be refused that much earlier at another,
+//! until it hears of the use. Its record is removed later still. Their clocks should agree. A session of an issuer's user has the
+//! rights that the rules gave, and counts only where the rules of that issuer are the same.
 
 use super::federated::Federated;
 use super::jwt::Issuers;
@@ -34,7 +34,7 @@ const BEHIND: i64 = 8;
 const TENDED: i64 = 60_000_000;
 /// Max records of sessions that are written together, where processes share them.
 const TOGETHER_MAX: usize = 256;
-/// Up to so many changes, users are found by going through all of them: a map of them costs more.
+/// Up to this many changes, users are found by going through all of them: a map of them costs more.
 const FEW: usize = 8;
 
 /// All sessions by id. Requests only read the map.

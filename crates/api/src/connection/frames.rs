@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const BURST: u64 = 1_000;
 /// Further ones for each second of the connection.
 const PER_SECOND: u64 = 50;
-/// A client widens its windows as it takes responses: further frames for each of so many bytes sent to it.
+/// A client widens its windows as it takes responses: one more frame may come for each of these bytes sent to it.
 const BYTES_PER_FRAME: u64 = 256;
 /// The bytes that a client sends before its first frame (RFC 9113, 3.4).
 const PREFACE_BYTES: u64 = 24;

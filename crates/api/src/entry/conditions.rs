@@ -131,7 +131,7 @@ fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
 pub(crate) enum Range {
     /// From the first to the second, inclusive; to the end without a second.
     From(u64, Option<u64>),
-    /// So many at the end.
+    /// This many at the end.
     Last(u64),
 }
 

@@ -25,14 +25,14 @@ pub enum Content {
     Schema,
     /// A dictionary, by its number; `replaces` earlier ones of that number.
     Dictionary { id: i64, replaces: bool },
-    /// So many rows.
+    /// The number of rows.
     Rows(u64),
 }
 
 /// Reads the head of a message.
 ///
 /// # Errors
-/// A sentence, if it is not one of a stream of record batches, or is not about a body of so many bytes.
+/// A sentence, if it is not one of a stream of record batches, or is not about a body of `body_bytes`.
 pub fn content(header: &[u8], body_bytes: usize) -> Result<Content, String> {
     let message = root_as_message(header).map_err(|e| format!("a message is no Arrow: {e}"))?;
     if usize::try_from(message.bodyLength()) != Ok(body_bytes) {

@@ -61,7 +61,7 @@ struct Ack {
 }
 
 impl Ack {
-    /// Counts one more write, of so many record batches.
+    /// Counts one more write, of `batches` record batches.
     fn add(&mut self, batches: u64, receipt: Receipt) {
         self.batches += batches;
         self.written += receipt.written;

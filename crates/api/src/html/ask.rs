@@ -54,7 +54,7 @@ pub fn panel(question: &Question<'_>) -> String {
     out
 }
 
-/// The length of the windows of time, as ISO 8601 and as SQL has it, and the field of the time; none where events have no instant.
+/// The length of the windows of time, in ISO 8601 and in SQL, and the field of the time; none where events have no instant.
 fn windows<'a>(question: &Question<'a>) -> Option<(&'static str, &'static str, &'a str)> {
     let TimeRole::Instant(at) = question.schema.time else { return None };
     let Bounds { start, end, .. } = question.stats.bounds?;

@@ -30,7 +30,7 @@ impl Hand {
         Hand { answers, state: Mutex::default(), evicted: Notify::new() }
     }
 
-    /// A message that holds so many bytes of the memory for responses waits from now on. For one that holds none nobody is
+    /// From now on a message waits that holds `bytes` of the memory for responses. For one that holds none no client is
     /// evicted.
     pub(super) fn hold(&self, bytes: usize) {
         let taken = Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND;

@@ -1,4 +1,4 @@
-//! Responses of operations beside the one in the route table; errors are `default`.
+//! Responses of operations besides the one in the route table; errors are `default`.
 
 /// Media types and the component that describes each.
 type Media = &'static [(&'static str, &'static str)];

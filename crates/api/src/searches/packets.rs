@@ -2,7 +2,7 @@
 //!
 //! Either way a packet is a JSON text that contains its number. A client whose connection broke sends the last number
 //! that it has (`Last-Event-ID`, or `after`) and gets what follows. Packets are passed on one at a time as the system
-//! takes them. So a slow client delays only itself, and holds one packet beside the outbox. A client that takes
+//! takes them. So a slow client delays only itself, and holds one packet besides the outbox. A client that takes
 //! nothing for [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once,
 //! even while it takes nothing.
 

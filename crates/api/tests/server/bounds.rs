@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So many empty lines after a beginning, compressed.
+/// `bytes` empty lines after a beginning, compressed.
 fn packed_lines(begin: &'static str, bytes: u64) -> Vec<u8> {
     zstd::encode_all(begin.as_bytes().chain(std::io::repeat(b'\n').take(bytes)), 1).unwrap()
 }

@@ -107,7 +107,7 @@ fn patient(answer: Vec<u8>) -> (SocketAddr, Receiver<()>, Sender<()>) {
     (address, called, go)
 }
 
-/// An answer of so many results, each of some 4 KB.
+/// An answer of `count` results, each of some 4 KB.
 fn floods(count: usize) -> Vec<u8> {
     let item = |n: usize| json!({"id": n.to_string(), "text": format!("flood {n} {}", "x".repeat(4_000))});
     let items: Vec<Value> = (0..count).map(item).collect();

@@ -82,7 +82,7 @@ impl Socket {
         self.frame(0x81, text);
     }
 
-    /// Sends a text in so many frames of this piece each.
+    /// Sends a text in `times` frames of this piece each.
     pub fn say_in_pieces(&mut self, piece: &[u8], times: usize) {
         for n in 0..times {
             let text = if n == 0 { 0x01 } else { 0x00 };

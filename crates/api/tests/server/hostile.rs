@@ -14,7 +14,7 @@ fn server() -> Server {
     server
 }
 
-/// The server is as it was: it answers, and holds so many events.
+/// The server is as it was: it answers, and holds `events` events.
 #[track_caller]
 fn well(server: &Server, events: u64) {
     assert_eq!(server.get("/readyz").status, 200);

@@ -33,7 +33,7 @@ impl Key {
         self.token_for(group, 3600)
     }
 
-    /// A token of a member of this group, which expires after so many seconds.
+    /// A token of a member of this group, which expires after `seconds`.
     fn token_for(&self, group: &str, seconds: i64) -> String {
         let claims =
             json!({ "iss": "login", "sub": "mary", "aud": "meridian", "exp": now() + seconds, "groups": [group] });

@@ -1,4 +1,4 @@
-//! What the server tells of its own work: stages of responses, ids of requests, refusals, the load.
+//! What the server reports about its own work: stages of responses, ids of requests, refusals, the load.
 
 use crate::support::{Server, point};
 use meridian_api::ServerConfig;

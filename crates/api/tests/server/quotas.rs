@@ -47,7 +47,7 @@ impl Shared {
         self.ask(&self.harbour, "GET", path, &[], b"")
     }
 
-    /// Posts so many events; the answer.
+    /// Posts `events` events; the answer.
     fn post(&self, by: &str, events: usize) -> Response {
         let features: Vec<Value> = (0..events).map(|n| point("", n as f64 % 90.0, 1.0, json!({"name": "a"}))).collect();
         let body = json!({"type": "FeatureCollection", "features": features}).to_string();

@@ -22,7 +22,7 @@ fn stream(server: &Server, saved: &Value, last: Option<u64>) -> Events {
     Events::open(server, &format!("/saved-searches/{}/packets", saved["id"].as_str().unwrap()), last)
 }
 
-/// Titles that come, until there are so many.
+/// Titles that come, at least `count`.
 fn titles(events: &mut Events, count: usize) -> Vec<String> {
     let mut titles = Vec::new();
     while titles.len() < count {
@@ -33,7 +33,7 @@ fn titles(events: &mut Events, count: usize) -> Vec<String> {
     titles
 }
 
-/// Waits until a saved search has so many packets: events of two partitions may be reported in either order.
+/// Waits until a saved search has `packets` packets: events of two partitions may be reported in either order.
 fn until_reported(server: &Server, path: &str, packets: u64) {
     let begun = Instant::now();
     while server.json(path)["next_packet"].as_u64() < Some(packets) {

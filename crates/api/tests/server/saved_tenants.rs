@@ -122,7 +122,7 @@ fn damaged_records_are_listed_for_operators_alone() {
     assert_eq!((damaged(&shared.operator), damaged(&shared.foreign), damaged(&shared.admin)), (1, 0, 0));
 }
 
-/// A question whose polygon has so many corners.
+/// A question whose polygon has `corners` corners.
 fn around(corners: u32) -> Value {
     let corner = |n: u32| {
         let (x, y) = (f64::from(n % corners) / f64::from(corners) * std::f64::consts::TAU).sin_cos();

@@ -44,7 +44,7 @@ impl Shared {
         self.server.ask(method, path, &[headers, &[("authorization", by)]].concat(), body)
     }
 
-    /// Waits until so many bytes of bodies are in memory.
+    /// Waits until `bytes` bytes of bodies are in memory.
     fn wait_for_bodies(&self, bytes: usize) {
         let begun = Instant::now();
         loop {

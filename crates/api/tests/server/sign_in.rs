@@ -272,7 +272,7 @@ fn over_tls_the_cookie_is_bound_to_this_host_and_attempts_to_their_client() {
     // The same secret under the name that any host of the domain could set does not count.
     let plain = pair.replace("__Host-", "");
     server.ask("GET", "/tokens", &[("cookie", &plain), secure[1]], b"").problem(401);
-    // Each must wait for longer than the one before, until this machine is too fast for the wait.
+    // Each must wait for longer than the previous one, until this machine is too fast for the wait.
     assert!((0..60).any(|n| through("192.0.2.2", &format!("nobody{n}"), "guess").status == 429));
     assert_eq!(through("192.0.2.3", "anna", PASSWORD).status, 200);
 }

@@ -35,7 +35,7 @@ fn read(counters: &[AtomicU64; WRITERS]) -> [u64; WRITERS] {
     std::array::from_fn(|writer| counters[writer].load(SeqCst))
 }
 
-/// Waits until each writer has so many batches acknowledged.
+/// Waits until each writer has its number of batches acknowledged.
 fn wait_for(progress: &Progress, batches: [u64; WRITERS]) {
     let begun = Instant::now();
     while read(&progress.acknowledged).iter().zip(&batches).any(|(now, wanted)| now < wanted) {

@@ -131,7 +131,7 @@ impl Server {
         stream
     }
 
-    /// A connection from an address of this machine, with so many bytes of room for what comes.
+    /// A connection from an address of this machine, with a receive buffer of this size.
     pub fn connect_from(&self, from: impl Into<IpAddr>, buffer: u32) -> TcpStream {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let stream = runtime.block_on(async {
@@ -171,7 +171,7 @@ impl Server {
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
 
-    /// The same with so many partitions, whatever the tests run over: in one alone, events have one order of writing.
+    /// The same with `partitions` partitions, whatever the tests run over: in one alone, events have one order of writing.
     pub fn create_of(&self, name: &str, spec: &str, partitions: u16) {
         let path = format!("/collections/{name}?partitions={partitions}");
         let answer = self.ask("PUT", &path, &[("content-type", "text/plain")], spec.as_bytes());

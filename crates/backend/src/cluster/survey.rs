@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a survey needs beside the bucket.
+/// What a survey needs besides the bucket.
 pub trait Connector: Debug + Send + Sync {
     /// Connects to the log in NATS; else a sentence that says why not. Asked again until it succeeds. Blocks.
     fn streams(&self) -> Result<SharedLog, String>;

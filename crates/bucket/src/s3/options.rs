@@ -135,7 +135,7 @@ impl S3Options {
         }
     }
 
-    /// The address of the store without a slash at the end, with the bucket's name in front of the host if it belongs there; `None`: AWS.
+    /// The address of the store without a trailing slash, with the bucket's name in front of the host if it belongs there; `None`: AWS.
     pub(crate) fn endpoint_of(&self, bucket: &str) -> Option<String> {
         let endpoint = self.endpoint.trim_end_matches('/');
         match endpoint.split_once("://") {

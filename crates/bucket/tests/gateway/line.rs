@@ -37,12 +37,12 @@ impl Line {
         line
     }
 
-    /// Cuts off so many of the next requests that write, before the store has them.
+    /// Cuts off `requests` of the next requests that write, before the store has them.
     pub fn cut_before(&self, requests: usize) {
         self.state.before.store(requests, Ordering::SeqCst);
     }
 
-    /// Cuts off so many of the next requests that write, once the store has answered.
+    /// Cuts off `requests` of the next requests that write, once the store has answered.
     pub fn cut_after(&self, requests: usize) {
         self.state.after.store(requests, Ordering::SeqCst);
     }

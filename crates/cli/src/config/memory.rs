@@ -13,7 +13,7 @@ const REQUEST_BYTES: u64 = 4 * MIB;
 /// what an HTTP/2 client sends ahead, and the buffers of a WebSocket with an incoming message. Data that waits for the client
 /// counts as responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
-/// Memory of a stream of events beside its connection, the message in hand and its conditions: its tasks, short messages.
+/// Memory of a stream of events besides its connection, the message in hand and its conditions: its tasks, short messages.
 const STREAM_BYTES: u64 = 32 << 10;
 /// Memory of a remembered object: its hash, a time, and its position.
 const OBJECT_BYTES: u64 = 64;
@@ -117,7 +117,7 @@ fn merge_bytes(config: &Config) -> u64 {
 mod tests {
     use super::*;
 
-    /// Memory where it is wanted, in whole: what the defaults let each take, beside what trees, a merge and the program do.
+    /// Memory where it is wanted, in whole: what the defaults let each take, besides what trees, a merge and the program do.
     #[test]
     fn what_a_small_server_may_take_at_once_fits_into_it() {
         for memory in [GIB, 2 * GIB, 3 * GIB, 64 * GIB] {

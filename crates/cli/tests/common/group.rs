@@ -15,7 +15,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group that may take so many bytes. `None` where none can be made, which is said on the terminal.
+    /// A group that may take `bytes` bytes. `None` where none can be made, which is said on the terminal.
     pub fn new(name: &str, bytes: u64) -> Option<Group> {
         let root = Path::new(ROOT);
         let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();

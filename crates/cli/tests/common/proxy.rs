@@ -33,7 +33,7 @@ pub enum Fault {
     None,
     /// Each piece waits so long.
     Delay(Duration),
-    /// So many bytes pass in a second, in each direction.
+    /// Bytes that pass in a second, in each direction.
     Throttle(u64),
     /// Connections are accepted and stay open; nothing passes.
     HalfOpen,

@@ -27,7 +27,7 @@ impl Source {
         Source { address, calls }
     }
 
-    /// The requests so far, each its head (in small letters but for its first line) and its body.
+    /// The requests so far, each its head (in small letters except for its first line) and its body.
     pub fn calls(&self) -> Vec<String> {
         self.calls.lock().unwrap().clone()
     }

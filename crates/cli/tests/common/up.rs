@@ -19,7 +19,7 @@ pub struct Up {
 }
 
 impl Up {
-    /// Starts so many nodes in a folder, and waits until all of it serves.
+    /// Starts `nodes` nodes in a folder, and waits until all of it serves.
     #[track_caller]
     pub fn start(folder: &Path, nodes: u8, more: &[&str]) -> Up {
         std::fs::create_dir_all(folder).unwrap();
@@ -101,7 +101,7 @@ impl Up {
         }
     }
 
-    /// Waits until a process finds so many events.
+    /// Waits until a process finds `events` events.
     #[track_caller]
     pub fn finds(&self, node: &Value, events: u64) {
         let begun = Instant::now();

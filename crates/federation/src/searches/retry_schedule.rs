@@ -16,7 +16,7 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(120);
 /// Searches that end for each turn assigned.
 const ENDS_PER_TURN: u32 = 4;
-/// Weight of the exponential mean of the pace: the last so many ends dominate.
+/// Weight of the exponential mean of the pace: this many of the last ends dominate.
 const PACE_WINDOW: u32 = 32;
 
 /// Max clients remembered, some 2 MB. Any beyond them are treated as new.

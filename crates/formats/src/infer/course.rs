@@ -3,7 +3,7 @@
 use meridian_model::schema::TIME_UNIT_DEFAULT_US;
 
 /// Events that a time unit should hold. Each unit has its own leaves, and a query about a place over all time
-/// opens at least one in each: with a hundred leaves or so a unit, events elsewhere are pruned.
+/// opens at least one in each. With a hundred leaves or so a unit, events elsewhere are pruned.
 const EVENTS_PER_UNIT: f64 = 8192.0;
 /// A few test events do not show how dense the rest will be.
 const SAMPLE_MIN: u64 = 1_000;

@@ -68,7 +68,7 @@ fn json_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// Equal but for the last bits of floats, which serde_json rounds carelessly unless told otherwise.
+/// Equal except for the last bits of floats, which serde_json rounds carelessly unless told otherwise.
 fn close(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

@@ -38,8 +38,9 @@ pub(crate) struct Extras {
     pub(crate) seqs: bool,
 }
 
-/// Turns batches of one schema into record batches: id, geometry as WKB, a box around it if wanted, then the fields,
-/// then the sequence number if wanted.
+/// Turns batches of one schema into record batches.
+///
+/// Columns are the id, the geometry as WKB, a box around it if wanted, the fields, and the sequence number if wanted.
 pub(crate) struct Outgoing {
     schema: Arc<Schema>,
     fields: Vec<usize>,
@@ -119,8 +120,9 @@ impl Outgoing {
     }
 }
 
-/// Sides are of single precision, as in other collections of GeoParquet: a box is to be contained, not to be exact,
-/// and in double precision the boxes of points were the largest column of all.
+/// Sides are of single precision, as in other collections of GeoParquet: a box is to be contained, not to be exact.
+///
+/// In double precision the boxes of points were the largest column of all.
 fn sides() -> Fields {
     ["xmin", "ymin", "xmax", "ymax"].map(|side| Field::new(side, DataType::Float32, true)).into_iter().collect()
 }

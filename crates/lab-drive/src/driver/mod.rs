@@ -44,7 +44,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, LocalSet};
 
-/// The inputs of a run beside its scenario.
+/// The inputs of a run besides its scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The results folder to be.

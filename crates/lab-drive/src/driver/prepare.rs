@@ -37,7 +37,7 @@ pub struct Prepared {
 
 /// How long a target may take to take a connection, handshakes included, before the load begins.
 const REACHABLE: Duration = Duration::from_secs(5);
-/// Descriptors that the lab needs beside its connections.
+/// Descriptors that the lab needs besides its connections.
 const OWN_DESCRIPTORS: u64 = 64;
 
 impl Prepared {

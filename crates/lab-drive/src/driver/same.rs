@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Max bytes of answers that wait for the other target.
 const HELD_MAX: usize = 64 << 20;
 
-/// The parts of an answer beside its body.
+/// The parts of an answer besides its body.
 const AROUND: usize = 1 << 10;
 
 /// The other target.

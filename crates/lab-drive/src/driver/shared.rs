@@ -53,7 +53,7 @@ pub struct Counts {
     pub late: RefCell<Histogram<u64>>,
 }
 
-/// So many answers, all of them garbage, end a run.
+/// A run ends after this many answers if all of them are garbage.
 const GARBAGE_MAX: u64 = 100;
 
 impl Counts {

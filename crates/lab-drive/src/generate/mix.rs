@@ -52,7 +52,7 @@ impl Question {
         self.bytes.get(self.body_at..).unwrap_or_default()
     }
 
-    /// The same user's request for another path: a GET with the same headers, but for those of a body.
+    /// The same user's request for another path: a GET with the same headers, except for those of a body.
     pub fn get(&self, path: &str) -> Question {
         let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
         let mut text = format!("GET {path} HTTP/1.1\r\n");

@@ -3,7 +3,7 @@
 /// Where the body ends (RFC 9112, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// So many bytes are still to come.
+    /// The number of bytes that are still to come.
     Length(u64),
     /// Chunks.
     Chunked(Chunk),
@@ -18,7 +18,7 @@ pub(crate) enum Chunk {
     Size(u64, u8),
     /// Between the size and the end of its line.
     Extension(u64),
-    /// In the data, so many bytes to come.
+    /// In the data, with this many bytes to come.
     Data(u64),
     /// At the line end after the data.
     AfterData,

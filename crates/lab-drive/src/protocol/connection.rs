@@ -75,7 +75,7 @@ impl Connection {
     }
 }
 
-/// The connections of a population: users go round the addresses, alone or (HTTP/2) so many to a connection.
+/// The connections of a population: users go round the addresses, alone or (HTTP/2) several to a connection.
 #[derive(Debug)]
 pub struct ConnectionPool {
     addresses: Vec<Address>,

@@ -119,7 +119,7 @@ impl Scan {
         }
     }
 
-    /// More of a reply that counts its own results: so many so far, in so many more bytes.
+    /// More of a reply that counts its own results: `count` so far, in `bytes` more bytes.
     pub fn elements(&mut self, count: u64, bytes: usize, now: Micros) {
         self.bytes += bytes as u64;
         if count > 0 {

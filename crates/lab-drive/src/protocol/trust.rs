@@ -10,7 +10,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use std::path::Path;
 use std::sync::Arc;
 
-/// Authorities that a target trusts beside the well-known ones.
+/// Authorities that a target trusts besides the well-known ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trusted<'a> {
     /// A file of certificates (PEM): authorities, or the server's own.
@@ -19,7 +19,7 @@ pub struct Trusted<'a> {
     pub any: bool,
 }
 
-/// Verifies by the usual rules, and takes beside that what the target names.
+/// Verifies by the usual rules, and also accepts what the target names.
 #[derive(Debug)]
 pub(super) struct Verifier {
     usual: Arc<WebPkiServerVerifier>,

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_family_is_all_that_came_of_the_named_but_for_the_lab() {
-        // 1 began 10 (a server with 11, which has 12) and 20 (a shell with the lab, 21); 30 and 31 changed while they
+        // 1 began 10 (a server with 11, which has 12) and 20 (a shell with the lab, 21). 30 and 31 changed while they
         // were read.
         let of = |(pid, parent): (u32, u32)| (pid, Entry { parent, cpu_s: 0.0, ended_s: 0.0 });
         let all = [(1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20), (22, 21), (30, 31), (31, 30)];

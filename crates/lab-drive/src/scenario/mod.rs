@@ -209,7 +209,7 @@ pub struct Request {
     pub weight: f64,
     /// Body, with the same placeholders.
     pub body: Option<String>,
-    /// Headers beside the target's, with the same placeholders.
+    /// Headers besides the target's, with the same placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The unit of a result in the answer's body.

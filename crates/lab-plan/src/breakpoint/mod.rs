@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The parameters of a search beside its scenario.
+/// The parameters of a search besides its scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The folder to be.

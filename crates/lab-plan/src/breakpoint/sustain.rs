@@ -1,7 +1,7 @@
 //! The sustainable rate: the rate up to which the backlog does not grow, however long the load lasts.
 //!
 //! Objectives of a short step hold above that rate too, because a queue takes a while to be felt. At a rate L above the capacity C
-//! each wait is longer than the one before. Over the time at which requests are due it rises by L / C - 1 a second. So every step
+//! each wait is longer than the previous one. Over the time at which requests are due it rises by L / C - 1 a second. So every step
 //! in which waits rise measures the capacity, C = L / (1 + rise). Steps a little above it measure it best. Their queue is never
 //! empty, and a server that degrades under more load does not yet.
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Values that are kept of a distribution, evenly over its quantiles.
 const KEPT: usize = 1_000;
-/// A plateau that begins this near to a whole number of users is that of so many workers.
+/// A plateau that begins this near to a whole number of users is that of the same number of workers.
 const WHOLE: f64 = 0.15;
 /// How far off a plateau may be, as a share of throughput.
 const PLATEAU_WITHIN: f64 = 0.1;

@@ -1,11 +1,12 @@
 //! The cost of a satisfied user, and the cheapest size that keeps a promise.
 //!
-//! A folder's `cost.toml` ([`Plan`]) names what predicts a size's behaviour ([`Model`]): a scenario of the simulator, or runs
-//! of a real server at several numbers of users. It also names the unit that can be bought (workers, servers, machines),
-//! prices, patterns of arrival over a day, and promises in order of strictness. [`Plan::price`] asks every size about every
-//! hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays nothing, but what
-//! it cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction, and rises when it
-//! only buys idleness. The curve has a bottom. The cheapest size that keeps the promise lies at it or to its right.
+//! A folder's `cost.toml` ([`Plan`]) names what predicts a size's behaviour ([`Model`]). That is a scenario of the simulator,
+//! or runs of a real server at several numbers of users. It also names the unit that can be bought (workers, servers,
+//! machines), prices, patterns of arrival over a day, and promises in order of strictness. [`Plan::price`] asks every size
+//! about every hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays
+//! nothing, but what it cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction,
+//! and rises when it only buys idleness. The curve has a bottom. The cheapest size that keeps the promise lies at it or to its
+//! right.
 
 mod hour;
 mod law;
@@ -64,7 +65,7 @@ pub struct Prices {
     pub size_per_machine: u64,
     /// Machines whatever the size, where it is not machines that a size is made of.
     pub machines: Option<u64>,
-    /// One of the size for an hour, beside machines: memory by the byte, say.
+    /// One of the size for an hour, besides machines: memory by the byte, say.
     #[serde(default)]
     pub size_hour: f64,
     /// A call of an outside source.

@@ -73,7 +73,7 @@ impl Machine {
     }
 }
 
-/// So many workers, with the measured service times; at most `most` requests at once.
+/// With `workers` workers and the measured service times; at most `most` requests at once.
 fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut SeededRng) -> Vec<f64> {
     let mut free: BinaryHeap<Reverse<u64>> = (0..workers).map(|_| Reverse(0)).collect();
     let mut there: BinaryHeap<Reverse<u64>> = BinaryHeap::new();

@@ -186,7 +186,7 @@ const MACHINES: &str = "measured = 'runs'\nsize = 'machines'\nsizes = [1, 2, 4]\
     [[promise]]\nname = 'quick'\nwhole_s = 0.02\nshare = 0.99\n\
     [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\nset = { rate = 500 }\n";
 
-/// A machine that makes so many a second of these numbers of users, each answer as long as the next.
+/// A machine with this throughput at these numbers of users, each answer as long as the next.
 fn machine_of(users: &[f64], throughput: impl Fn(f64) -> f64) -> Machine {
     let level = |n: &f64| Level::of(*n, throughput(*n), vec![n / throughput(*n)]).unwrap();
     Machine::of(users.iter().map(level).collect()).unwrap()
@@ -268,7 +268,7 @@ fn measured(dir: &Path, users: u32, throughput: u32, void: &[&str]) {
         "[target]\nurl = \"http://127.0.0.1:1\"\n[arrival]\nkind = \"closed\"\nusers = {users}\n[request]\npath = \"/\"\n"
     );
     let mut writer = Writer::create(&dir.join(format!("at-{users}")), &scenario).unwrap();
-    // As long as so many users wait for that throughput.
+    // As long as `users` wait at that throughput.
     let wait = 1_000_000 * i64::from(users) / i64::from(throughput);
     let record = |done: i64, outcome| Record {
         phase: Phase::Measured,

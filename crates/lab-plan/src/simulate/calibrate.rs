@@ -99,7 +99,7 @@ pub struct Spread {
     pub min: f64,
     /// The max.
     pub max: f64,
-    /// Seeds in which it occurred, of so many.
+    /// Number of seeds in which it occurred, and of all seeds.
     pub seeds: [u32; 2],
 }
 

@@ -99,8 +99,8 @@ impl Scenario {
         }
     }
 
-    /// The figures of one run by which scenarios are calibrated. One that did not occur is left out, but for
-    /// `first_absent`, which is then one past the last request.
+    /// The figures of one run by which scenarios are calibrated. One that did not occur is left out, except
+    /// for `first_absent`, which is then one past the last request.
     pub fn figures(&self) -> BTreeMap<&'static str, f64> {
         let mut out = BTreeMap::new();
         match self {

@@ -1,5 +1,5 @@
 //! Service times from traces. The spans of a pipeline's workers come as the OpenTelemetry collector's file
-//! exporter writes them (a line for each export request, JSON form of OTLP 1.x).
+//! exporter writes them. That is a line for each export request, in the JSON form of OTLP 1.x.
 //!
 //! A stage's service is the time of its spans less that of their children, since a child is another stage or
 //! a call. A source's call is the time of its client spans. A span belongs to the stage or source whose name

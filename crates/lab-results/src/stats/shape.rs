@@ -130,7 +130,7 @@ mod tests {
         median * (sigma * ((0..12).map(|_| rng.fraction()).sum::<f64>() - 6.0)).exp()
     }
 
-    /// After the comparison of GeoMesa and GeoWave on tracks with one user (studies.md 1.7): In GeoMesa some
+    /// After the comparison of GeoMesa and GeoWave on tracks with one user (studies.md 1.7). In GeoMesa some
     /// 71 % of answers take less than 0.8 s and 28 % more than 1.2 s. Its p50 is 0.49 s and its p95 is 8 s.
     /// GeoWave is one hump, p50 1.65 s, p95 3.4 s.
     #[test]

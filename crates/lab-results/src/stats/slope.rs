@@ -39,7 +39,7 @@ const BATCHES: usize = 10;
 const BATCH_MIN: usize = 3;
 
 /// As [`fit`], of points in order with errors that go together for a while, as waits in a queue do. With
-/// points enough, the interval is no narrower than that of the line through the means of ten batches of
+/// enough points, the interval is no narrower than that of the line through ten batch means of
 /// neighbours (the method of batch means).
 pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
     let mut line = fit(points)?;

@@ -50,7 +50,7 @@ pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     let min_gap = usual.max(MIN_US as f64);
     let mut gaps = gaps(&answers, first);
     gaps.retain(|(from, to)| (to - from) as f64 >= min_gap);
-    // The longest first, since only so many are reported.
+    // The longest first, since only the first few are reported.
     gaps.sort_by_key(|(from, to)| from - to);
     gaps.truncate(MAX_STALLS);
     let rare = gaps.len() <= RARE;
@@ -105,7 +105,8 @@ fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f6
 }
 
 /// Of each request, in the order of their numbers, whether a stall held it up. It was due before the end and
-/// answered after it, or it came while the backlog was worked off, for as long as the stall at most.
+/// answered after it, or it came while the backlog was worked off. That lasts for as long as the stall at
+/// most.
 pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; timings.len()];
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
@@ -138,7 +139,7 @@ mod tests {
     use crate::random::SeededRng;
     use crate::record::{Outcome, Record};
 
-    /// A server of so many workers with log-normal services around `median` seconds (sigma). It stops from 4
+    /// A server of `workers` with log-normal services around `median` seconds (sigma). It stops from 4
     /// s on for `stop` seconds, and is asked at a rate for ten seconds.
     fn trial(rate: f64, (workers, median, sigma): (usize, f64, f64), stop: f64, seed: u64) -> mode::Course {
         let mut rng = SeededRng::new(seed);

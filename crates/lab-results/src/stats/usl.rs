@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// A server with so many workers of 20 ms each, asked by these numbers of users.
+    /// A server with `workers` workers of 20 ms each, asked by these numbers of users.
     fn of_workers(workers: f64, noise: f64) -> Vec<Point> {
         let mut rng = SeededRng::new(9);
         let users = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0];

@@ -44,7 +44,7 @@ impl AnyOf {
         AnyOf { parts, tree: None }
     }
 
-    /// Whether there are so many that a tree finds those in reach.
+    /// Whether there are enough of them for a tree that finds those in reach.
     pub(crate) fn is_indexed(&self) -> bool {
         self.tree.is_some()
     }

@@ -2,8 +2,8 @@
 //!
 //! On the sphere of [`crate::sphere`]. The edges of a shape are straight in longitude and latitude (RFC
 //! 7946), not great circles. Only so is a shape inside its box, and `near` agrees with the planar predicates.
-//! The distance to an edge is found by halving it, until the great circle through the ends of a piece strays
-//! from it by less than [`SHAPE_ERROR_M`]. Pieces that cannot be the nearest are skipped.
+//! The distance to an edge is found by halving the edge. That ends when the great circle through the ends of
+//! a piece strays from it by less than [`SHAPE_ERROR_M`]. Pieces that cannot be the nearest are skipped.
 
 use super::planar::{Side, polygon_side};
 use crate::bounds::Bounds;
@@ -15,8 +15,8 @@ use std::f64::consts::PI;
 pub const SHAPE_ERROR_M: f64 = 1e-3;
 
 /// Room for rounding in a bound: twice the error of shapes, and more within 10 km of the antipode. There the
-/// haversine hardly changes with the distance: an ulp of it is up to 0.3 m, and less than a tenth of a
-/// millimetre farther off.
+/// haversine hardly changes with the distance: an ulp of it is up to 0.3 m. Farther off it is less than a
+/// tenth of a millimetre.
 fn slack(distance: f64) -> f64 {
     2.0 * SHAPE_ERROR_M + rounding(distance)
 }
@@ -150,8 +150,9 @@ impl Search {
         let (d_lon, d_lat) = ((b.0.x - a.0.x).abs().to_radians(), (b.0.y - a.0.y).abs().to_radians());
         let length = d_lon + d_lat;
         // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon
-        // length (from the geodesic equations of the sphere). It strays from the chord by an eighth of that
-        // times the radius. A quarter leaves room for the curvature of the sphere over half a radian.
+        // length. That follows from the geodesic equations of the sphere. The piece strays from the chord
+        // by an eighth of the acceleration times the radius. A quarter leaves room for the curvature of the
+        // sphere over half a radian.
         let stray = 0.5 * EARTH_RADIUS_M * a.1[2].abs().max(b.1[2].abs()) * d_lon * length;
         if length < 0.5 || halvings == 0 {
             let distance = great_circle_piece_m(&self.eye, &a.1, &b.1);

@@ -52,7 +52,7 @@ fn starts_name(c: char) -> bool {
 }
 
 fn continues_name(c: char) -> bool {
-    // Combining marks and the two ties that the standard lists, beside letters, digits and dots.
+    // Combining marks and the two ties that the standard lists, besides letters, digits and dots.
     c.is_alphanumeric() || "_:.@".contains(c) || ('\u{300}'..='\u{36f}').contains(&c) || "\u{203f}\u{2040}".contains(c)
 }
 

@@ -90,7 +90,7 @@ impl Near {
         match Places::of(batch) {
             Places::None => Truth::unknown(rows),
             Places::Points { lon, lat, nulls } => {
-                // Most rows lie beside the box of the cap, which is cheap to see.
+                // Most rows lie outside the box of the cap, which is cheap to see.
                 let boxed = in_box(&self.sides, lon, lat);
                 let open = open.map_or_else(|| boxed.clone(), |open| open & &boxed);
                 Truth::test_open(rows, Some(&open), nulls.as_ref(), |i| self.holds(lon[i], lat[i]))

@@ -79,7 +79,7 @@ pub(crate) fn segment_holds(a: Coord<f64>, b: Coord<f64>, p: Coord<f64>) -> bool
     box_holds(&segment_box(a, b), p) && orient(a, b, p) == Orientation::Collinear
 }
 
-/// The side of a place to one edge: whether the ray from it to the east crosses the edge; `None` if it is on the edge.
+/// The side of a place to one edge: whether the ray from it to the east crosses the edge; `None`: on the edge.
 #[inline]
 pub(crate) fn ray_crosses(a: Coord<f64>, b: Coord<f64>, p: Coord<f64>) -> Option<bool> {
     let (low, high) = if a.y <= b.y { (a, b) } else { (b, a) };

@@ -16,7 +16,7 @@ impl Groups {
     /// All partitions in one group.
     pub const ONE: Groups = Groups(1);
 
-    /// So many groups, from 1 to [`GROUPS_MAX`].
+    /// From 1 to [`GROUPS_MAX`] groups.
     pub fn new(count: u16) -> Option<Groups> {
         (1..=GROUPS_MAX).contains(&count).then_some(Groups(count))
     }

@@ -102,7 +102,7 @@ pub struct Uses<K> {
 }
 
 impl<K: Ord> Uses<K> {
-    /// None, of at most so many partitions.
+    /// None, of at most `max` partitions.
     pub fn new(max: usize) -> Uses<K> {
         Uses { min: BTreeMap::new(), max }
     }

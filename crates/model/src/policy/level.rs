@@ -1,6 +1,6 @@
 //! Which forms the processes of a cluster may write, so that programs of two versions can share a bucket.
 //!
-//! A program has a *level*: it reads and writes the forms of its level and of the one before. A bucket has a level too, and what its processes
+//! A program has a *level*: it reads and writes the forms of its level and of the previous one. A bucket has a level too, and what its processes
 //! write has that one's form. The bucket's level rises by one when every process that lives has a higher one; from then on older programs are
 //! refused. So nothing is written that a live process cannot read.
 

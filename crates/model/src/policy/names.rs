@@ -113,7 +113,7 @@ mod tests {
             ("*.example.org", ".example.org"),
             ("gateway-*.example.org", "gateway-.example.org"),
             ("gateway-*.example.org", "gateway-1.evil.example.org"),
-            // A certificate for a whole domain is of nobody in particular.
+            // A certificate for a whole domain is of no process in particular.
             ("gateway-*.example.org", "*.example.org"),
             ("ab*ba.example.org", "aba.example.org"),
             ("spiffe://example.org/meridian/*", "spiffe://example.org/meridian/a/b"),

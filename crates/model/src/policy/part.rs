@@ -8,7 +8,7 @@ use super::quota::Quota;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The part of a quota that is divided equally: one of so many.
+/// The part of a quota that is divided equally: one in this many.
 const EQUAL: u64 = 4;
 
 /// A server's needs of the quotas of one tenant; an absent quota is not needed.

@@ -60,14 +60,14 @@ impl Board {
         self.readers.insert(reader.to_owned(), Reader { number, since: now, in_use });
     }
 
-    /// A statement was replaced by a later one, which is not known yet: the reader is there, and what it said last counts on.
+    /// A statement was replaced by a later one, which is not known yet: the reader is there, and its last statement still counts.
     pub fn renew(&mut self, reader: &str, now: i64) {
         if let Some(known) = self.readers.get_mut(reader) {
             known.since = now;
         }
     }
 
-    /// A statement does not read. What the reader said before counts on, but for the time of this one only: no other may follow.
+    /// A statement does not read. What the reader said before still counts, except for the time of this one only: no other may follow.
     pub fn take_unread(&mut self, reader: &str, number: u64, now: i64) {
         let before = self.readers.get_mut(reader).map(|known| std::mem::take(&mut known.in_use));
         self.take(reader, number, before.unwrap_or_default(), now);

@@ -9,7 +9,7 @@ use std::hash::Hash;
 
 /// Uses of a key that count: each saves it from one round of the main queue.
 const USES_MAX: u8 = 3;
-/// The short queue has one place of so many.
+/// The short queue has one place in this many.
 const SHORT: usize = 10;
 
 /// Keys in numbered places. Each place holds one key or is free.
@@ -34,7 +34,7 @@ struct Held {
 }
 
 impl<K: Copy + Eq + Hash> Places<K> {
-    /// So many places, all of them free.
+    /// `places` places, all of them free.
     pub fn new(places: u32) -> Places<K> {
         Places {
             places,

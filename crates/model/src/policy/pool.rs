@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A pool of so many bytes, places or other units.
+/// A pool of bytes, places or other units.
 #[derive(Debug)]
 pub struct Pool<K> {
     limit: usize,

@@ -60,7 +60,7 @@ impl Branch {
     }
 }
 
-/// Searches depth first, with at most so many switches from one process to another; [`u8::MAX`]: any number. `Err`: what does not hold, and
+/// Searches depth first, with a max number of switches from one process to another; [`u8::MAX`]: any number. `Err`: what does not hold, and
 /// the moves that lead there.
 pub fn explore(
     rules: Rules,

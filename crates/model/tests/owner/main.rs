@@ -1,5 +1,5 @@
 //! Exploration of the owner's protocol. Processes are killed and paused at any step. Calls of the bucket are
-//! lost before or after they take effect, or arrive when nobody waits for them any more.
+//! lost before or after they take effect, or arrive when no caller waits for them any more.
 //!
 //! The processes here drive the same steps as the server (`model::policy::owner`), call by call. A process
 //! without a step is paused for as long as that lasts. Any process may try to take over at any time, so a

@@ -313,7 +313,7 @@ impl World {
                         object.writer, object.place.epoch
                     ));
                 }
-                // A create that is sent again may come after its object was read, flushed and deleted by another: nobody looks there any more.
+                // A create that is sent again may come after its object was read, flushed and deleted by another: no process looks there any more.
                 let (serving, _) = self.serving;
                 if object.writer != serving && !self.is_flushed(events) {
                     return Err(format!("process {serving} serves, and a group of {} takes effect", object.writer));

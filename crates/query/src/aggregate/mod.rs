@@ -37,7 +37,7 @@ impl PartialGroups {
         PartialGroups::in_slices(slices(snapshot.rows()), snapshot, question, control)
     }
 
-    /// The same in so many slices.
+    /// The same in a given number of slices.
     pub(crate) fn in_slices(
         slices: usize,
         snapshot: &Snapshot,

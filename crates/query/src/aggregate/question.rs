@@ -24,11 +24,11 @@ pub enum Function {
     Min(usize),
     /// Max of a numeric field.
     Max(usize),
-    /// Percentile of a numeric field: the smallest value that at least so many percent of the values do not exceed.
+    /// Percentile of a numeric field: the smallest value that at least this percentage of the values do not exceed.
     Percentile(usize, Percent),
     /// Number of different values of a field.
     Distinct(usize),
-    /// The most frequent values of a field of texts, integers or booleans, at most so many.
+    /// The most frequent values of a field of texts, integers or booleans, and the max number of them.
     Top(usize, u32),
 }
 
@@ -56,7 +56,7 @@ impl Percent {
         (all <= Percent::ALL).then_some(Percent(all))
     }
 
-    /// The place, from 1, among so many values in ascending order.
+    /// The place, from 1, among `count` values in ascending order.
     pub(crate) fn rank(self, count: u64) -> u64 {
         let rank = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(Percent::ALL));
         u64::try_from(rank).unwrap_or(count).clamp(1, count.max(1))
@@ -350,7 +350,7 @@ mod tests {
         fn a_percentage_is_read_as_it_was_shown(thousandths in 0u32..=100_000, count in 1u64..10_000) {
             let percent = Percent(thousandths);
             prop_assert_eq!(Percent::parse(&percent.to_string()), Some(percent));
-            // The first place that so many do not exceed.
+            // The first place that enough values do not exceed.
             let enough = |rank: u64| u128::from(rank) * 100_000 >= u128::from(count) * u128::from(thousandths);
             let rank = percent.rank(count);
             prop_assert!((1..=count).contains(&rank) && enough(rank) && (rank == 1 || !enough(rank - 1)));

@@ -84,7 +84,7 @@ impl Page {
         Ok(())
     }
 
-    /// How many events match over all pages, of so many in all.
+    /// How many events match over all pages, of `matched` in all.
     pub(crate) fn at_most(&self, matched: u64) -> u64 {
         self.k.map_or(matched, |k| matched.min(k))
     }

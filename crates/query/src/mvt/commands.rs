@@ -28,8 +28,8 @@ pub(super) fn point_commands(points: &[(i32, i32)]) -> Vec<u32> {
 
 pub(super) fn path_commands(paths: &[Vec<(i32, i32)>], length_min: usize, closed: bool) -> Vec<u32> {
     let mut out = Vec::new();
-    // The cursor is carried over from path to path (section 4.3): each path starts relative to the end of the one
-    // before.
+    // The cursor is carried over from path to path (section 4.3): each path starts relative to the end of the
+    // previous one.
     let mut at = (0, 0);
     // The specification forbids lines of one point and rings of fewer than three, and a renderer may reject the
     // whole tile for one.

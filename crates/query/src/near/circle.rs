@@ -149,8 +149,8 @@ impl Circle {
             return haversine_of(distance_to_box_m(self.lon, self.lat, bounds));
         }
         // The point of the same latitude is not quite the nearest of a meridian. At these angles it is off by
-        // less than a part in two thousand (the square of the angle over eight), of the haversine by twice
-        // that.
+        // less than a part in two thousand (the square of the angle over eight). The haversine is off by
+        // twice that.
         let nearest = (self.lon.clamp(bounds.west, bounds.east), self.lat.clamp(bounds.south, bounds.north));
         self.haversine(nearest.0, nearest.1) * 0.998
     }

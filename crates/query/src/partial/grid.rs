@@ -49,7 +49,7 @@ impl PartialGrid {
         envelope.finish(rows)
     }
 
-    /// Reads what [`PartialGrid::to_arrow`] wrote of a grid of so many cells.
+    /// Reads what [`PartialGrid::to_arrow`] wrote of a grid of `cells` cells.
     pub fn from_arrow(batch: &RecordBatch, cells: usize) -> Result<PartialGrid, WireError> {
         let opened = KIND.open(batch)?;
         let found: usize = opened.said(CELLS)?;

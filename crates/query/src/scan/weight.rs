@@ -85,7 +85,7 @@ impl Scan {
     }
 }
 
-/// The time that reading so many events takes, with all processors, if nothing else runs.
+/// The time that reading `events` events takes, with all processors, if nothing else runs.
 fn least_time(events: u64) -> Duration {
     Duration::from_secs_f64(events as f64 / EVENTS_PER_SECOND_MAX / threads() as f64)
 }

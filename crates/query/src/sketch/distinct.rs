@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use twox_hash::XxHash3_128;
 
-/// Max different values that are told apart. Their hashes have 128 bits: that two of so many are equal happens once in 10^31.
+/// Max different values that are told apart. Their hashes have 128 bits: that two of this many are equal happens once in 10^31.
 pub(super) const VALUES_MAX: usize = 4096;
 /// Bits of a hash that choose its register.
 const INDEX_BITS: u32 = 14;

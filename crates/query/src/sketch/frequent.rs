@@ -1,4 +1,4 @@
-//! The most frequent values. Up to a bound of different ones each is counted; then counters are reduced
+//! The most frequent values. Up to a bound of different ones each is counted. Then counters are reduced
 //! together (Misra and Gries, 1982; merged as by Agarwal et al., 2012).
 //!
 //! A reduction takes the same count from every counter. So the counts of an answer are lower bounds, and no true count is

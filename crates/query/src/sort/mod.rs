@@ -25,7 +25,7 @@ use open::Open;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Texts and ids are ordered by their first so many bytes, then by sequence number: a page token must stay short.
+/// Texts and ids are ordered by this many of their first bytes, then by sequence number: a page token must stay short.
 pub const TEXT_BYTES_COMPARED: usize = 256;
 
 /// Max number of sort keys of a question.

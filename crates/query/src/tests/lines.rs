@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const HOUR: i64 = 3_600_000_000;
 
-/// A line that wanders from a place, with so many vertices.
+/// A line that wanders from a place, with a number of vertices.
 #[derive(Debug, Clone)]
 struct Walk {
     from: (f64, f64),

@@ -1,5 +1,5 @@
-//! Aggregates over enough events for trees of several levels, orders of time in memory and windows by the hundred,
-//! against a plain sum over the events.
+//! Aggregates against a plain sum, over enough events for trees of several levels, orders of time in memory and
+//! windows by the hundred.
 
 use super::world::*;
 use crate::aggregate::{Aggregate, Function, FunctionValue, Group};

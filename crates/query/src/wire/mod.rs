@@ -50,7 +50,7 @@ pub enum Question {
 pub struct Count {
     /// The filter of events.
     pub predicate: Predicate,
-    /// Counting is given up once more than so many events had to be tested one by one.
+    /// Counting is given up once more than this many events had to be tested one by one.
     pub tested_max: u64,
 }
 

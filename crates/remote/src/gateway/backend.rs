@@ -33,8 +33,9 @@ use tokio::time::{Duration, Instant};
 /// How long the owner may flush a collection: it has at most so much in memory.
 pub(super) const FLUSH_MAX: Duration = Duration::from_secs(300);
 
-/// The backend of a gateway: every call is one to the process that owns the data, but for records and audit lines, which all servers of the
-/// cluster share.
+/// The backend of a gateway: every call is one to the process that owns the data.
+///
+/// The exceptions are records and audit lines, which all servers of the cluster share.
 ///
 /// Calls that "return at once" elsewhere ask the owner here; on a worker thread its other
 /// tasks go on elsewhere meanwhile. While no owner is known or reached, they are refused at once.
@@ -63,8 +64,8 @@ impl Drop for RemoteBackend {
 }
 
 impl RemoteBackend {
-    /// A backend whose owner is at the address (`host:port`) that the channel has, which may change at any time; while
-    /// it has none, calls are refused. Connects when first asked. `records`: where records and the audit log are, owner or not.
+    /// A backend whose owner is at the address (`host:port`) that the channel has, which may change at any time. While it has
+    /// none, calls are refused. Connects when first asked. `records`: where records and the audit log are, owner or not.
     ///
     /// # Errors
     /// The system's, where it gives no threads.

@@ -95,6 +95,6 @@ impl Changes for RemoteChanges {
     }
 
     fn park(&mut self) {
-        // The owner parks what it reads while nobody takes it.
+        // The owner parks what it reads while no reader takes it.
     }
 }

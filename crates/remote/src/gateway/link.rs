@@ -1,6 +1,6 @@
 //! The connection to the owner of a group, or to a scan server, and who answers there.
 //!
-//! The owner that is asked is the one that its lease names at the time, and it counts once it has named itself: with its first answer over this
+//! The owner that is asked is the one that its lease names at the time. It counts once it has named itself, with its first answer over this
 //! connection. Until then it may still be opening what it took over. One that refuses a call has to name itself anew, as the data may be another's.
 
 use super::engine::{Engine, Patience};

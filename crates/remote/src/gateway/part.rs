@@ -176,7 +176,7 @@ impl Iterator for RemotePartRows {
     }
 }
 
-/// The first rows, at most so many, and the rest.
+/// The first rows, at most `most`, and the rest.
 fn split(rows: PartialRows, most: usize) -> (PartialRows, Option<PartialRows>) {
     let count = rows.batch.rows();
     if count <= most {

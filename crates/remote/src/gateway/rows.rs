@@ -99,7 +99,7 @@ impl Iterator for RemoteRows {
     }
 }
 
-/// The first events, at most so many, and the rest.
+/// The first events, at most `most`, and the rest.
 fn split(hits: Hits, most: usize) -> (Hits, Option<Hits>) {
     let rows = hits.batch.rows();
     if rows <= most {

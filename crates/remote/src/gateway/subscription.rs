@@ -88,7 +88,7 @@ struct Known {
 }
 
 impl Known {
-    /// Nothing of a place in a collection of so many partitions.
+    /// Nothing of a place in a collection of `partitions` partitions.
     fn none(place: &Place, partitions: u16) -> Known {
         let partitions = partitions.max(1);
         let followed = if place.partition.is_some() { 1 } else { usize::from(partitions) };
@@ -135,7 +135,7 @@ impl Follower {
         if !weights.is_empty() {
             self.link.act(Do::Guarantee { weights }).await?;
         }
-        // What was written before anyone here listened is passed on to nobody; what was written while the connection
+        // What was written before anyone here listened is not passed on; what was written while the connection
         // was broken is.
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);

@@ -3,8 +3,8 @@
 //! A page token of an eventual read names a snapshot that the owner never showed. It must stay for as long after each page as one of the owner's,
 //! whatever becomes of the scan server and of this gateway. So each use is told to the owner, and counts there as a use of its own.
 //!
-//! Nobody waits for that. Until the owner is told, the pin of the scan server holds the snapshot. While the data changes owners, the next one holds
-//! everything ([`meridian_model::policy::horizon`]).
+//! No request waits for that. Until the owner is told, the pin of the scan server holds the snapshot. While the data changes owners, the next one
+//! holds everything ([`meridian_model::policy::horizon`]).
 
 use super::calls::one;
 use super::link::Link;

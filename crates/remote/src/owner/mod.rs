@@ -194,8 +194,8 @@ impl Owner {
         }
     }
 
-    /// Whether what was just found absent is. A store that closes lets go of its collections, and a former owner has none that were made
-    /// since: in both cases the next owner is to be asked.
+    /// Whether what was just found absent really is. A store that closes lets go of its collections, and a former owner has none that
+    /// were made since. In both cases the next owner is to be asked.
     fn still(&self) -> Result<(), Fault> {
         match *self.closing.borrow() == Closing::Open && (self.options.owns)() {
             true => Ok(()),

@@ -17,7 +17,7 @@ pub trait Pace: fmt::Debug + Send + Sync {
     fn turnaround(&self) -> Duration;
 }
 
-/// The pace of one answer, if there is one. It reads one item `T` ahead, so that a scan ends with its last batch: in a turn of its own
+/// The pace of one answer, if there is one. It reads one item `T` ahead, so that a scan ends with its last batch. In a turn of its own
 /// the end would wait for a place once more.
 pub(super) struct Paced<T> {
     pace: Option<Arc<dyn Pace>>,

@@ -1,11 +1,11 @@
 //! Positions of collections, as their writes move them: what the gateways' subscribers start from.
 //!
-//! Partitions that have not moved are named too. So a reader that was told by the owner before knows which partitions there were, and where
-//! each was: one that it does not know was made since, and all of its writes are new. Without them, what the owner before took while no reader was
+//! Partitions that have not moved are named too. So a reader that was told by the owner before knows which partitions there were, and where each
+//! was. One that it does not know was made since, and all of its writes are new. Without them, what the owner before took while no reader was
 //! connected would be missed in a partition that had not moved until then.
 //!
-//! A reader gets the newest position of each collection that moved since its last message, however many writes that were:
-//! what is kept is bounded by the number of collections, and a slow reader delays nobody.
+//! A reader gets the newest position of each collection that moved since its last message, however many writes that were.
+//! What is kept is bounded by the number of collections, and a slow reader delays no other.
 
 use super::answers::Out;
 use crate::wire::answer::{Meta, Moved};

@@ -113,7 +113,7 @@ impl Mounted {
     }
 
     /// Takes no more calls for the group, which another process has by the will of this one. Answers that have begun go on until they end, for 5 s
-    /// at most, or until `back`: then this process has the group again, and needs what they hold.
+    /// at most, or until `back`. Then this process has the group again, and needs what they hold.
     pub async fn pass_on(self, back: impl Future<Output = ()>) {
         self.served.0.send_modify(|groups| groups.ending += 1);
         let _ending = Ending(self.served.clone());

@@ -67,8 +67,8 @@ impl Owner {
     }
 
     /// The same for a call that shows data, or changes it without a number. A process that was paused for longer than its lease
-    /// misses what the next owner has acknowledged, and a gateway that has not heard of that one may still ask it. The time of
-    /// the check is enough: until then nothing was acknowledged elsewhere, and the call had begun.
+    /// misses what the next owner has acknowledged. A gateway that has not heard of that next owner may still ask it. The time
+    /// of the check is enough: until then nothing was acknowledged elsewhere, and the call had begun.
     fn owns<T>(&self, request: &Request<T>) -> Result<(), Status> {
         self.open(request)?;
         match (self.options.owns)() {

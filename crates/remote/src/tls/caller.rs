@@ -122,8 +122,8 @@ pub(super) async fn connect(tls: &RoleTls, address: &str) -> io::Result<TlsStrea
         None => error,
     };
     let mut stream = TlsConnector::from(tls.client()).connect(name, stream).await.map_err(failed)?;
-    // In TLS 1.3 a client is done before the server has seen its certificate. A server of HTTP/2 speaks first once it has (RFC 9113, 3.4),
-    // so a refusal shows here, and not in the middle of the first call. What was read stays in the stream.
+    // In TLS 1.3 a client is done before the server has seen its certificate. A server of HTTP/2 speaks first once it has (RFC 9113, 3.4).
+    // So a refusal shows here, and not in the middle of the first call. What was read stays in the stream.
     match stream.fill_buf().await.map_err(failed)? {
         [] => Err(ErrorKind::UnexpectedEof.into()),
         _ => Ok(stream),

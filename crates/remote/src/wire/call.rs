@@ -1,8 +1,9 @@
 //! Calls: JSON in tickets, actions and descriptors.
 //!
-//! What is asked must be understood whole: members of it that a reader does not know are refused, as is a later version, since a condition left
-//! out would give a wrong answer. Beside what is asked, a call may carry hints, such as its place in a trace; unknown ones are left out. A program
-//! that adds to what can be asked writes its calls of that kind with a later version, and only once all processes read it (`policy::level`).
+//! What is asked must be understood whole, since a condition left out would give a wrong answer. Members of it that a reader does not know are
+//! refused, as is a later version. Besides what is asked, a call may carry hints, such as its place in a trace; unknown ones are left out. A
+//! program that adds to what can be asked writes its calls of that kind with a later version. It does so only once all processes read it
+//! (`policy::level`).
 
 use super::described::Place;
 use super::fault::Fault;

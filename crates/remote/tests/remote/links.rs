@@ -178,7 +178,7 @@ fn without_an_owner_everything_is_refused_and_nothing_is_absent() {
     remote.records("access").put("one", b"here").unwrap();
     assert_eq!(remote.records("access").get("one").unwrap().as_deref(), Some(&b"here"[..]));
     assert!(refused(remote.reach().unwrap_err()));
-    // An address where nobody listens is no owner either.
+    // An address where no process listens is no owner either.
     let gone = Owner::serve(store(), 1).address;
     address.send_replace(Some(gone.to_string().into()));
     assert!(matches!(remote.list(TENANT), Err(StoreError::Busy(_))));

@@ -55,7 +55,7 @@ impl Proxy {
         self.state.cut.store(self.state.connections.load(Ordering::Acquire), Ordering::Release);
     }
 
-    /// Cuts a connection once answers have had so many more bytes.
+    /// Cuts a connection once answers have had `bytes` more bytes.
     pub fn cut_after(&self, bytes: usize) {
         self.state.left.store(bytes, Ordering::Release);
     }

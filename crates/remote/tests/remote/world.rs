@@ -154,7 +154,7 @@ impl World {
         self.partitioned(name, id, 1)
     }
 
-    /// The same with so many partitions.
+    /// The same with `partitions` partitions.
     pub fn partitioned(&self, name: &str, id: IdRole, partitions: u16) -> (Arc<dyn Collection>, Arc<dyn Collection>) {
         let schema = Schema { id, ..schema_spec::parse(SHIPS).unwrap() };
         let settings = Settings { partitions, ..Settings::default() };
@@ -215,7 +215,7 @@ pub fn ships(schema: &Arc<Schema>, ships: &[Ship]) -> Batch {
     builder.finish().unwrap()
 }
 
-/// So many ships, all different.
+/// `count` ships, all different.
 pub fn fleet(count: u32) -> Vec<Ship> {
     let ship = |n: u32| Ship {
         id: n,

@@ -68,7 +68,7 @@ fn acts_are_read_back_in_pages_and_survive_a_crash() {
     let page = log.page(2, 2, &|line| line.act.target != "/tokens/4").unwrap();
     assert_eq!(page.lines.iter().map(|line| line.n).collect::<Vec<_>>(), [3, 5]);
     assert_eq!(log.page(page.next.unwrap(), 2, &|_| true).unwrap().lines[0].n, 6);
-    // Each line holds the hash of the one before, as any other tool computes it.
+    // Each line holds the hash of the previous one, as any other tool computes it.
     let lines = lines(&disk);
     for pair in lines.windows(2) {
         assert!(pair[1].contains(&act::hex(&tail::hash(pair[0].as_bytes()))), "{}", pair[1]);

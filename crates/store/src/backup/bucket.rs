@@ -106,7 +106,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Opens the next collection in the place of the one before; `false`: there is none.
+    /// Opens the next collection in the place of the previous one; `false`: there is none.
     fn open_next(&mut self) -> Result<bool, StoreError> {
         if let Some((tenant, name)) = self.open.take() {
             self.store.forget(&tenant, &name);

@@ -1,4 +1,4 @@
-//! The catalog in a bucket: manifests numbered without a gap, each created after the one before.
+//! The catalog in a bucket: manifests numbered without a gap, each created after the previous one.
 //!
 //! Which number comes next, whether a commit stands and which manifests go is `model::policy::owner`; here its steps are executed.
 //!

@@ -8,7 +8,7 @@
 //! - the end is found as that of manifests is (`model::policy::owner`), and links from the newest whole one on are there, all of them;
 //! - the newest [`KEPT`] links stay. So a number as young as that, right after its create, was never there before: the link is in the chain.
 //!   A process that finds its link older than that was paused, before its create or after it. What it finds then may be the work of others
-//!   that were paused too, and proves nothing: it says that the outcome is not known. A link that is in no chain is in nobody's way.
+//!   that were paused too, and proves nothing: it says that the outcome is not known. A link that is in no chain does no harm.
 //!
 //! Old links are deleted a few at a time, as each change waits for it.
 
@@ -29,7 +29,7 @@ const MAGIC: &[u8; 8] = b"MRDNLINK";
 const VERSION: u32 = 1;
 /// How many of the newest links stay whatever they are.
 const KEPT: u64 = 256;
-/// The weight of a link beside its bytes: a call, and a block of a disk.
+/// The weight of a link besides its bytes: a call, and a block of a disk.
 const WEIGHT: u64 = 4 << 10;
 /// Max links that are deleted with one change.
 const DELETES: usize = 64;
@@ -162,7 +162,7 @@ impl Chain {
     /// first link is whole, and its number not the next one.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] of a link that is damaged or missing, or does not follow from the one before; [`StoreError::Busy`] while
+    /// [`StoreError::Corrupt`] of a link that is damaged or missing, or does not follow from the previous one; [`StoreError::Busy`] while
     /// others write too fast.
     pub fn follow(&self, from: &End) -> Result<Option<(End, Vec<Link>)>, StoreError> {
         let mut gap = None;
@@ -228,7 +228,7 @@ impl Chain {
         StoreError::Busy(format!("the objects in {} change too fast: try again later", self.folder))
     }
 
-    /// Whether the next link is to be a whole one, where that has so many bytes.
+    /// Whether the next link should be a whole one, where that has `bytes` bytes.
     pub fn wants_whole(&self, end: &End, bytes: u64, min: u64) -> bool {
         end.number == 0 || end.weight >= bytes.max(min)
     }

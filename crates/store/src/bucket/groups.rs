@@ -1,6 +1,6 @@
 //! Into how many groups the partitions of a bucket are divided, and the lease of each group's owner.
 //!
-//! The first owner decides, by an object that nobody replaces: processes that counted different groups would take partitions from each other.
+//! The first owner decides, by an object that is never replaced: processes that counted different groups would take partitions from each other.
 //! A bucket from before has one group, whose lease has the name that it always had.
 
 use super::create::{Created, create};

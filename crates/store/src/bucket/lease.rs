@@ -1,4 +1,4 @@
-//! The lease over a bucket: terms in a chain of objects, each created after the one before. The rules are `model::policy::lease`.
+//! The lease over a bucket: terms in a chain of objects, each created after the previous one. The rules are `model::policy::lease`.
 
 use super::Bucket;
 use super::create::{Created, create};
@@ -25,7 +25,7 @@ const TURNS: usize = 8;
 pub enum Standing {
     /// This process; the next turn is due after this time.
     Owner(Duration),
-    /// Another, or nobody; look again after this time.
+    /// Another process, or none; look again after this time.
     Other(Option<Term>, Duration),
 }
 
@@ -182,7 +182,7 @@ impl Lease {
         self.state.lock().candidate.has_withdrawn()
     }
 
-    /// Says to which process the lease is about to pass, so that this one looks often, and others let it take the lease. `None`: to nobody, after
+    /// Says to which process the lease is about to pass, so that this one looks often, and others let it take the lease. `None`: to none, after
     /// all. Gives whether this process holds it.
     ///
     /// # Errors

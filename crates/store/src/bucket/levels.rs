@@ -1,7 +1,7 @@
 //! The level of a bucket: which forms its processes write (`model::policy::level`).
 //!
 //! An object `levels/{level}` each, from the second on. They are never deleted, so each level is found by its name and no listing is needed. A
-//! bucket without any has the first; one that nobody has used begins at the level of its first program.
+//! bucket without any has the first; an unused one begins at the level of its first program.
 
 use super::create::create;
 use super::{Bucket, Survey};
@@ -144,7 +144,7 @@ mod tests {
         let why = old.check().unwrap().unwrap_err();
         assert!(why.contains("level 2") && why.contains("Meridian 0.2.0"), "{why}");
         assert_eq!(levels(3, "0.3.0").check().unwrap(), Ok(2));
-        // One that nobody has used begins at the level of its first program.
+        // An unused bucket begins at the level of its first program.
         memory.heal();
         for (name, _) in memory.objects() {
             memory.delete(&name).unwrap();

@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"MRDNWALB";
 const VERSION: u32 = 1;
 /// Objects are at least so far apart, unless they are large: a store bills and limits calls, not bytes.
 const BATCH_EVERY: Duration = Duration::from_millis(250);
-/// From so many bytes on a group does not wait for that.
+/// From this many bytes on a group does not wait for that.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The log of one partition in a bucket.
@@ -311,7 +311,7 @@ impl WriteLog for BucketLog {
     }
 }
 
-/// Deletes what can go of a log that nobody replays any more.
+/// Deletes what can go of a log that no process replays any more.
 pub(super) fn clear(bucket: &dyn Bucket, folder: &str) -> io::Result<()> {
     let places = obsolete(Rules::SERVER, listed(bucket, folder)?, u64::MAX);
     places.into_iter().try_for_each(|place| bucket.delete(&name_of(folder, place)))

@@ -55,7 +55,7 @@ impl MemoryBucket {
         MemoryBucket::default()
     }
 
-    /// Lets a create go wrong, after so many that do not.
+    /// Lets a create go wrong, after `after` creates that do not.
     pub fn fail(&self, fault: BucketFault, after: u64) {
         self.0.lock().faults.push((after, fault));
     }
@@ -71,7 +71,7 @@ impl MemoryBucket {
         state.listed = frozen.then(|| state.objects.keys().cloned().collect());
     }
 
-    /// Takes all faults away, but for calls that are stalled already.
+    /// Takes all faults away, except for calls that are stalled already.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
@@ -101,7 +101,7 @@ impl MemoryBucket {
         }
     }
 
-    /// Pauses the process that makes a call, after so many that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }

@@ -1,6 +1,6 @@
 //! A bucket as a program of the next level would write it: for tests of programs of two versions side by side.
 //!
-//! Objects with JSON in a frame get a field that nobody knows, and state the next level. They are terms of
+//! Objects with JSON in a frame get an unknown field, and state the next level. They are terms of
 //! leases, manifests, pins, the roll, orders and levels. Records, audit log, log and segments have other
 //! forms, and stay as they are.
 

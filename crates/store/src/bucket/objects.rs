@@ -72,7 +72,7 @@ impl Grace {
         self.waiting.lock().iter().map(|waiting| waiting.name.clone()).collect()
     }
 
-    /// Deletes what is due and used by nobody.
+    /// Deletes what is due and unused.
     pub(crate) fn tend(&self) {
         if !self.pins.look() {
             return;

@@ -41,7 +41,7 @@ impl Patches {
         patches.remove(&name);
         let held = |patches: &HashMap<String, Arc<[u8]>>| patches.values().map(|bytes| bytes.len()).sum::<usize>();
         if held(&patches) + bytes.len() > BYTES_MAX {
-            // Of segments that nobody has open any more: a reader is not told when one goes.
+            // Of segments that no reader has open any more: a reader is not told when one goes.
             patches.retain(|_, bytes| Arc::strong_count(bytes) > 1);
         }
         check(held(&patches) + bytes.len())?;

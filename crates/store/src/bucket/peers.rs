@@ -1,7 +1,7 @@
 //! What the processes of a cluster tell each other while they run, again and again. Servers tell what they
 //! need of quotas (`peers/`), and each process what it is (`nodes/`, see `roll.rs`).
 //!
-//! A process has one object. It creates the next one, `peers/{server}/{number}`, and deletes the one before. Others list them, and count a server
+//! A process has one object. It creates the next one, `peers/{server}/{number}`, and deletes the previous one. Others list them, and count a server
 //! for as long as its number grows, by their own clock: no clocks are compared. What is said is a hint: nothing that is stored depends on it.
 
 use super::Bucket;
@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "peers/";
 /// For how long a server counts whose number does not grow.
 const TTL: Duration = Duration::from_secs(5);
-/// Objects of such a server are removed after so many times that.
+/// Objects of such a server are removed after this multiple of that.
 const LEFT: i64 = 12;
 /// Max numbers of its own objects that a server remembers to delete.
 const OLD_MAX: usize = 64;

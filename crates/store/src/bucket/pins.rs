@@ -2,9 +2,9 @@
 //! that answer them by the same objects (`scan_servers.rs`).
 //!
 //! A reader has one pin: an object with an entry for each collection. It creates the next one, `pins/{reader}/{number}`, before a part of a
-//! pin's time is over, and deletes the one before. An owner lists the pins now and then, and counts by its own clock for how long the
-//! newest one of a reader stays the same. A reader counts from before it wrote the pin, and so stops before the owner does: no
-//! clocks are compared.
+//! pin's time is over, and deletes the previous one. An owner lists the pins now and then. It counts by its own clock for how long the newest
+//! one of a reader stays the same. A reader counts from before it wrote the pin, and so stops before the owner does: no clocks are
+//! compared.
 //!
 //! A pin need not come first. An object stays for a grace after the last manifest that named it, and that is longer than a pin's time.
 

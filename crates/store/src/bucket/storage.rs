@@ -48,7 +48,7 @@ pub struct BucketStorage {
     grace: Arc<Grace>,
     patches: Arc<Patches>,
     extents: Option<Arc<Extents>>,
-    /// Nobody else uses the bucket: what is rebuilt is written under its own name.
+    /// No other process uses the bucket: what is rebuilt is written under its own name.
     alone: bool,
     /// The life of each collection, by the folder of its partitions.
     lives: Mutex<HashMap<PathBuf, u64>>,
@@ -102,7 +102,7 @@ impl BucketStorage {
         BucketStorage { extents, ..self }
     }
 
-    /// The same for a restore, which nobody else uses the bucket beside.
+    /// The same for a restore: no other process uses the bucket meanwhile.
     #[must_use]
     pub(crate) fn alone(self) -> BucketStorage {
         BucketStorage { alone: true, ..self }
@@ -345,7 +345,7 @@ impl BucketStorage {
             // Snapshots of this and other processes may read them yet.
             objects.delete(&name).map_err(self.failed("remove", &name))?;
         }
-        // The log goes at once, as nobody replays it, but for its fences. These and the manifests stay: no former owner can write to the
+        // The log goes at once, as no process replays it, except for its fences. These and the manifests stay: no former owner can write to the
         // collection or revive it.
         if let SharedLog::Streams { streams, .. } = &self.log {
             let prefix = prefix_of(&self.id, self.below(dir), life);

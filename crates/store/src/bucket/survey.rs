@@ -109,7 +109,7 @@ impl Flushed {
 /// The part of a log that no manifest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
-    /// Objects in the bucket, or messages of the stream. Those in which a new owner ended the part of the one before are among them.
+    /// Objects in the bucket, or messages of the stream. Those in which a new owner ended the part of the previous one are among them.
     pub entries: u64,
     /// Bytes of the objects; `None` of messages, and of very many objects.
     pub bytes: Option<u64>,

@@ -25,7 +25,7 @@ impl Terms {
         Terms { bucket: bucket.clone(), folder: format!("leases/{name}/") }
     }
 
-    /// The newest term and its number, which grows with each renewal; `None` if nobody ever held the lease. A term may be given up, or long
+    /// The newest term and its number, which grows with each renewal; `None` if no process ever held the lease. A term may be given up, or long
     /// over: that shows by its number not growing.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl Terms {
         self.newest_from(0)
     }
 
-    /// The same for a caller that knows the number of a term, 0 of none: two reads while that one is there still, and no listing.
+    /// The same for a caller that knows the number of a term, 0 of none: two reads while it is still there, and no listing.
     ///
     /// # Errors
     /// As of [`Terms::newest`].

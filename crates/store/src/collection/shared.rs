@@ -39,7 +39,7 @@ pub(crate) struct State {
     /// Until it is opened again: its log is shared, and may hold more than is known here.
     pub(crate) reopens: bool,
     pub(crate) log_tail_bytes: u64,
-    /// When the oldest write was taken that no manifest covers, in microseconds since 1970; `None`: there is none, or nobody follows.
+    /// When the oldest write was taken that no manifest covers, in microseconds since 1970; `None`: there is none, or no reader follows.
     pub(crate) behind: Option<i64>,
     pub(crate) keys: u64,
     pub(crate) depth: (u32, u64),

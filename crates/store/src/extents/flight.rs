@@ -51,7 +51,7 @@ impl<V: Clone> Flight<V> {
 pub(super) type Awaited<V> = Vec<Option<Arc<Flight<V>>>>;
 
 impl<K: Copy + Eq + Hash, V: Clone> Flights<K, V> {
-    /// Claims the values that nobody makes yet, and gives the flights of the others, in the order of `keys`.
+    /// Claims the values that no call makes yet, and gives the flights of the others, in the order of `keys`.
     pub(super) fn join(&self, keys: &[K]) -> (Claims<'_, K, V>, Awaited<V>) {
         let (mut claims, mut awaited) =
             (Claims { flights: self, open: HashMap::new() }, Vec::with_capacity(keys.len()));

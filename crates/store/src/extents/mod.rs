@@ -125,7 +125,7 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// A cache in memory of at most so many bytes.
+    /// A cache in memory of at most `memory_max` bytes.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, memory_max: u64) -> Extents {
         let items = usize::try_from(memory_max / EXTENT_BYTES).unwrap_or(usize::MAX).clamp(1, 1 << 22);
         let mut options = OptionsBuilder::new();
@@ -145,7 +145,7 @@ impl Extents {
         }
     }
 
-    /// From now on extents are also kept in a file of at most so many bytes. Without a disk that takes it the cache goes on in memory.
+    /// From now on extents are also kept in a file of at most `bytes` bytes. Without a disk that takes it the cache goes on in memory.
     ///
     /// `background`: written by a thread of its own; otherwise by the caller that fetched them, for simulations.
     pub(crate) fn keep_on_disk(&self, disk: &Arc<dyn Disk>, path: &Path, bytes: u64, background: bool) {

@@ -42,7 +42,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Opens the file, and makes it if it is absent or of another version. It takes at most so many bytes.
+    /// Opens the file, and makes it if it is absent or of another version. It takes at most `bytes` bytes.
     pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path, bytes: u64) -> io::Result<Slots> {
         let max = u32::try_from(bytes.saturating_sub(HEAD_BYTES) / SLOT_BYTES).unwrap_or(u32::MAX);
         let mut head = MAGIC.to_vec();

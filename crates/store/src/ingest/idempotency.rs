@@ -168,7 +168,7 @@ impl IdempotencyKeys {
     }
 }
 
-/// Bytes of a file of so many keys.
+/// Bytes of a file of `keys` keys.
 pub(crate) fn file_bytes(keys: u64) -> u64 {
     FRAME_BYTES as u64 + 8 + keys * KEY_BYTES as u64
 }

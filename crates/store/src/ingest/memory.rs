@@ -48,7 +48,7 @@ impl WriteMemory {
         within || pool.kept_free_for(tenant) > 0
     }
 
-    /// Notes that the trees of a collection had so many bytes, and have so many now.
+    /// Notes how many bytes the trees of a collection had before, and have now.
     pub(crate) fn change(&self, tenant: &Arc<str>, before: i64, after: i64) {
         if before == after {
             return;

@@ -43,7 +43,7 @@ impl Partition {
                 bytes += record.body.len();
                 some.push(record);
             }
-            // On all processors: a process that takes over serves nobody until this is done.
+            // On all processors: a process that takes over serves no request until this is done.
             let decoded: Vec<Decoded> = some.into_par_iter().map(|record| decode(&context, seed, record)).collect();
             let mut decoded = decoded.into_iter().peekable();
             while decoded.peek().is_some() {

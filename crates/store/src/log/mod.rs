@@ -140,7 +140,7 @@ impl WriteLog for Log {
         self.release_files(flushed)
     }
 
-    /// Not known: nobody reads what is flushed apart from this process.
+    /// Not known: no other process reads what is flushed.
     fn oldest(&self, _: u64) -> Option<i64> {
         None
     }

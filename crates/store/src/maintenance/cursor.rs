@@ -257,7 +257,7 @@ mod tests {
             left -= piece.seqs.len();
             assert!(piece.batch.bytes() < PIECE_BYTES + (LEAF_ROWS + 1) * BYTES, "{}", piece.batch.bytes());
             assert!(left == 0 || piece.seqs.len().is_multiple_of(LEAF_ROWS));
-            // One load and what is left of the one before.
+            // One load and what is left of the previous one.
             assert!(rows.cursors.iter().all(|cursor| cursor.keys.len() <= LEAF_ROWS * 2));
         }
         assert_eq!(left, 0);

@@ -13,7 +13,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of an open segment beside its trees and its footer.
+/// Bytes of an open segment besides its trees and its footer.
 const OPEN_BYTES: u64 = 8 << 10;
 /// Estimated bytes of an open segment; it only shapes the table.
 const USUAL_BYTES: u64 = 1 << 20;

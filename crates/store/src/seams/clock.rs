@@ -59,7 +59,7 @@ pub struct SkewedClock {
 }
 
 impl SkewedClock {
-    /// A clock whose time of day is `ahead` microseconds ahead, and whose monotonic time runs faster by so many parts in a million. Both may
+    /// A clock whose time of day is `ahead` microseconds ahead, and whose monotonic time runs faster by `faster_ppm` parts in a million. Both may
     /// be negative.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub trait Registry {
     /// no manifest.
     fn collections(&self) -> Result<BTreeSet<(String, String)>, StoreError>;
 
-    /// Prepares the creation of a collection of so many partitions: a dropped one of this name is moved out of its way.
+    /// Prepares the creation of a collection of `partitions` partitions: a dropped one of this name is moved out of its way.
     fn enroll(&self, tenant: &str, name: &str, partitions: u16) -> Result<(), StoreError>;
 
     /// Removes what is left of a collection that was dropped, by the folder of its first partition. One that was only begun stays as it is: another

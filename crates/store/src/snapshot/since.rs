@@ -129,7 +129,7 @@ impl Since {
         self.left_out += over as u64;
     }
 
-    /// The same after so many events that are left out.
+    /// The same after `left_out` events that are left out.
     #[must_use]
     pub fn after_others(self, left_out: u64) -> Since {
         Since { left_out: self.left_out + left_out, ..self }

@@ -1,8 +1,8 @@
 //! Partitions whose collection is made and dropped by another process. The owner of the first partition
 //! decides. The owners of the others follow once they are asked.
 //!
-//! Nothing depends on when that is. A partition that is not taken up yet has acknowledged no write. One whose collection was dropped is asked for
-//! by nobody, as each question begins with the first partition.
+//! Nothing depends on when that is. A partition that is not taken up yet has acknowledged no write. One whose collection was dropped is never
+//! asked for, as each question begins with the first partition.
 
 use super::making::mark_dropped;
 use super::{Inner, Store};
@@ -43,7 +43,7 @@ impl Store {
             Some(open) if is_same(open) => return Ok(()),
             Some(open) => {
                 inner.collections.remove(tenant, name);
-                // Nobody may write to them any more, and nobody reads what they would flush.
+                // No process may write to them any more, and none reads what they would flush.
                 mark_dropped(open);
                 open.iter().try_for_each(|partition| partition.close(false))?;
             }

@@ -102,7 +102,7 @@ impl Store {
             // The first commit is the drop: from here on there is no such collection, for any process.
             for partition in collection.iter() {
                 let ended = partition.core.lock().catalog.end();
-                // What is left of the others reaches nobody, and is cleared whether or not this is noted.
+                // What is left of the others reaches no reader, and is cleared whether or not this is noted.
                 if let Err(failed) = ended
                     && partition.partition() == 0
                 {

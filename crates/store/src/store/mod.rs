@@ -190,7 +190,7 @@ impl Store {
         self.partitions(tenant, name)?.first().cloned()
     }
 
-    /// The partitions of the collection of this name that this store has: all of them, but for the owner of a group.
+    /// The partitions of the collection of this name that this store has: all of them, except at the owner of a group.
     pub fn partitions(&self, tenant: &str, name: &str) -> Option<Partitions> {
         self.inner.collections.get(tenant, name)
     }

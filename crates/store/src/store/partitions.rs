@@ -41,7 +41,7 @@ pub(crate) fn number_of(name: &str) -> Option<u32> {
     (folder(number) == name).then_some(number)
 }
 
-/// Checks that a collection of this schema can have so many partitions.
+/// Checks that a collection of this schema can have the number of partitions in its settings.
 pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
     let wrong = |detail: String| Err(Invalid::field("partitions", detail));
     if !(1..=PARTITIONS_MAX).contains(&settings.partitions) {
@@ -166,7 +166,7 @@ impl Inner {
         }
     }
 
-    /// The partitions that have a folder, but for the first.
+    /// The partitions that have a folder, except for the first.
     pub(crate) fn others_there(&self, tenant: &str, name: &str) -> Result<Vec<u32>, StoreError> {
         let dir = self.root.join("tenants").join(tenant).join(name);
         let found = names(self.common.seams.disk.as_ref(), &dir)?;

@@ -75,7 +75,7 @@ impl Inner {
         }
     }
 
-    /// Tries to open a collection that is set apart. Nobody else makes or drops it meanwhile, as its name is taken.
+    /// Tries to open a collection that is set apart. No other call makes or drops it meanwhile, as its name is taken.
     fn open_again(&self, tenant: &str, name: &str) -> bool {
         if self.check_open().is_err() {
             return false;

@@ -164,12 +164,12 @@ impl Store {
             let (tenant, collection) = (tenant.to_owned(), name.to_owned());
             Behind { tenant, collection, time }
         };
-        // Nobody knows what the log of one holds that could not be opened. Before the others: one that is opened meanwhile is among those.
+        // What the log of one holds that could not be opened is unknown. Before the others: one that is opened meanwhile is among those.
         let unopened: Vec<(String, String)> = inner.damaged.lock().keys().cloned().collect();
         let mut behind: Vec<Behind> = unopened.iter().map(|(tenant, name)| of(tenant, name, i64::MIN)).collect();
         behind.extend(self.collections().iter().filter_map(|c| {
             let state = c.state();
-            // What is missing was acknowledged nobody knows when.
+            // When the missing part was acknowledged is unknown.
             let hurt = state.refuses.is_some() || !state.missing.is_empty();
             // No later than now: the clock may have been set back since a write was accepted.
             let time = if hurt { i64::MIN } else { state.behind?.min(now) };

@@ -1,6 +1,6 @@
 //! Reading a stream: which groups count, and what is missing.
 //!
-//! Positions are contiguous over the groups that count, and each message has the hash of the one before it. Only what is not flushed matters:
+//! Positions are contiguous over the groups that count, and each message has the hash of the previous one. Only what is not flushed matters:
 //! a gap or a broken link among positions that a manifest covers loses nothing.
 
 use super::message::{Header, Kind, hash_of, records_of};
@@ -191,7 +191,7 @@ impl Chain {
     ///
     /// `new`: nothing has to be in the stream yet. `numbered`: it has given a number.
     pub(super) fn end(mut self, new: bool, numbered: bool) -> (Replayed, End) {
-        // A group without its end, at the end: nobody acknowledged it, and the owner record that follows says so.
+        // A group without its end, at the end: it was never acknowledged, and the owner record that follows says so.
         self.found.torn_bytes += self.open.take().map_or(0, |cut| cut.bytes);
         let (ends, flushed) = (self.last.unwrap_or(0), self.flushed);
         let empty = self.last.is_none();

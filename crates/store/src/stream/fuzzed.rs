@@ -7,7 +7,7 @@ pub fn message(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Header::of(bytes).map(|(header, part)| header.with(part).to_vec())
 }
 
-/// Reads the content of a group of so many records and writes it again; the refusal where it is none.
+/// Reads the content of a group of `count` records and writes it again; the refusal where it is none.
 pub fn records(count: u32, content: &[u8]) -> Result<Vec<u8>, String> {
     let header = Header {
         kind: Kind::End,

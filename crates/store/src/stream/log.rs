@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Max searches for the end of the stream, while others publish to it.
 const TURNS: usize = 32;
-/// Bytes that a server puts around a message at most, beside its subject: its own 34, and a header with the expectation.
+/// Bytes that a server puts around a message at most, besides its subject: its own 34, and a header with the expectation.
 const FRAME: u64 = 128;
 
 /// The log of one partition in a stream.
@@ -116,7 +116,7 @@ impl StreamLog {
     fn renew(&mut self) -> Result<(), StoreError> {
         let State::Broken(writer, Broken::Flushed) = &self.state else { return Ok(()) };
         let (writer, epoch) = (writer.clone(), u64::from(writer.epoch));
-        // First the old one: from here on nobody is answered there.
+        // First the old one: from here on no write is answered there.
         self.streams.delete(&self.name(self.generation)).map_err(self.failed("remove"))?;
         let (old, position) = (self.generation, self.position);
         let stream = self.make(&self.name(old + 1))?;
@@ -196,7 +196,7 @@ impl StreamLog {
                 let detail = "another process has gone on, and released what stood here";
                 Err(AppendError::Unknown(self.failed("publish to")(io::Error::other(detail))))
             }
-            // Nobody takes messages: it may have been removed, and its leader may be away.
+            // No server takes messages: it may have been removed, and its leader may be away.
             Err(Failure::Clean(error, 0)) if error.kind() == io::ErrorKind::NotConnected && self.is_gone() => {
                 Err(AppendError::Clean(self.breaks(writer)))
             }

@@ -45,7 +45,7 @@ struct State {
     bytes_max: Option<u64>,
 }
 
-/// Bytes around a message beside its subject, as a server counts them.
+/// Bytes around a message besides its subject, as a server counts them.
 const FRAME: u64 = 79;
 /// Room of a stream beyond what groups may take.
 const RESERVE: u64 = 16 << 10;
@@ -73,12 +73,12 @@ impl MemoryStreams {
         streams
     }
 
-    /// Lets a message go wrong, after so many that do not.
+    /// Lets a message go wrong, after `after` messages that do not.
     pub fn fail(&self, fault: StreamFault, after: u64) {
         self.0.lock().faults.push((after, fault));
     }
 
-    /// Limits each stream to so many bytes, frames included, and some room for owner records.
+    /// Limits each stream to `bytes` bytes, frames included, and some room for owner records.
     pub fn limit(&self, bytes: u64) {
         self.0.lock().bytes_max = Some(bytes);
     }
@@ -88,7 +88,7 @@ impl MemoryStreams {
         self.0.lock().cut = cut;
     }
 
-    /// Lets reads of ranges end so many messages early, as a server that is behind does.
+    /// Lets reads of ranges end `messages` messages early, as a server that is behind does.
     pub fn lag(&self, messages: u64) {
         self.0.lock().behind = messages;
     }
@@ -98,7 +98,7 @@ impl MemoryStreams {
         self.0.lock().skipped.push(number);
     }
 
-    /// Takes all faults away, but for messages that are stalled already.
+    /// Takes all faults away, except for messages that are stalled already.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
@@ -150,7 +150,7 @@ impl MemoryStreams {
         }
     }
 
-    /// Pauses the process that makes a call, after so many that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }
@@ -212,7 +212,7 @@ impl State {
     fn publish(&mut self, name: &str, expected: u64, message: &Bytes) -> PublishOutcome {
         let lost = || PublishOutcome::Lost(ErrorKind::TimedOut.into());
         let fault = self.fault();
-        // Nobody takes it.
+        // No stream takes it.
         let Some(stream) = self.streams.get_mut(name) else {
             return PublishOutcome::Denied(ErrorKind::NotConnected.into());
         };

@@ -48,7 +48,7 @@ impl SharedLog {
         }
     }
 
-    /// Notes that the collections were opened: what a stream loses from here on nobody has decided to give up.
+    /// Notes that the collections were opened: no operator has decided to give up what a stream loses from here on.
     pub fn opened(&mut self) {
         if let SharedLog::Streams { accept_loss, .. } = self {
             *accept_loss = false;
@@ -83,12 +83,12 @@ pub trait Streams: Send + Sync + std::fmt::Debug {
 /// - **By expectation.** A message that expects `n` is stored as `n + 1` if the last number ever given is `n`, and otherwise never.
 /// - **Durable.** A message that was answered [`PublishOutcome::Stored`] survives a crash of any minority of servers. Streams have broken this
 ///   (`chain.rs` finds it).
-/// - **Reads** show what was stored before the call, or an earlier state of it. [`Stream::get`] and [`Stream::bounds`] are current, but for a
-///   moment after the stream's leader was replaced.
+/// - **Reads** show what was stored before the call, or an earlier state of it. [`Stream::get`] and [`Stream::bounds`] are current, except
+///   for a moment after the stream's leader was replaced.
 pub trait Stream: Send + Sync + std::fmt::Debug {
     /// Publishes messages one after another without waiting between them: the first expects `expected`, each further one the number of the
-    /// one before. Gives an answer for each. The log publishes one at a time, as a further one may be stored where the one before was refused
-    /// (`publish.rs`).
+    /// previous one. Gives an answer for each. The log publishes one at a time, as a further one may be stored where the previous one was
+    /// refused (`publish.rs`).
     fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome>;
 
     /// The numbers that it holds.

@@ -36,7 +36,7 @@ pub(super) enum Published {
 /// Why a publish did not come to an end.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Messages are not there, nor will be, but for so many of the first ones.
+    /// Messages are not there, nor will be, except for this many of the first ones.
     Clean(io::Error, usize),
     /// More may be there, or may yet appear.
     Unknown(io::Error),

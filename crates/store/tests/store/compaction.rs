@@ -10,7 +10,7 @@ use meridian_store::{CollectionStats, Write};
 enum Pattern {
     /// Each after the last.
     InOrder,
-    /// In order, but for one in a hundred, which may be of any time before.
+    /// In order, except for one in a hundred, which may be of any time before.
     SomeLate,
     /// Any time within two years.
     Anywhere,

@@ -40,7 +40,7 @@ fn after_a_failed_sync_no_more_writes_are_taken_and_reads_go_on() {
     world.disk.inject(FaultKind::SyncFails, ".log", 0);
     let failed = c.write(Write::new(batch(&c.schema(), &events(100, 200))));
     assert!(matches!(failed, Err(WriteError::Failed(_))), "{failed:?}");
-    // Well again, but what the kernel dropped is gone: only a restart tells what is there.
+    // It works again, but what the kernel dropped is gone: only a restart shows what is there.
     world.disk.heal();
     let refused = c.write(Write::new(batch(&c.schema(), &events(200, 300))));
     assert!(matches!(&refused, Err(WriteError::Refused(why)) if why.contains("sync")), "{refused:?}");

@@ -110,7 +110,7 @@ fn diagonal(vertices: i64) -> String {
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
 }
 
-/// A line to and fro: long, and short where repetition is made use of.
+/// A line back and forth: long, and short where repetition is made use of.
 fn zigzag(n: i64, vertices: usize) -> String {
     let ends = format!("[{0},{0}],[{1},{1}]", n % 80, n % 80 + 1);
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vec![ends; vertices / 2].join(","))

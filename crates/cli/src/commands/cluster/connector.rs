@@ -1,4 +1,4 @@
-//! The needs of a cluster's survey beside its bucket: the log in NATS, and whether the owner answers.
+//! The needs of a cluster's survey besides its bucket: the log in NATS, and whether the owner answers.
 
 use super::probe;
 use crate::config::Nats;

@@ -116,7 +116,7 @@ mod tests {
         let (running, there) = listen();
         std::thread::spawn(move || running.incoming().for_each(drop));
         assert!(stands_by(&there));
-        // The system takes its connections, and nobody looks at them.
+        // The system takes its connections, and no process handles them.
         let (_paused, there) = listen();
         assert!(takes_connections(&there) && !stands_by(&there));
         let (gone, there) = listen();

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// The command that makes the first token, but for where.
+/// The command that makes the first token, without the place of tokens.
 const FIRST_TOKEN: &str = "meridian token create --role operator";
 
 /// The listeners for clients, bound before anything slow begins, so that a wrong address is reported at once.

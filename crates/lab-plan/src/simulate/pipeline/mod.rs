@@ -2,7 +2,7 @@
 //!
 //! A request enters the first stage. A finished job makes the jobs of the next stage: one, one for each source
 //! (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first
-//! in, first out. An idle worker checks for work every `poll_s` seconds, a worker that has just finished
+//! in, first out. An idle worker checks for work every `poll_s` seconds. A worker that has just finished
 //! checks at once.
 
 mod outcome;
@@ -125,7 +125,7 @@ pub struct Stage {
     /// The unit of one job of the stage.
     #[serde(default)]
     pub each: Each,
-    /// The worker's own time for a job, beside a source's call.
+    /// The worker's own time for a job, besides a source's call.
     pub service: Times,
     /// Whether the worker is held for the source's calls.
     #[serde(default)]

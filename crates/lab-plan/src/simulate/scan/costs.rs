@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Costs {
     /// Processor time of a tablet server for an entry that is read, in microseconds.
     pub read_us: f64,
-    /// The same for an entry that is returned, beside its reading.
+    /// The same for an entry that is returned, besides its reading.
     pub return_us: f64,
-    /// Processor time of a batch beside its entries, in milliseconds: the server's for each batch, and the storage node's for a
+    /// Processor time of a batch besides its entries, in milliseconds: the server's for each batch, and the storage node's for a
     /// scan's first one. Further batches read on where the storage node is sending already.
     pub request_ms: f64,
     /// Share of `request_ms` that is the storage node's.
@@ -63,13 +63,13 @@ impl Costs {
         Ok(())
     }
 
-    /// The cost of a batch that reads and returns so many entries, the first of its scan or a further one.
+    /// The cost of a batch by the entries that it reads and returns, the first of its scan or a further one.
     pub fn batch(&self, immediate: bool, read: f64, returned: f64, first: bool) -> Batch {
         let scan = self.scan(immediate, read, returned);
         if first { scan.first } else { scan.further }
     }
 
-    /// The time of a scan's batches. Each batch reads and returns so many entries.
+    /// The time of a scan's batches. Each batch reads `read` entries and returns `returned`.
     fn scan(&self, immediate: bool, read: f64, returned: f64) -> Scan {
         let entries_us = self.read_us * read + self.return_us * returned;
         let storage_us = self.request_ms * 1e3 * self.storage_share;
@@ -91,7 +91,7 @@ impl Costs {
 }
 
 impl Tier {
-    /// The cost of a scan's batches, if it reads so many entries in all.
+    /// The cost of a scan's batches, if it reads `read` entries in all.
     pub(super) fn scan(&self, work: &Workload, read: f64, batches: f64) -> Scan {
         if let Some(costs) = &self.costs {
             return costs.scan(self.immediate, read / batches, read * work.returned / batches);

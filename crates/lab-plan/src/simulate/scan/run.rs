@@ -243,7 +243,7 @@ impl Simulator<'_> {
         self.tally.read += share;
         self.tally.had += share * (1.0 - missing);
         let node = self.rng.below(self.storage.len());
-        // Each node serves one read at a time, so a read begins when the one before it has ended.
+        // Each node serves one read at a time, so a read begins when the previous one has ended.
         let done = match (storage as f64 * missing).round() as Micros {
             // Cached data does not queue at a storage node.
             0 => self.events.now(),

@@ -17,7 +17,7 @@ pub struct SharedCores<K> {
 }
 
 impl<K: Copy + PartialEq> SharedCores<K> {
-    /// So many cores, on which nothing computes.
+    /// `cores` cores, all idle.
     pub fn new(cores: u32) -> SharedCores<K> {
         SharedCores { cores: u64::from(cores), computing: Vec::new(), given: 0, settled: 0 }
     }

@@ -45,7 +45,7 @@ impl RuleState {
         }
     }
 
-    /// A question arrives; what becomes of it and of others follows from [`RuleState::next`], but for a refusal at once.
+    /// A question arrives; what becomes of it and of others follows from [`RuleState::next`], except for a refusal at once.
     pub(super) fn enter(&mut self, now: Micros, arrived: &Arrived) -> Option<Act> {
         match self {
             RuleState::Fair { admission, tickets, of } => {

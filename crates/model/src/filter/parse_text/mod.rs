@@ -34,7 +34,7 @@ struct Parser {
     depth: usize,
 }
 
-/// Words that are names only in double quotes, beside `TRUE` and `FALSE`.
+/// Words that are names only in double quotes, besides `TRUE` and `FALSE`.
 const KEYWORDS: [&str; 8] = ["AND", "OR", "NOT", "LIKE", "BETWEEN", "IN", "IS", "NULL"];
 
 /// Whether CQL2 text may name a property so without double quotes.

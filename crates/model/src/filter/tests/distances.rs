@@ -133,7 +133,7 @@ fn a_place_inside_a_polygon_is_at_no_distance() {
     let degree = EARTH_RADIUS_M * std::f64::consts::PI / 180.0;
     assert_eq!(distance_to_geometry_m(1.0, 1.0, &polygon), 0.0);
     assert_eq!(distance_to_geometry_m(0.0, 5.0, &polygon), 0.0);
-    // In the hole, nearest to a side; west of it on the equator; beyond the parallel of its north side, which is
+    // In the hole, nearest to a side. West of it on the equator. Beyond the parallel of its north side, which is
     // not a great circle.
     assert!((distance_to_geometry_m(4.5, 5.0, &polygon) - 0.5 * degree * 5.0f64.to_radians().cos()).abs() < 20.0);
     assert!((distance_to_geometry_m(-1.0, 0.0, &polygon) - degree).abs() < 0.01);

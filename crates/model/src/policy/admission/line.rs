@@ -78,8 +78,8 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether more arrives than is worked off. It has not been empty for as long as a question waits at most; or those
-    /// that wait now would wait for longer than that, at the pace at which questions began since.
+    /// Whether more arrives than is worked off. First rule: it has not been empty for as long as a question waits at
+    /// most. Second rule: at the pace at which questions began since, the waiting ones would wait for longer than that.
     ///
     /// The second rule sees a flood early: the first alone would let every question of its first second wait for that second.
     fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {

@@ -28,7 +28,7 @@ const RANK_PART: u32 = 6;
 const FREE_RANK_PART: u32 = 2;
 /// Ranks beyond this wait no longer.
 const RANK_MAX: u32 = 6;
-/// The process that a lease passes to looks again after this part of the term: nobody owns the data until it has looked.
+/// The process that a lease passes to looks again after this part of the term: no process owns the data until it has looked.
 const HEIR_LOOK_PART: u32 = 120;
 /// Others wait for that process for this part of the term. It may have died since it was named.
 const HEIR_PART: u32 = 3;
@@ -81,7 +81,7 @@ impl Candidate {
         self.rank = rank.min(RANK_MAX);
     }
 
-    /// Lets renewals name the process that the lease is about to pass to, or nobody.
+    /// Lets renewals name the process that the lease is about to pass to, or none.
     pub fn name_heir(&mut self, heir: Option<u64>) {
         self.heir = heir;
     }

@@ -17,7 +17,7 @@ pub struct Term {
     pub epoch: u64,
     /// How long it holds without being renewed, in milliseconds.
     pub ttl_ms: u64,
-    /// Grows with each renewal, so that a record never looks like the one before.
+    /// Grows with each renewal, so that a record never looks like the previous one.
     pub counter: u64,
     /// The owner has given it up: the next candidate need not wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

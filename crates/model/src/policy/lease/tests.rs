@@ -33,7 +33,7 @@ fn a_lease_is_taken_once_it_was_unchanged_for_its_time_and_a_margin() {
     assert_eq!(two.look(Some(&second), seconds(106.6)), Step::Wait(seconds(0.075)));
     let taken = take(&mut two, Some(&second), seconds(106.7));
     assert_eq!((taken.epoch, taken.node.as_str()), (2, "n2"));
-    // The one before finds that out, and waits its turn.
+    // The previous one finds that out, and waits its turn.
     assert_eq!(one.look(Some(&taken), seconds(2.0)), soon);
     assert!(one.held(seconds(2.0)).is_none());
 }
@@ -80,7 +80,7 @@ fn a_candidate_leaves_time_to_those_before_it() {
     let (mut one, mut two, mut three) = (candidate(1), candidate(2), candidate(3));
     two.ranks(1);
     three.ranks(2);
-    // Nobody has it yet.
+    // No process has it yet.
     assert_eq!(two.look(None, seconds(0.0)), Step::Wait(seconds(0.75)));
     assert!(matches!(one.look(None, seconds(0.0)), Step::Write(_)), "the first does not wait");
     assert!(matches!(two.look(None, seconds(1.5)), Step::Write(_)), "the first did not come");
@@ -173,8 +173,8 @@ fn an_epoch_is_above_all_that_were_seen() {
 
 proptest! {
     /// Candidates with clocks of their own, over one register with compare-and-swap. With clocks that run at
-    /// about one rate, no two hold at a time and epochs grow. Somebody holds it again after all had time to
-    /// wait.
+    /// about one rate, no two hold at a time and epochs grow. Some process holds it again after all had time
+    /// to wait.
     #[test]
     fn no_two_hold_it_at_a_time(
         steps in prop::collection::vec((0..3usize, 1..900u64, 0..20u8), 1..200),

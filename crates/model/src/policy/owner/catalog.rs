@@ -1,4 +1,4 @@
-//! The catalog's chain: manifests numbered without a gap, each created after the one before.
+//! The catalog's chain: manifests numbered without a gap, each created after the previous one.
 //!
 //! The number is not the manifest's version: of two writers that follow one manifest both create the next number, and one finds it taken.
 //!
@@ -6,7 +6,7 @@
 //! - The first manifest of each writer is never deleted, nor is the end of a collection. Another writer's manifest in the place of the next
 //!   one of a former writer is always such a first one. So the former writer finds it for ever.
 //! - A writer that has just created its first manifest looks whether a newer one exists. If so it started from an older one, and starts again.
-//!   Its manifest stays where it is, as a former writer's next one may be the same number. Nobody takes it for the newest.
+//!   Its manifest stays where it is, as a former writer's next one may be the same number. No reader takes it for the newest.
 
 use super::create::Created;
 use super::numbers::{Search, stays};
@@ -224,7 +224,7 @@ pub enum Committed {
     Unknown,
 }
 
-/// The fields of an object beside its manifest.
+/// The fields of an object besides its manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Head {
     /// Its number.
@@ -236,7 +236,7 @@ pub struct Head {
 }
 
 impl Commit {
-    /// A commit of a manifest of this version (or of the end, with version 0) after the one of version `follows`; 0: it is the first.
+    /// A commit of a manifest of this version (or of the end, with version 0) after that of version `follows` (0: it is the first).
     /// `known`: what the process knows of the chain.
     pub fn new(rules: Rules, follows: u64, version: u64, end: bool, known: Option<Known>) -> Commit {
         let kind = if end { Kind::End } else { Kind::Later };
@@ -263,7 +263,7 @@ impl Commit {
         }
     }
 
-    /// The fields of the object to be created beside its manifest.
+    /// The fields of the object to be created besides its manifest.
     pub fn head(&self) -> Head {
         Head { number: self.number(), kind: self.kind, old: self.old.clone() }
     }

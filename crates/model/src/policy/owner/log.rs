@@ -5,7 +5,7 @@
 //! writer's part for good: its next create finds another object. Fences are never deleted, so no former writer ever finds its next name free.
 //!
 //! A manifest names the place from which the log continues. Objects before it are deleted once the manifest stands. A process
-//! that starts from an older manifest may meet the deleted names and put a fence where nobody looks any more. Its own commit
+//! that starts from an older manifest may meet the deleted names and put a fence where no process looks any more. Its own commit
 //! is then refused, as there is a newer manifest. It starts again from that one.
 
 use super::create::Created;
@@ -60,7 +60,7 @@ pub enum Link {
 pub enum Reading {
     /// It is the next of the chain.
     Next,
-    /// It stands in the place of the next one, and does not follow the one before: acknowledged writes may be missing.
+    /// It stands in the place of the next one, and does not follow the previous one: acknowledged writes may be missing.
     Unlinked,
     /// The next one does not read.
     Damaged,

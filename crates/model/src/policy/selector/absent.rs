@@ -1,7 +1,7 @@
 //! The fallback of a scan whose profile has found no scan server within its wait.
 //!
 //! If all scans then go to the owners at once, they can bring these down. Owners hold one copy of the data
-//! and write it besides (Accumulo's issues 4532 and 4814). So each owner takes only so many of them a second.
+//! and write it besides (Accumulo's issues 4532 and 4814). So each owner takes only a limited number of them a second.
 
 use super::tokens::Tokens;
 use crate::Invalid;

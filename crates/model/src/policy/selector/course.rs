@@ -323,7 +323,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever servers answer, a scan ends; and no server is asked while another attempt runs, but for one hedge.
+        /// Whatever servers answer, a scan ends; and no server is asked while another attempt runs, except for one hedge.
         #[test]
         fn a_scan_ends_and_has_at_most_two_attempts_at_a_time(answers in prop::collection::vec((0..4u8, 1..50u64), 1..300)) {
             let profile = profile(r#"{"servers":"2","busyTimeout":"5ms"},{"servers":"100%","busyTimeout":"5ms"}"#);

@@ -113,7 +113,7 @@ pub(crate) fn schema_of(kind: Kind) -> Arc<Schema> {
     Arc::new(Schema { fields, geometry, time, id, object: Some(4), ..Schema::default() })
 }
 
-/// An aggregate worked out in so many slices.
+/// An aggregate worked out in a number of slices.
 pub(crate) fn aggregate_in(
     slices: usize,
     snapshot: &Snapshot,

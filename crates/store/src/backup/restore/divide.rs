@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Bytes of events that wait to be written: a part of the memory for writes, as they are there twice for a moment.
 const WAITING_PART: u64 = 4;
 
-/// Checks that a collection can have so many partitions.
+/// Checks that a collection can have the wanted number of partitions.
 pub(super) fn check(saved: &Saved, wanted: u16) -> Result<(), StoreError> {
     let settings = Settings { partitions: wanted, ..saved.manifest.settings.clone() };
     let named = |e: Invalid| Invalid::field("partitions", format!("the collection {}: {}", saved.name(), e.detail));

@@ -2,7 +2,7 @@
 //!
 //! Both are the same steps over the seams of a partition. Its files are verified and opened once (`adopt.rs`), or its
 //! events divided among another number of partitions (`divide.rs`). Its manifest is last. Records follow. A mark in the
-//! folder or bucket says meanwhile that a restore is at work, and nobody opens it. The next try of the same restore goes
+//! folder or bucket says meanwhile that a restore is at work, and no process opens it. The next try of the same restore goes
 //! on: a partition that has its manifest is whole.
 
 mod adopt;
@@ -51,7 +51,7 @@ impl Restore {
         Restore { key, ..self }
     }
 
-    /// With so many partitions of each collection, instead of its own number. Events keep their ids.
+    /// With this number of partitions of each collection, instead of its own number. Events keep their ids.
     /// Idempotency keys are not kept, nor are earlier snapshots.
     #[must_use]
     pub fn in_partitions(self, partitions: Option<u16>) -> Restore {

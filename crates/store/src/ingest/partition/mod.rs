@@ -29,7 +29,7 @@ const INLINE_ROWS_MAX: u64 = 1 << 15;
 
 /// From this many runs on, a writer merges runs of any size, so that readers never meet more.
 const RUNS_MAX: usize = 48;
-/// A merge in memory takes at most one part in so many of the memory for writes, in addition.
+/// A merge in memory takes at most one part in this many of the memory for writes, in addition.
 const IN_MEMORY_PART: u64 = 4;
 
 /// One partition of a collection.

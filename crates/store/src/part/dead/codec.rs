@@ -26,7 +26,7 @@ impl DeadRows {
         Ok(bytes)
     }
 
-    /// Reads what [`DeadRows::encode`] wrote for a part of so many rows.
+    /// Reads what [`DeadRows::encode`] wrote for a part of `part_rows` rows.
     pub(crate) fn decode(bytes: &[u8], part_rows: u32) -> Result<DeadRows, String> {
         let mut reader = Reader::new(bytes);
         let mut dead = DeadRows::default();

@@ -1,6 +1,6 @@
 //! States of a writer: **writing**. **Cut**, after a group that was taken in part: an owner record voids that part before the next group.
 //! **Broken**, after the stream turned out to have lost what it had acknowledged. This process has those writes in memory. So they are flushed
-//! first, and the manifest names the next *generation*: a stream of another name, where writing goes on. The one before is deleted, so that no
+//! first, and the manifest names the next *generation*: a stream of another name, where writing goes on. The previous one is deleted, so that no
 //! former writer can be answered there. **Stopped**, after a group of unknown outcome, and **fenced**, after another writer's message: it takes no
 //! more groups. It still knows where the log continues, as a flush that began before may yet be committed.
 

@@ -9,7 +9,7 @@ fn act(target: impl Into<String>) -> Act {
     Act { who: "me".into(), act: "createToken".into(), target: target.into(), ..Act::default() }
 }
 
-/// All lines, read in pages. Each must follow from the one before it.
+/// All lines, read in pages. Each must follow from the previous one.
 fn lines(log: &SharedAudit) -> Vec<Audited> {
     let (mut after, mut lines) = (Some(0), Vec::<Audited>::new());
     while let Some(from) = after {

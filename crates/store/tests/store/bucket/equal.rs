@@ -1,4 +1,4 @@
-//! A store over a bucket answers as one over a folder does, and a reader of the bucket as the folder did when it was flushed.
+//! A store over a bucket answers like one over a folder, and a reader of the bucket as the folder did when it was flushed.
 
 use super::{PROCESSES, seams};
 use crate::world::{Event, World, batch, content, options, schema};

@@ -36,7 +36,7 @@ impl Cluster {
         let bucket: Arc<dyn Bucket> = Arc::new(self.bucket.clone());
         let seams = self.seams();
         let lease = Lease::new(&bucket, "owner", "one", "host:1", Duration::from_secs(3), &seams);
-        // The one before may hold it still.
+        // The previous one may hold it still.
         for _ in 0..100 {
             if matches!(lease.turn().unwrap(), Standing::Owner(_)) {
                 break;

@@ -105,7 +105,7 @@ impl Takeovers {
         self.writes.compare(&self.process.collection);
     }
 
-    /// With the bucket well again the newest process serves, whatever those before it still try.
+    /// Once the bucket works again the newest process serves, whatever those before it still try.
     fn serve(&mut self) {
         self.bucket.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));

@@ -578,7 +578,7 @@ impl Run {
         }
     }
 
-    /// Opens the store on a disk that is well, but for damage.
+    /// Opens the store on a disk without faults, except for damage.
     pub(super) fn open(&mut self) -> Verdict {
         self.jobs = [None, None];
         self.store = None;

@@ -38,7 +38,7 @@ pub enum Action {
     /// The disk is nearly full.
     Full,
     ReadOnly,
-    /// The disk is well again.
+    /// The disk works again.
     Heal,
     /// A bit of a file flips.
     Flip,

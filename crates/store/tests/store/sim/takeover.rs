@@ -131,7 +131,7 @@ impl Takeovers {
         }
     }
 
-    /// Another process takes the collection over: the one before has crashed, or is only slow.
+    /// Another process takes the collection over: the previous one has crashed, or is only slow.
     fn take_over(&mut self, crash: bool) {
         self.storage.heal();
         if crash {
@@ -148,7 +148,7 @@ impl Takeovers {
         self.compare();
     }
 
-    /// With the storage well again the newest process serves, whatever those before it still try.
+    /// Once the storage works again the newest process serves, whatever those before it still try.
     fn serve(&mut self) {
         self.storage.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));

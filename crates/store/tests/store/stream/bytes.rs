@@ -14,7 +14,7 @@ const WRITES: i64 = 20;
 /// 25 with the bucket's id, 4, and a header of 45 with the expectation.
 const FRAME: u64 = 104;
 
-/// Bytes that the log took of writes of so many events each.
+/// Bytes that the log took of writes of `events` events each.
 fn log_bytes(collection: &Collection, events: i64) -> u64 {
     let before = collection.stats().log_bytes;
     for n in 0..WRITES {

@@ -25,7 +25,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With messages of so many bytes at most.
+    /// With messages of `message_max` bytes at most.
     pub fn of(message_max: usize) -> Cluster {
         Cluster { bucket: MemoryBucket::new(), streams: MemoryStreams::new(message_max) }
     }
@@ -65,7 +65,7 @@ pub struct Process {
     pub collection: Arc<Collection>,
 }
 
-/// Writes so many bytes at once: in ids, which are stored as they are, and have 1024 bytes at most.
+/// Writes `bytes` bytes at once: in ids, which are stored as they are, and have 1024 bytes at most.
 pub fn write_large(process: &Process, name: &str, bytes: usize) -> Result<(), meridian_store::WriteError> {
     let c = &process.collection;
     let letters = noise(bytes);

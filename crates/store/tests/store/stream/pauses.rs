@@ -73,8 +73,8 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
     assert!((8..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// When the former owner wakes up in the middle of a group, the new one has published its owner record, and perhaps a few messages more. The
-/// rest of the group expects numbers that these may have: nothing of it may follow them.
+/// When the former owner wakes up in the middle of a group, the new one has published its owner record. It may have published a few messages
+/// more. The rest of the group expects numbers that these may have: nothing of it may follow them.
 #[test]
 fn of_a_group_that_a_takeover_cuts_off_nothing_more_arrives() {
     for others in 0..3 {

@@ -108,7 +108,7 @@ impl Takeovers {
         self.writes.compare(&self.process.collection);
     }
 
-    /// With the streams well again the newest process serves, whatever those before it still try.
+    /// Once the streams work again the newest process serves, whatever those before it still try.
     fn serve(&mut self) {
         self.cluster.streams.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));

@@ -119,7 +119,7 @@ impl Candidates {
         }
     }
 
-    /// Passes on all that this process holds. It stays the owner of everything where there is nobody for a part of it.
+    /// Passes on all that this process holds. It stays the owner of everything where no process can take a part of it.
     async fn drain(&self) -> Result<String, String> {
         self.withdraw(true);
         let mut passed = Vec::new();

@@ -1,8 +1,8 @@
 //! Dilated time: a study of large servers on a small machine. All processes are real, and so are the questions and their answers. Only processor
-//! time and storage are modelled, by the simulator's rules, and take so many times as long.
+//! time and storage are modelled, by the simulator's rules, and take longer by a factor.
 //!
 //! The environment names the file that says how (`MERIDIAN_DILATE`; `bench/scans` writes it). Without the feature `dilate` or debug assertions
-//! this module is not built (decision 063). An event of a study stands for a batch: its fields `read` and `returned` count entries, and
+//! this module is not built (decision 063). An event of a study stands for a batch. Its fields `read` and `returned` count entries, and
 //! `batch` is 0 in the first of a scan.
 
 use crate::config::Config;

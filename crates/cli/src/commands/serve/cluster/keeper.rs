@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// How long before a lease passes on its heir is named: gateways and the heir look for that long at most. On top of one look of a candidate.
 const NOTICE: Duration = Duration::from_millis(200);
-/// Candidates look so many times in the length of a lease.
+/// How many times candidates look in the length of a lease.
 const LOOKS: u32 = 12;
 
 /// Keeps the lease of a process that would hold it. Dropping it stops the renewals.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::JoinSet;
 
-/// A process counts for so many times its interval after it last said something.
+/// For how many of its intervals a process counts after its last statement.
 const TTL_TURNS: u32 = 4;
 /// The level of the bucket rises once all have had the next one for so many times that. A process that was paused shows within it.
 const GRACE_TTLS: u32 = 2;
@@ -120,8 +120,8 @@ impl Member {
         all.map(placed).collect()
     }
 
-    /// The process that gets the lease of a group from this one: the one of this number if it is ready, or the best that is. Of several groups that
-    /// is the first that should have it without this process, of those with the newest program.
+    /// The process that gets the lease of a group from this one. It is the process of this number if it is ready, or the best that is. Of several
+    /// groups that is the first that should have it without this process, of those with the newest program.
     ///
     /// # Errors
     /// Why there is none, in a sentence.

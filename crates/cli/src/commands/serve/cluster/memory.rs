@@ -3,7 +3,7 @@
 use meridian_query::MemoryPool;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A pool of so many bytes. Tenants have no parts of their own in it: gateways keep those.
+/// A pool of bytes. Tenants have no parts of their own in it: gateways keep those.
 #[derive(Debug)]
 pub(super) struct Pool {
     limit: u64,

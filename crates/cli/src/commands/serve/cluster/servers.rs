@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 /// How often the servers are listed.
 const LOOK: Duration = Duration::from_secs(5);
-/// The profile without a file: three servers, then ten others, then any. Nobody waits for a server where there is none.
+/// The profile without a file: three servers, then ten others, then any. No scan waits for a server where there is none.
 const DEFAULT: &str = r#"[{
     "isDefault": true, "maxBusyTimeout": "5m", "busyTimeoutMultiplier": 8, "timeToWaitForScanServers": "0s",
     "attemptPlans": [

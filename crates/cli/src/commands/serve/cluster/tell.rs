@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// How often a server says what it needs, and hears the others.
 const SAY: Duration = Duration::from_secs(1);
-/// Without quotas, a server speaks in one turn of so many.
+/// Without quotas, a server speaks in one of this many turns.
 const SPEAKS: u64 = SERVER_HELD.as_secs() / 4;
-/// And removes what servers left that are gone in one turn of so many.
+/// In one of this many turns it removes what servers left that are gone.
 const REMOVES: u64 = 8 * SPEAKS;
 /// Max tenants that a server names. It has no need of the quotas of the others then, which leaves it the equal part of them.
 const TENANTS_MAX: usize = 256;
