@@ -1,4 +1,4 @@
-//! Saved searches of a cluster: one gateway runs them, and all answer for them. Searches are answered for by every gateway, too.
+//! Saved searches of a cluster: the gateways divide them, and all answer for all of them. Searches are answered for by every gateway, too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -8,14 +8,48 @@ use common::owners::{Cluster, Owner, answered};
 use common::source::{Source, typed};
 use common::{PATIENCE, Server, agent, as_holder, meridian, send};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-const RUNS: &str = "runs the saved searches";
+const RUNS: &str = "runs the saved searches of slot ";
+const SLOTS: usize = 8;
 
-/// A cluster with two gateways. The first one runs the saved searches.
+/// The slots of saved searches that a gateway runs, by what it printed.
+fn slots(server: &Server) -> BTreeSet<u16> {
+    let mut slots = BTreeSet::new();
+    for line in server.said("").lines() {
+        let Some((does, of)) = line.split_once(" the saved searches of slot ") else { continue };
+        let slot = of.split([',', ':', ' ']).next().unwrap().parse().unwrap();
+        if does == "runs" {
+            slots.insert(slot)
+        } else {
+            slots.remove(&slot)
+        };
+    }
+    slots
+}
+
+/// Waits until each of these gateways runs its part of the saved searches, and all of them know it.
+#[track_caller]
+fn spread(servers: &[&Server]) {
+    let begun = Instant::now();
+    let (least, most) = (SLOTS / servers.len(), SLOTS.div_ceil(servers.len()));
+    loop {
+        let held: Vec<BTreeSet<u16>> = servers.iter().map(|server| slots(server)).collect();
+        let all: BTreeSet<u16> = held.iter().flatten().copied().collect();
+        let is_fair = held.iter().all(|slots| (least..=most).contains(&slots.len()));
+        if is_fair && all.len() == SLOTS && held.iter().map(BTreeSet::len).sum::<usize>() == SLOTS {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{held:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    servers.iter().for_each(|server| drop(answered(server, "/saved-searches")));
+}
+
+/// A cluster with two gateways, which divide the saved searches.
 struct Two {
     cluster: Cluster,
     _owner: Owner,
@@ -32,6 +66,7 @@ impl Two {
         holder.create("news", "title:String,*geom:Point:srid=4326");
         holder.said(RUNS);
         let other = cluster.server("gateway");
+        spread(&[&holder, &other]);
         Two { cluster, _owner: owner, holder, other }
     }
 }
@@ -73,6 +108,12 @@ fn save(server: &Server, webhook: Option<&Source>) -> (String, Value) {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// What a gateway says of a saved search, once it is found.
+#[track_caller]
+fn read(server: &Server, id: &str) -> Value {
+    serde_json::from_str(&answered(server, &format!("/saved-searches/{id}"))).unwrap()
 }
 
 fn receiver() -> Source {
@@ -129,7 +170,7 @@ fn settle(two: &Two) {
 fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() {
     let two = Two::start();
     let hook = receiver();
-    let (id, _) = save(&two.other, Some(&hook));
+    let (id, _) = save(&two.holder, Some(&hook));
     let before = titles("before", 10);
     for (n, title) in before.iter().enumerate() {
         write(if n % 2 == 0 { &two.holder } else { &two.other }, title);
@@ -143,7 +184,6 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     holder.kill();
     let meanwhile = titles("meanwhile", 5);
     meanwhile.iter().for_each(|title| write(&other, title));
-    other.said(RUNS);
     let after = titles("after", 5);
     after.iter().for_each(|title| write(&other, title));
     let times = until_received(&hook, &[last.clone(), meanwhile, after].concat());
@@ -156,11 +196,11 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     // A gateway that joins answers for what the other one runs.
     let third = cluster.server("gateway");
-    assert_eq!(serde_json::from_str::<Value>(&answered(&third, &format!("/saved-searches/{id}"))).unwrap()["id"], id);
+    assert_eq!(read(&third, &id)["id"], id);
 }
 
-/// Eight groups, and two gateways. The first one runs the saved searches. It learns of writes late. It is
-/// paused while unwritten partitions get their first events, collections are made, and all owners are killed.
+/// Eight groups, and two gateways of which the first runs a saved search. That one is told of writes late: it is paused while
+/// partitions that nobody has written to get their first events, collections are made, and all owners are killed.
 #[test]
 fn what_is_written_between_two_owners_is_found() {
     // The lease outlasts the pause, so that the same gateway runs them afterwards.
@@ -206,30 +246,17 @@ fn a_gateway_that_was_paused_sends_and_writes_nothing_once_another_runs_the_save
     send(two.holder.pid(), "STOP");
     let meanwhile = titles("meanwhile", 5);
     meanwhile.iter().for_each(|title| write(&two.other, title));
-    two.other.said(RUNS);
     until_received(&hook, &meanwhile);
     settle(&two);
     // It wakes up, and learns of the same events.
     send(two.holder.pid(), "CONT");
     two.holder.said("lost the saved searches");
-    // To a process that wakes up the owner's lease is old too, until it has looked again.
-    let begun = Instant::now();
-    while two.holder.get("/collections/news/items?limit=1").0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "it never finds the owner again");
-        std::thread::sleep(Duration::from_millis(20));
-    }
     let after = titles("after", 5);
     after.iter().for_each(|title| write(&two.holder, title));
     let times = until_received(&hook, &after);
     assert!(times.values().all(|times| *times == 1), "{times:?}");
     // Both answer, and the one that lost them asks the other.
-    let begun = Instant::now();
-    while two.holder.get(&format!("/saved-searches/{id}")).0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", two.holder.get(&format!("/saved-searches/{id}")));
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let of = |server: &Server| server.json(&format!("/saved-searches/{id}"))["next_packet"].clone();
-    assert_eq!(of(&two.holder), of(&two.other));
+    assert_eq!(read(&two.holder, &id)["next_packet"], read(&two.other, &id)["next_packet"]);
     // A third takes over from there: the checkpoint did not go back.
     settle(&two);
     let Two { cluster, other, holder, .. } = two;
@@ -253,7 +280,7 @@ fn packets_stay_where_a_gateway_stops_and_the_next_one_goes_on_with_them() {
     }
     let Two { holder, other, .. } = two;
     assert_eq!(holder.stop("TERM"), Some(0));
-    other.said(RUNS);
+    read(&other, &id);
     write(&other, "flood later");
     let mut packets = Packets::open(&other, &format!("/saved-searches/{id}/packets"));
     assert_eq!([packets.next(), packets.next()].map(|packet| packet["seq"].clone()), [0, 1]);
@@ -412,4 +439,76 @@ fn a_search_is_found_from_every_gateway_until_its_own_is_gone() {
         assert!(begun.elapsed() < PATIENCE, "{:?}", other.get(&path));
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// Three gateways with saved searches at each of them. One is stopped, one killed and one paused, and others take their place: what each webhook
+/// gets is complete, and nothing comes twice but what was sent shortly before the kill.
+#[test]
+fn gateways_divide_the_saved_searches_and_nothing_is_lost_as_they_go_and_come() {
+    let cluster = Cluster::with("bucket", |_| "[search]\nwebhook_private = true\n".to_owned());
+    let owner = cluster.owner("owner");
+    owner.says("owns");
+    let [first, stopped, paused] = [(); 3].map(|()| cluster.server("gateway"));
+    first.create("news", "title:String,*geom:Point:srid=4326");
+    spread(&[&first, &stopped, &paused]);
+    let mut hooks: Vec<(String, Source)> = Vec::new();
+    for server in [&first, &stopped, &paused] {
+        for _ in 0..3 {
+            let hook = receiver();
+            hooks.push((save(server, Some(&hook)).0, hook));
+        }
+        let metrics = server.get("/metrics").1;
+        assert!(metrics.contains("\nmeridian_saved_searches 3\n"), "each runs what was saved at it: {metrics}");
+    }
+    let mut ids: Vec<String> = hooks.iter().map(|(id, _)| id.clone()).collect();
+    ids.sort();
+    // Every gateway lists all of them, by pages too.
+    for server in [&first, &stopped, &paused] {
+        let (mut found, mut path) = (Vec::new(), "/saved-searches?limit=2".to_owned());
+        loop {
+            let page = server.json(&path);
+            let some = page["saved_searches"].as_array().unwrap().iter();
+            found.extend(some.map(|search| search["id"].as_str().unwrap().to_owned()));
+            match page["links"][0]["href"].as_str() {
+                Some(next) => path = next.strip_prefix(&server.url).unwrap().to_owned(),
+                None => break,
+            }
+        }
+        assert_eq!(found, ids);
+    }
+    let reach_all = |at: &Server, name: &str, twice: &[String]| {
+        let titles = titles(name, 4);
+        titles.iter().for_each(|title| write(at, title));
+        for (id, hook) in &hooks {
+            let times = until_received(hook, &titles);
+            for (title, times) in times {
+                assert!(times == 1 || times == 2 && twice.contains(&title), "{name}: {title} {times} times at {id}");
+            }
+        }
+        titles
+    };
+    let in_order = |when: &str| {
+        for (id, hook) in &hooks {
+            let numbers: Vec<u64> = received(hook).into_iter().map(|(number, _)| number).collect();
+            assert!(numbers.is_sorted_by(|a, b| a < b), "{when}: {id} {numbers:?}");
+        }
+    };
+    reach_all(&stopped, "before", &[]);
+    assert_eq!(stopped.stop("TERM"), Some(0));
+    reach_all(&first, "stopped", &[]);
+    let killed = cluster.server("gateway");
+    spread(&[&first, &paused, &killed]);
+    let last = reach_all(&killed, "joined", &[]);
+    killed.kill();
+    let meanwhile = reach_all(&first, "killed", &last);
+    in_order("killed");
+    let twice = [last, meanwhile].concat();
+    spread(&[&first, &paused]);
+    send(paused.pid(), "STOP");
+    reach_all(&first, "paused", &twice);
+    send(paused.pid(), "CONT");
+    paused.said("lost the saved searches");
+    spread(&[&first, &paused]);
+    reach_all(&first, "woken", &twice);
+    in_order("woken");
 }

@@ -13,6 +13,7 @@
 mod assigned;
 mod backup;
 mod catch_up;
+mod census;
 mod changes;
 mod checkpoint;
 mod claim;
@@ -37,13 +38,16 @@ mod registry;
 mod retention;
 mod search;
 mod settings;
+mod slot;
+mod slots;
+mod slots_before;
 mod status;
 mod webhook;
 
 #[cfg(test)]
 mod tests;
 
-pub use assigned::{Assigned, Holds, Parts};
+pub use assigned::{Holds, Parts};
 pub use backup::BackupParts;
 pub use definition::{Definition, Webhook};
 pub use figures::SavedFigures;
@@ -51,5 +55,7 @@ pub use ledgers::Ledgers;
 pub use registry::{RECORDS, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
+pub use slot::{SLOTS, Slot};
+pub use slots::SavedSlots;
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};
 pub use webhook::signature;
