@@ -6,7 +6,8 @@
 //! and calls of tenants are taken in turn (`turns.rs`).
 //!
 //! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
-//! (`catch_up.rs`). In a cluster one gateway runs all of them (`assigned.rs`), and its records know which (`claim.rs`).
+//! (`catch_up.rs`). In a cluster the gateways divide them in slots (`slots.rs`). One gateway runs a
+//! slot (`assigned.rs`), and the records know which (`claim.rs`).
 //! Start reading at the registry of saved searches, `registry.rs`. The crate is built on the questions and packets of
 //! `federation`, which does not depend on it.
 

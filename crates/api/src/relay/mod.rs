@@ -1,13 +1,15 @@
 //! Requests that another gateway of a cluster answers: those about a saved search, which runs at one gateway, and those about a search, which
-//! runs where it was started. A page of all saved searches is put together of what each gateway says of its own ([`of_others`]).
+//! runs where it was started. A page of all saved searches is put together of what each gateway says of its own (`parts.rs`).
 //!
 //! A request is passed on as it came, with the credential of its caller, which the other gateway checks as that of any request. Beside it goes
 //! [`HEADER`]: a key of the other process, which gateways find in the bucket, and what this one knows of the client. A request with that key is
 //! never passed on again, so there are no loops. Quotas of the tenant are charged here, and not there again.
 
 mod gateways;
+mod parts;
 
 pub use gateways::{Gateway, Gateways, Relayed, Runs, advertised};
+pub use parts::{here, of_others, say_slots};
 
 use crate::body;
 use crate::connection::AfterSwitch;
@@ -26,8 +28,6 @@ use hyper_util::rt::TokioIo;
 use matchit::Params;
 use meridian_model::policy::access::Action;
 use meridian_saved::Slot;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
@@ -62,9 +62,6 @@ static OF_HOP: [&str; 17] = [
     "x-forwarded-host",
     "x-forwarded-proto",
 ];
-
-/// Headers by which a part of an answer, or none, is asked for.
-static OF_WHOLE: [&str; 5] = ["if-match", "if-modified-since", "if-none-match", "if-unmodified-since", "range"];
 
 /// Who answers a request that this gateway does not.
 pub enum Responder {
@@ -105,51 +102,6 @@ pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_
 fn any(runs: &[Runs]) -> Runs {
     let some = |wanted: fn(&Runs) -> bool| runs.iter().copied().find(wanted);
     some(|runs| *runs == Runs::Here).or_else(|| some(|runs| *runs != Runs::Nobody)).unwrap_or_default()
-}
-
-/// What the other gateways that run saved searches answer to the same request with GET, each as JSON; nothing for one that was passed on.
-///
-/// # Errors
-/// 503 where a slot is run by nobody, or a gateway does not answer.
-pub async fn of_others(state: &AppState, context: &Context) -> Result<Vec<Value>> {
-    let Some(gateways) = state.config.gateways.clone().filter(|_| !context.headers.contains_key(&HEADER)) else {
-        return Ok(Vec::new());
-    };
-    let runs = gateways.runs();
-    if runs.contains(&Runs::Nobody) {
-        return Err(nobody());
-    }
-    let others: BTreeSet<u64> =
-        runs.iter().filter_map(|runs| if let Runs::At(number) = runs { Some(*number) } else { None }).collect();
-    if others.is_empty() {
-        return Ok(Vec::new());
-    }
-    context.lease.give_back();
-    let deadline = context.deadline(None, state.config.timeout_default)?;
-    let query = context.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
-    let relayed = relayed(context);
-    let mut answers = Vec::new();
-    for number in others {
-        let gateway = gateways.find(number).await.ok_or_else(nobody)?;
-        let mut headers = passed_on(&context.headers, false, &gateway)?;
-        OF_WHOLE.iter().for_each(|name| drop(headers.remove(*name)));
-        let request = gateways.client().get(format!("{}{}{query}", gateway.url, context.path)).headers(headers);
-        let request = request.header(&HEADER, relayed.written(&gateway.key));
-        let answer = async move { request.send().await?.error_for_status()?.bytes().await };
-        answers.push(tokio::spawn(timeout_at(deadline, answer)));
-    }
-    let mut bodies = Vec::new();
-    for answer in answers {
-        let silent = |why: String| {
-            tracing::debug!(why, "a gateway does not say which saved searches it runs");
-            let detail = "a gateway that runs saved searches does not answer: try again";
-            Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
-        };
-        let answer = answer.await.map_err(Problem::internal)?.map_err(|_| silent("the time is over".to_owned()))?;
-        let body = answer.map_err(|error| silent(error.to_string()))?;
-        bodies.push(serde_json::from_slice(&body).map_err(|error| silent(error.to_string()))?);
-    }
-    Ok(bodies)
 }
 
 /// What the next gateway is told of a request.

@@ -63,7 +63,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let limit = params.take_count("limit", PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
     let after = params.take("after").unwrap_or_default();
     params.finish()?;
-    let others = relay::of_others(&state, &context).await?;
+    let mut slots = relay::here(&state);
     let (list, more) = state.saved.list(state.view(), &after, limit);
     let next = |last: &str| {
         let href = context.url(&format!("/saved-searches?limit={limit}&after={last}"));
@@ -76,8 +76,14 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         // The tenant of a damaged one, and the collections that it read, may be unknown.
         damaged: if state.caller().is_operator() { state.saved.damaged() } else { BTreeMap::new() },
     };
+    // One that was taken or passed on meanwhile may be missing.
+    let still = relay::here(&state);
+    slots.retain(|slot| still.contains(slot));
+    let others = relay::of_others(&state, &context, &slots).await?;
     if others.is_empty() {
-        return respond::json("application/json", &answer);
+        let mut response = respond::json("application/json", &answer)?;
+        relay::say_slots(&context, &slots, &mut response);
+        return Ok(response);
     }
     let own = serde_json::to_value(&answer).map_err(Problem::internal)?;
     let pages = others.into_iter().chain([own]);
