@@ -14,11 +14,13 @@ use std::sync::Arc;
 /// has not written yet.
 pub(super) struct Census {
     records: Arc<dyn Records>,
-    state: Mutex<State>,
+    /// The version of the records at the last look. Held while they are read.
+    version: Mutex<u64>,
+    /// Never held over a read: async tasks ask for it.
+    counted: Mutex<Counted>,
 }
 
-struct State {
-    version: u64,
+struct Counted {
     /// The tenant of each, and as how many it counts.
     known: BTreeMap<String, (Arc<str>, usize)>,
     pool: Pool<Arc<str>>,
@@ -33,7 +35,8 @@ impl fmt::Debug for Census {
 impl Census {
     /// Of these records, which are read at the first look. `max`: the limit of all.
     pub(super) fn new(records: Arc<dyn Records>, max: usize) -> Census {
-        Census { records, state: Mutex::new(State { version: 0, known: BTreeMap::new(), pool: Pool::new(max) }) }
+        let counted = Counted { known: BTreeMap::new(), pool: Pool::new(max) };
+        Census { records, version: Mutex::new(0), counted: Mutex::new(counted) }
     }
 
     /// Takes up what was created and deleted since. Blocks.
@@ -41,46 +44,47 @@ impl Census {
     /// # Errors
     /// Those of the records.
     pub(super) fn look(&self) -> Result<(), StoreError> {
-        let mut state = self.state.lock();
-        let Some(news) = self.records.since(state.version)? else { return Ok(()) };
+        let mut version = self.version.lock();
+        let Some(news) = self.records.since(*version)? else { return Ok(()) };
+        let mut counted = self.counted.lock();
         if news.whole {
-            let known: Vec<String> = state.known.keys().cloned().collect();
-            known.iter().for_each(|id| state.forget(id));
+            let known: Vec<String> = counted.known.keys().cloned().collect();
+            known.iter().for_each(|id| counted.forget(id));
         }
         for change in news.changes.iter().filter(|change| is_id(&change.name)) {
-            state.forget(&change.name);
+            counted.forget(&change.name);
             // One that does not read is of no tenant that is known.
             if let Some((tenant, count)) = change.content.as_deref().and_then(counts_as) {
-                state.pool.force(tenant.clone(), count);
-                state.known.insert(change.name.clone(), (tenant, count));
+                counted.pool.force(tenant.clone(), count);
+                counted.known.insert(change.name.clone(), (tenant, count));
             }
         }
-        state.version = news.version;
+        *version = news.version;
         Ok(())
     }
 
     /// What a tenant has, as of the last look, with what is being created here.
     pub(super) fn held_by(&self, tenant: &str) -> usize {
-        self.state.lock().pool.held_by(tenant)
+        self.counted.lock().pool.held_by(tenant)
     }
 
     /// Takes room for one that is being created; `false` if there is none.
     pub(super) fn take(&self, tenant: &Arc<str>, count: usize) -> bool {
-        self.state.lock().pool.take(tenant.clone(), count)
+        self.counted.lock().pool.take(tenant.clone(), count)
     }
 
     /// Gives that room back: it is counted by its record from now on, or was not created.
     pub(super) fn give_back(&self, tenant: &Arc<str>, count: usize) {
-        self.state.lock().pool.give_back(tenant.clone(), count);
+        self.counted.lock().pool.give_back(tenant.clone(), count);
     }
 
     /// Guarantees each tenant a part, in proportion to its weight.
     pub(super) fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
-        self.state.lock().pool.guarantee(weights);
+        self.counted.lock().pool.guarantee(weights);
     }
 }
 
-impl State {
+impl Counted {
     fn forget(&mut self, id: &str) {
         if let Some((tenant, count)) = self.known.remove(id) {
             self.pool.give_back(tenant, count);
