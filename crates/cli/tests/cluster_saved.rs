@@ -23,7 +23,7 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     }
     let times = until_received(&hook, &before);
     assert!(times.values().all(|times| *times == 1), "{times:?}");
-    settle(&two);
+    settle(&two.cluster);
     let last = titles("last", 3);
     last.iter().for_each(|title| write(&two.other, title));
     let Two { holder, other, cluster, .. } = two;
@@ -88,12 +88,12 @@ fn a_gateway_that_was_paused_sends_and_writes_nothing_once_another_runs_the_save
     let before = titles("before", 5);
     before.iter().for_each(|title| write(&two.holder, title));
     until_received(&hook, &before);
-    settle(&two);
+    settle(&two.cluster);
     send(two.holder.pid(), "STOP");
     let meanwhile = titles("meanwhile", 5);
     meanwhile.iter().for_each(|title| write(&two.other, title));
     until_received(&hook, &meanwhile);
-    settle(&two);
+    settle(&two.cluster);
     // It wakes up, and learns of the same events.
     send(two.holder.pid(), "CONT");
     two.holder.said("lost the saved searches");
@@ -104,7 +104,7 @@ fn a_gateway_that_was_paused_sends_and_writes_nothing_once_another_runs_the_save
     // Both answer, and the one that lost them asks the other.
     assert_eq!(read(&two.holder, &id)["next_packet"], read(&two.other, &id)["next_packet"]);
     // A third takes over from there: the checkpoint did not go back.
-    settle(&two);
+    settle(&two.cluster);
     let Two { cluster, other, holder, .. } = two;
     other.kill();
     let _third = cluster.server("gateway");

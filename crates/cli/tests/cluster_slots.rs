@@ -5,7 +5,7 @@
 mod common;
 
 use common::owners::Cluster;
-use common::saved::{received, receiver, save, spread, titles, until_received, write};
+use common::saved::{received, receiver, save, settle, spread, titles, until_received, write};
 use common::source::Source;
 use common::{Server, agent, send};
 
@@ -75,6 +75,8 @@ fn gateways_divide_the_saved_searches_and_nothing_is_lost_as_they_go_and_come() 
     in_order("killed");
     let twice = [last, meanwhile].concat();
     spread(&[&first, &paused]);
+    // Otherwise the gateway that goes next may not have said yet what it has sent again.
+    settle(&cluster);
     send(paused.pid(), "STOP");
     reach_all(&first, "paused", &twice);
     send(paused.pid(), "CONT");

@@ -153,8 +153,8 @@ pub fn titles(name: &str, count: usize) -> Vec<String> {
 }
 
 /// Waits until the checkpoint of saved searches has stood still for a while: what was sent by then is not sent again.
-pub fn settle(two: &Two) {
-    let records = two.cluster.path("bucket/records/saved");
+pub fn settle(cluster: &Cluster) {
+    let records = cluster.path("bucket/records/saved");
     let newest = || std::fs::read_dir(&records).unwrap().map(|entry| entry.unwrap().file_name()).max();
     let (mut known, mut since) = (newest(), Instant::now());
     while since.elapsed() < Duration::from_secs(3) {
