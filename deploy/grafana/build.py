@@ -152,10 +152,11 @@ OPERATION = dashboard(
             "Admission",
             [
                 panel(
-                    "Running, paused, waiting",
+                    "Running, paused, away, waiting",
                     "short",
                     ("running", of("meridian_requests_running", "job")),
                     ("paused", of("meridian_requests_paused", "job")),
+                    ("away", of("meridian_requests_away", "job")),
                     ("waiting", of("meridian_requests_waiting", "job")),
                     ("slots", of("meridian_requests_slots", "job")),
                 ),

@@ -15,7 +15,7 @@ use axum::response::Response;
 use meridian_admission::identity;
 use meridian_backend::{BackupKey, BackupOf, BackupScope, StoreError};
 use meridian_model::{Invalid, RecordPart};
-use meridian_saved::SavedSearches;
+use meridian_saved::SavedSlots;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -67,12 +67,12 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     // A complete copy may take up to the max timeout; if it breaks off, the client resumes it.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
-    let (backend, saved) = (state.backend.clone(), state.saved());
+    let (backend, shared) = (state.backend.clone(), state.state().clone());
     tracing::info!(by = &*state.caller().name, request = &*context.id, "a backup is sent");
     let mut response = stream::stream_blocking(&state, run, context.arrived, move |sink, control| {
         let _permit = permit;
         let mut out = Out { sink, begun: false, failed: None };
-        let scope = scope(&saved, request.tenant, key).map_err(errors::store_problem)?;
+        let scope = scope(&shared.saved, request.tenant, key).map_err(errors::store_problem)?;
         let cancelled = || control.check().is_err();
         let what = BackupOf { scope: &scope, have: &request.have, cancelled: &cancelled };
         let sent = backend.backup(&what, &mut out);
@@ -96,7 +96,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 }
 
 /// The scope of a backup; the crates that keep records decide about these.
-fn scope(saved: &SavedSearches, tenant: Option<String>, key: Option<BackupKey>) -> Result<BackupScope, StoreError> {
+fn scope(saved: &SavedSlots, tenant: Option<String>, key: Option<BackupKey>) -> Result<BackupScope, StoreError> {
     let (only, parts) = (tenant.clone(), saved.backup_parts(tenant.as_deref())?);
     let part_of = move |folder: &str, name: &str, content: &[u8]| match folder {
         credentials::RECORDS => identity::backup_part(only.as_deref(), name, content),

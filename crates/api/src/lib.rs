@@ -97,6 +97,7 @@ pub use credentials::RECORD_KINDS;
 pub use guard::{HostName, Hosts, WebOrigin};
 pub use in_process::InProcess;
 pub use items::write::BATCH_TIMES;
+pub use meridian_saved::{SLOTS, Slot};
 pub use monitor::serve_monitors;
 pub use network::Network;
 pub use relay::{Gateway, Gateways, Runs, advertised};

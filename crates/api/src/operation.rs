@@ -26,6 +26,7 @@ pub async fn metrics(state: Scope) -> Response {
     families!(&mut out;
         gauge "meridian_requests_running" "Requests that hold a permit to run." counts.running;
         gauge "meridian_requests_paused" "Requests that began and were overtaken." counts.paused;
+        gauge "meridian_requests_away" "Requests that wait for another process, without a permit." counts.away;
         gauge "meridian_requests_waiting" "Requests that wait for a permit." counts.waiting;
         gauge "meridian_requests_slots" "Permits that there are now." counts.slots;
         counter "meridian_requests_refused_total" "Requests refused because no permit was free."
@@ -115,7 +116,7 @@ fn search_metrics(state: &AppState, out: &mut String) {
 
 /// Metrics of saved searches.
 fn saved_metrics(state: &AppState, out: &mut String) {
-    let figures = state.saved().figures();
+    let figures = state.saved.figures();
     families!(out;
         gauge "meridian_saved_searches" "Saved searches." figures.searches;
         gauge "meridian_saved_queue_bytes" "Bytes of new events queued for saved searches." figures.queue_bytes;

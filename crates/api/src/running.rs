@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 /// Starts it. The tasks end with the set that is returned.
 pub fn begin(state: &AppState) -> io::Result<JoinSet<()>> {
     // Before the first request, so that no write is acknowledged while nothing evaluates it.
-    state.saved().run()?;
+    state.saved.run()?;
     let mut tending = JoinSet::new();
     for gate in [state.gate.clone(), state.reserved.clone()] {
         tending.spawn(async move { gate.tend().await });
@@ -28,7 +28,7 @@ pub fn begin(state: &AppState) -> io::Result<JoinSet<()>> {
 pub fn end_streams(state: &AppState) {
     state.stopping.store(true, Ordering::Relaxed);
     state.searches.stop_all();
-    state.assigned.close();
+    state.saved.close();
     state.live.close();
     state.config.gateways.iter().for_each(|gateways| gateways.close());
 }
@@ -36,7 +36,7 @@ pub fn end_streams(state: &AppState) {
 /// Checks the last acknowledged writes against the saved searches, and stores packets not read yet. After the last request.
 pub async fn stop_saved(state: &AppState) {
     let stopped = state.clone();
-    match tokio::task::spawn_blocking(move || stopped.assigned.stop()).await {
+    match tokio::task::spawn_blocking(move || stopped.saved.stop()).await {
         Ok(Ok(())) => {}
         Ok(Err(e)) => tracing::error!(error = %e, "waiting packets of saved searches could not be stored"),
         Err(e) => tracing::error!(error = %e, "saved searches did not stop cleanly"),

@@ -26,7 +26,7 @@ use meridian_federation::Searches;
 use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_observe::{Stopwatch, Tracer};
-use meridian_saved::{Assigned, Holds, Parts, SavedSearches};
+use meridian_saved::{Holds, Parts, SavedSlots, Slot};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -128,7 +128,7 @@ pub struct StateInner {
     /// Federated searches.
     pub searches: Arc<Searches>,
     /// Saved searches, where this process runs them.
-    pub assigned: Assigned,
+    pub saved: SavedSlots,
     /// Streams of events.
     pub live: Arc<EventStreams>,
     /// Set when a shutdown began: the server is no longer ready.
@@ -224,7 +224,7 @@ impl AppState {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             places: Places::default(),
-            assigned: Assigned::open(Parts {
+            saved: saved_of(&config)(Parts {
                 searches: searches.clone(),
                 backend: backend.clone(),
                 ledgers: Arc::new(ledgers),
@@ -261,28 +261,18 @@ impl AppState {
         }
         self.backend.guarantee(&weights);
         self.live.guarantee(weights.iter().cloned());
-        self.saved().guarantee(weights.iter().cloned());
+        self.saved.guarantee(&weights);
         self.searches.guarantee(&weights);
     }
 
-    /// The saved searches; none where another gateway runs them.
-    pub fn saved(&self) -> Arc<SavedSearches> {
-        self.assigned.current()
-    }
-
-    /// Runs the saved searches for as long as `holds`, once they are assigned to this gateway in this epoch. Blocks.
+    /// Runs the saved searches of a slot for as long as `holds`, once they are assigned to this gateway in this epoch. Blocks.
     ///
     /// # Errors
-    /// Those of [`Assigned::take`].
-    pub fn take_saved(&self, epoch: u64, holds: Holds) -> Result<(), StoreError> {
-        self.assigned.take(epoch, holds)?;
+    /// Those of [`SavedSlots::take`].
+    pub fn take_saved(&self, slot: Slot, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+        self.saved.take(slot, epoch, holds)?;
         self.share_out();
         Ok(())
-    }
-
-    /// Runs the saved searches no more: they are another gateway's.
-    pub fn lose_saved(&self) {
-        self.assigned.lose();
     }
 
     /// The collections of all tenants.
@@ -330,6 +320,14 @@ impl AppState {
         let n = self.requests.fetch_add(1, Ordering::Relaxed);
         // An odd multiplier permutes the 64-bit numbers, so ids do not repeat and consecutive ones look different.
         (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// How this process opens saved searches: a gateway runs those of some slots, and any other process all or none of them.
+fn saved_of(config: &ServerConfig) -> fn(Parts) -> SavedSlots {
+    match config.gateways {
+        Some(_) => SavedSlots::divided,
+        None => SavedSlots::whole,
     }
 }
 

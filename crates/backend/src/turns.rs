@@ -1,6 +1,7 @@
 //! How a query takes turns: through the meter of the permit that it has at the time.
 
 use meridian_admission::gate::{Meter, Permit};
+use meridian_observe::Slot;
 use meridian_query::Turns;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -25,6 +26,20 @@ impl PermitTurns {
 
     fn meter(&self) -> Option<Arc<Meter>> {
         self.0.lock().clone()
+    }
+}
+
+impl Slot for PermitTurns {
+    fn rest(&self) {
+        if let Some(meter) = self.meter() {
+            meter.rest();
+        }
+    }
+
+    fn wake(&self, over: &dyn Fn() -> bool) {
+        if let Some(meter) = self.meter() {
+            meter.wake(over);
+        }
     }
 }
 

@@ -1,149 +1,35 @@
-//! Saved searches of a cluster: one gateway runs them, and all answer for them. Searches are answered for by every gateway, too.
+//! Saved searches of a cluster: the gateways divide them, and all answer for all of them. Searches are answered for by every gateway, too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod common;
 
-use common::owners::{Cluster, Owner, answered};
-use common::source::{Source, typed};
+use common::owners::Cluster;
+use common::saved::{RUNS, Two, read, received, receiver, save, settle, titles, until_received, write, write_to};
 use common::{PATIENCE, Server, agent, as_holder, meridian, send};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-
-const RUNS: &str = "runs the saved searches";
-
-/// A cluster with two gateways. The first one runs the saved searches.
-struct Two {
-    cluster: Cluster,
-    _owner: Owner,
-    holder: Server,
-    other: Server,
-}
-
-impl Two {
-    fn start() -> Two {
-        let cluster = Cluster::with("bucket", |_| "[search]\nwebhook_private = true\n".to_owned());
-        let owner = cluster.owner("owner");
-        owner.says("owns");
-        let holder = cluster.server("gateway");
-        holder.create("news", "title:String,*geom:Point:srid=4326");
-        holder.said(RUNS);
-        let other = cluster.server("gateway");
-        Two { cluster, _owner: owner, holder, other }
-    }
-}
-
-/// Writes an event.
-#[track_caller]
-fn write(server: &Server, title: &str) {
-    write_to(server, "news", title);
-}
-
-#[track_caller]
-fn write_to(server: &Server, collection: &str, title: &str) {
-    let event = json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [4.8, 45.7]},
-        "properties": {"title": title}});
-    let body = event.to_string();
-    let path = format!("/collections/{collection}/items");
-    let (status, said) = server.post(&path, "application/geo+json", None, body.as_bytes()).unwrap();
-    assert_eq!(status, 201, "{said}");
-}
-
-/// Saves a search for floods, at a gateway; its id and the answer.
-#[track_caller]
-fn save(server: &Server, webhook: Option<&Source>) -> (String, Value) {
-    let mut asked = json!({"name": "floods", "question": {"keywords": "flood"}});
-    if let Some(source) = webhook {
-        asked["webhook"] = json!({"url": format!("http://{}/hook", source.address), "secret": "a secret of mine"});
-    }
-    let begun = Instant::now();
-    loop {
-        let sent = server.post("/saved-searches", "application/json", None, asked.to_string().as_bytes());
-        match sent.unwrap() {
-            (201, made) => {
-                let made: Value = serde_json::from_str(&made).unwrap();
-                return (made["id"].as_str().unwrap().to_owned(), made);
-            }
-            // The gateway has not heard yet of the one that runs them.
-            (503, said) => assert!(begun.elapsed() < PATIENCE, "{said}"),
-            (status, said) => panic!("{status} {said}"),
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn receiver() -> Source {
-    Source::start(|_| typed("text/plain", ""))
-}
-
-/// What a webhook has got: the numbers of packets and the titles of their events, in order.
-fn received(source: &Source) -> Vec<(u64, Vec<String>)> {
-    let packet = |call: &String| {
-        let number = call.lines().find_map(|line| line.strip_prefix("meridian-seq: ")).unwrap().parse().unwrap();
-        let packet: Value = serde_json::from_str(&call[call.find("\n{").unwrap()..]).unwrap();
-        let titles = packet["features"].as_array().into_iter().flatten();
-        (number, titles.map(|event| event["properties"]["title"].as_str().unwrap().to_owned()).collect())
-    };
-    source.calls().iter().map(packet).collect()
-}
-
-/// Waits until a webhook has got events with all of these titles; gives how often it got each.
-#[track_caller]
-fn until_received(source: &Source, titles: &[String]) -> BTreeMap<String, usize> {
-    let begun = Instant::now();
-    loop {
-        let mut times = BTreeMap::new();
-        for title in received(source).into_iter().flat_map(|(_, titles)| titles) {
-            *times.entry(title).or_insert(0) += 1;
-        }
-        if titles.iter().all(|title| times.contains_key(title)) {
-            return times;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{times:?} of {titles:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn titles(name: &str, count: usize) -> Vec<String> {
-    (0..count).map(|n| format!("flood {name} {n}")).collect()
-}
-
-/// Waits until the checkpoint of saved searches has stood still for a while: what was sent by then is not sent again.
-fn settle(two: &Two) {
-    let records = two.cluster.path("bucket/records/saved");
-    let newest = || std::fs::read_dir(&records).unwrap().map(|entry| entry.unwrap().file_name()).max();
-    let (mut known, mut since) = (newest(), Instant::now());
-    while since.elapsed() < Duration::from_secs(3) {
-        std::thread::sleep(Duration::from_millis(50));
-        let now = newest();
-        if now != known {
-            (known, since) = (now, Instant::now());
-        }
-    }
-}
 
 #[test]
 fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() {
     let two = Two::start();
     let hook = receiver();
-    let (id, _) = save(&two.other, Some(&hook));
+    let (id, _) = save(&two.holder, Some(&hook));
     let before = titles("before", 10);
     for (n, title) in before.iter().enumerate() {
         write(if n % 2 == 0 { &two.holder } else { &two.other }, title);
     }
     let times = until_received(&hook, &before);
     assert!(times.values().all(|times| *times == 1), "{times:?}");
-    settle(&two);
+    settle(&two.cluster);
     let last = titles("last", 3);
     last.iter().for_each(|title| write(&two.other, title));
     let Two { holder, other, cluster, .. } = two;
     holder.kill();
     let meanwhile = titles("meanwhile", 5);
     meanwhile.iter().for_each(|title| write(&other, title));
-    other.said(RUNS);
     let after = titles("after", 5);
     after.iter().for_each(|title| write(&other, title));
     let times = until_received(&hook, &[last.clone(), meanwhile, after].concat());
@@ -156,11 +42,11 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     // A gateway that joins answers for what the other one runs.
     let third = cluster.server("gateway");
-    assert_eq!(serde_json::from_str::<Value>(&answered(&third, &format!("/saved-searches/{id}"))).unwrap()["id"], id);
+    assert_eq!(read(&third, &id)["id"], id);
 }
 
-/// Eight groups, and two gateways. The first one runs the saved searches. It learns of writes late. It is
-/// paused while unwritten partitions get their first events, collections are made, and all owners are killed.
+/// Eight groups, and two gateways of which the first runs a saved search. That one is told of writes late: it is paused while
+/// partitions that nobody has written to get their first events, collections are made, and all owners are killed.
 #[test]
 fn what_is_written_between_two_owners_is_found() {
     // The lease outlasts the pause, so that the same gateway runs them afterwards.
@@ -202,36 +88,23 @@ fn a_gateway_that_was_paused_sends_and_writes_nothing_once_another_runs_the_save
     let before = titles("before", 5);
     before.iter().for_each(|title| write(&two.holder, title));
     until_received(&hook, &before);
-    settle(&two);
+    settle(&two.cluster);
     send(two.holder.pid(), "STOP");
     let meanwhile = titles("meanwhile", 5);
     meanwhile.iter().for_each(|title| write(&two.other, title));
-    two.other.said(RUNS);
     until_received(&hook, &meanwhile);
-    settle(&two);
+    settle(&two.cluster);
     // It wakes up, and learns of the same events.
     send(two.holder.pid(), "CONT");
     two.holder.said("lost the saved searches");
-    // To a process that wakes up the owner's lease is old too, until it has looked again.
-    let begun = Instant::now();
-    while two.holder.get("/collections/news/items?limit=1").0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "it never finds the owner again");
-        std::thread::sleep(Duration::from_millis(20));
-    }
     let after = titles("after", 5);
     after.iter().for_each(|title| write(&two.holder, title));
     let times = until_received(&hook, &after);
     assert!(times.values().all(|times| *times == 1), "{times:?}");
     // Both answer, and the one that lost them asks the other.
-    let begun = Instant::now();
-    while two.holder.get(&format!("/saved-searches/{id}")).0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", two.holder.get(&format!("/saved-searches/{id}")));
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let of = |server: &Server| server.json(&format!("/saved-searches/{id}"))["next_packet"].clone();
-    assert_eq!(of(&two.holder), of(&two.other));
+    assert_eq!(read(&two.holder, &id)["next_packet"], read(&two.other, &id)["next_packet"]);
     // A third takes over from there: the checkpoint did not go back.
-    settle(&two);
+    settle(&two.cluster);
     let Two { cluster, other, holder, .. } = two;
     other.kill();
     let _third = cluster.server("gateway");
@@ -253,7 +126,7 @@ fn packets_stay_where_a_gateway_stops_and_the_next_one_goes_on_with_them() {
     }
     let Two { holder, other, .. } = two;
     assert_eq!(holder.stop("TERM"), Some(0));
-    other.said(RUNS);
+    read(&other, &id);
     write(&other, "flood later");
     let mut packets = Packets::open(&other, &format!("/saved-searches/{id}/packets"));
     assert_eq!([packets.next(), packets.next()].map(|packet| packet["seq"].clone()), [0, 1]);

@@ -1,12 +1,13 @@
 //! The request that a thread works for.
 
+use crate::slot::Slot;
 use crate::span::{Kind, Span};
 use crate::tracer::Trace;
 use crate::work::Work;
 use std::cell::RefCell;
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Names a request, in log lines and in the header `X-Request-Id` of its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +36,13 @@ pub struct Current {
     pub trace: Option<Trace>,
     /// Its cost.
     pub work: Option<Arc<Work>>,
+    /// The processor slot that it holds.
+    pub slot: Option<Weak<dyn Slot>>,
 }
 
 thread_local! {
-    static CURRENT: RefCell<Current> = const { RefCell::new(Current { request: None, trace: None, work: None }) };
+    static CURRENT: RefCell<Current> =
+        const { RefCell::new(Current { request: None, trace: None, work: None, slot: None }) };
 }
 
 pub(crate) fn with<T>(look: impl FnOnce(&Current) -> T) -> T {
@@ -60,7 +64,19 @@ pub fn measure(work: Arc<Work>) {
     CURRENT.with_borrow_mut(|current| current.work = Some(work));
 }
 
+/// Says which processor slot the current work holds from now on, up to the end of what it runs within. It is not kept from being dropped.
+pub fn hold<S: Slot + 'static>(slot: &Arc<S>) {
+    let slot: Weak<dyn Slot> = Arc::<S>::downgrade(slot);
+    CURRENT.with_borrow_mut(|current| current.slot = Some(slot));
+}
+
 impl Current {
+    /// The same work, which holds this processor slot.
+    pub fn holding<S: Slot + 'static>(self, slot: &Arc<S>) -> Current {
+        let slot: Weak<dyn Slot> = Arc::<S>::downgrade(slot);
+        Current { slot: Some(slot), ..self }
+    }
+
     /// A span of this work; none without a sampled trace.
     pub fn span(&self, name: &'static str) -> Span {
         self.trace.as_ref().map_or(Span::none(), |trace| trace.child(name, Kind::Internal))

@@ -9,12 +9,14 @@
 
 mod context;
 mod current;
+mod slot;
 mod span;
 mod tracer;
 mod work;
 
 pub use context::{Parent, TRACEPARENT, TRACESTATE};
-pub use current::{Current, RequestId, current, measure, span, within};
+pub use current::{Current, RequestId, current, hold, measure, span, within};
+pub use slot::{Slot, away};
 pub use span::{EndedSpan, Kind, Span, Value};
 pub use tracer::{Clock, Figures, Sampling, SpanSink, Trace, Tracer};
 pub use work::{Count, Measured, Stage, Stopwatch, Work, stage};

@@ -3,13 +3,26 @@
 use crate::error::QueryError;
 use crate::memory::{MemoryPool, Share};
 use meridian_store::seams::Clock;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Thread, ThreadId};
 use std::time::Duration;
 
 /// A flag that the caller raises to cancel a question. Clones share one flag.
 #[derive(Debug, Clone, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    raised: AtomicBool,
+    /// Threads that wait, to be woken.
+    waiting: Mutex<Vec<Thread>>,
+}
+
+/// A thread that the flag unparks, until this is dropped.
+#[derive(Debug)]
+pub struct Unparks<'a>(&'a CancelFlag, ThreadId);
 
 impl CancelFlag {
     /// A flag that is not raised.
@@ -20,12 +33,31 @@ impl CancelFlag {
     /// Raises the flag: the question stops at its next block.
     pub fn cancel(&self) {
         // Relaxed: the flag carries no data, and a check that is one block late is within the contract.
-        self.0.store(true, Ordering::Relaxed);
+        self.0.raised.store(true, Ordering::Relaxed);
+        // The lock orders the two: a thread that is not in the list yet sees the flag once it is.
+        self.0.waiting.lock().drain(..).for_each(|thread| thread.unpark());
+    }
+
+    /// Unparks this thread when the flag is raised, for as long as the guard is kept. To be taken before the flag is read.
+    pub fn unparks(&self) -> Unparks<'_> {
+        let thread = thread::current();
+        let id = thread.id();
+        self.0.waiting.lock().push(thread);
+        Unparks(self, id)
     }
 
     /// Whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.raised.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Unparks<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.0.waiting.lock();
+        if let Some(place) = waiting.iter().position(|thread| thread.id() == self.1) {
+            waiting.swap_remove(place);
+        }
     }
 }
 
@@ -112,15 +144,6 @@ impl Control {
         self.allowance.as_ref().map(|allowance| allowance.bytes)
     }
 
-    /// Notes that the question was waited for while another server worked for it, which is charged as work. Other questions
-    /// may have their turn now.
-    pub fn waited(&self, time: Duration) {
-        if let Some(turns) = self.turns.as_ref().filter(|_| !self.helps) {
-            turns.charge(time);
-            turns.tick(&|| self.is_over().is_some());
-        }
-    }
-
     /// Charges bytes of events that another server has read for the question: its limit was enforced there.
     pub fn charge_elsewhere(&self, bytes: u64) {
         if let Some(turns) = &self.turns {
@@ -190,7 +213,8 @@ impl Control {
         self.is_over().map_or(Ok(()), Err)
     }
 
-    fn is_over(&self) -> Option<QueryError> {
+    /// Why the question is no longer wanted, if so.
+    pub fn is_over(&self) -> Option<QueryError> {
         // The flag first: it costs one load, while the clock may cost a system call.
         if self.cancel.is_cancelled() {
             return Some(QueryError::Cancelled);

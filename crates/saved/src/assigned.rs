@@ -3,12 +3,14 @@
 //! In a cluster they are assigned to one gateway at a time. It opens them from their records as a start does, and drops them as a crash does
 //! once they are another's. So one protocol serves starts, crashes and takeovers: the checkpoint and its catch-up.
 
+use super::census::Census;
 use super::claim::Claim;
 use super::event_queue::EventQueue;
 use super::ledgers::Ledgers;
 use super::registry::{RECORDS, SavedSearches};
 use super::settings::SavedSettings;
-use meridian_backend::{Backend, Clock, Random, StoreError};
+use super::slot::{Slot, SlotRecords};
+use meridian_backend::{Backend, Clock, Random, Records, StoreError};
 use meridian_federation::Searches;
 use meridian_model::{Background, Subscriber, WrittenBatch};
 use parking_lot::{Mutex, RwLock};
@@ -37,9 +39,41 @@ pub struct Parts {
     pub random: Arc<dyn Random>,
 }
 
-/// The saved searches of a process.
+/// The parts, and which of the saved searches are opened from them.
+#[derive(Clone)]
+pub(super) struct SlotParts {
+    pub(super) parts: Parts,
+    /// `None`: all of them.
+    pub(super) slot: Option<Slot>,
+    /// What all slots together hold, where there are several.
+    pub(super) census: Option<Arc<Census>>,
+}
+
+impl SlotParts {
+    /// All saved searches.
+    pub(super) fn whole(parts: Parts) -> SlotParts {
+        SlotParts { parts, slot: None, census: None }
+    }
+
+    /// The same parts with other settings.
+    pub(super) fn enabled(&self, enabled: bool) -> SlotParts {
+        let settings = SavedSettings { enabled, ..self.parts.settings.clone() };
+        SlotParts { parts: Parts { settings, ..self.parts.clone() }, ..self.clone() }
+    }
+
+    /// Their records.
+    pub(super) fn records(&self) -> Arc<dyn Records> {
+        let records = self.parts.backend.records(RECORDS);
+        match self.slot {
+            Some(slot) => Arc::new(SlotRecords::new(slot, records)),
+            None => records,
+        }
+    }
+}
+
+/// The saved searches of a process, or those of a slot.
 pub struct Assigned {
-    parts: Parts,
+    parts: SlotParts,
     feed: Arc<Feed>,
     current: RwLock<Arc<SavedSearches>>,
     /// Whether the process stops. Held while they are opened, dropped or stopped.
@@ -50,9 +84,9 @@ pub struct Assigned {
 
 impl Assigned {
     /// Opens them if [`SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none until [`Assigned::take`].
-    pub fn open(parts: Parts) -> Assigned {
+    pub(super) fn open(parts: SlotParts) -> Assigned {
         let feed = Arc::new(Feed::default());
-        parts.backend.subscribe(feed.clone());
+        parts.parts.backend.subscribe(feed.clone());
         let current = SavedSearches::open(&parts, &feed);
         Assigned { parts, feed, current: RwLock::new(current), stopped: Mutex::new(false), ran: AtomicU64::new(0) }
     }
@@ -73,7 +107,7 @@ impl Assigned {
         }
         // A lease that ran out and that nobody else took is renewed in the same epoch.
         let has_run = self.ran.load(Ordering::Relaxed) == epoch;
-        let claim = Claim::make(&self.parts.backend.records(RECORDS), epoch, has_run, self.parts.clock.now())?;
+        let claim = Claim::make(&self.parts.records(), epoch, has_run, self.parts.parts.clock.now())?;
         let opened = SavedSearches::open_claimed(&self.parts, &self.feed, claim, holds)?;
         // Before the first packet is sent.
         self.ran.store(epoch, Ordering::Relaxed);
@@ -81,6 +115,20 @@ impl Assigned {
         let former = std::mem::replace(&mut *self.current.write(), opened);
         former.abandon();
         Ok(())
+    }
+
+    /// Ends them for another process, which goes on with their packets and numbers: the remaining events are processed, and the clean state is
+    /// written. Blocks. After an error the other one goes on as after a crash.
+    ///
+    /// # Errors
+    /// Those of the records.
+    pub fn pass_on(&self) -> Result<(), StoreError> {
+        let stopped = {
+            let _stopped = self.stopped.lock();
+            self.current().stop()
+        };
+        self.lose();
+        stopped
     }
 
     /// Drops them: they are another process's. Their readers' streams end.

@@ -5,8 +5,7 @@ use super::claim::{self, Runs};
 use super::clean_state::{self, CleanState};
 use super::poll::SEEN;
 use super::recovery::is_id;
-use super::registry::SavedSearches;
-use meridian_backend::StoreError;
+use super::slot::Slot;
 use meridian_model::RecordPart;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -17,22 +16,17 @@ pub struct BackupParts {
     only: Option<(String, BTreeSet<String>)>,
 }
 
-impl SavedSearches {
-    /// Decides for a backup of one tenant, or of all. Blocks.
-    ///
-    /// # Errors
-    /// Errors of the disk.
-    pub fn backup_parts(&self, only: Option<&str>) -> Result<BackupParts, StoreError> {
-        let of = |tenant: &str| Ok::<_, StoreError>((tenant.to_owned(), self.ids_of(tenant)?));
-        Ok(BackupParts { only: only.map(of).transpose()? })
-    }
-}
-
 impl BackupParts {
-    /// The part of this record in a backup. A webhook is left out as a whole: an address may be as secret as its secret.
+    /// Of one tenant, with the ids of its saved searches; `None`: of all.
+    pub(super) fn new(only: Option<(String, BTreeSet<String>)>) -> BackupParts {
+        BackupParts { only }
+    }
+
+    /// What of this record the backup holds. A webhook is left out as a whole: an address may be as secret as its secret.
     pub fn of(&self, name: &str, content: &[u8]) -> RecordPart {
         let id = name.strip_suffix(SEEN).unwrap_or(name);
-        match (&self.only, name) {
+        // Every slot has its own of those that are not of one saved search.
+        match (&self.only, Slot::without(name)) {
             (Some((_, ids)), _) if is_id(id) && !ids.contains(id) => RecordPart::absent(),
             _ if is_id(name) => without_webhook(content),
             (None, claim::RECORD) => reduced(content, Runs::moved),

@@ -3,10 +3,11 @@
 //!
 //! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
-use super::checkpoint::{Checkpoint, LogPosition, Positions, unopened_of};
+use super::checkpoint::{LogPosition, Positions, unopened_of};
 use super::matcher::Place;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
+use super::slots_before::Checkpoints;
 use meridian_backend::{Collection, StoreError};
 use meridian_federation::provider::LocalProvider;
 use meridian_model::Seq;
@@ -37,7 +38,7 @@ impl SavedSearches {
     ///
     /// # Errors
     /// Those of [`meridian_backend::Backend::list`] and [`meridian_backend::Backend::damaged`].
-    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoint: &Checkpoint) -> Result<(), StoreError> {
+    pub(super) fn note_missed(&self, searches: &[Recovered], checkpoints: &Checkpoints) -> Result<(), StoreError> {
         let mut hearing: BTreeMap<&Arc<str>, Vec<&Recovered>> = BTreeMap::new();
         for one in searches.iter().filter(|(search, _)| search.definition.reads_collections()) {
             hearing.entry(&one.0.definition.tenant).or_default().push(one);
@@ -58,7 +59,14 @@ impl SavedSearches {
                 let at = LogPosition { made, position: upto.clone() };
                 self.opened_at.lock().entry(tenant.clone()).or_default().insert(collection.name().to_owned(), at);
                 let from = |(search, since): &&Recovered| {
-                    let from = checkpoint.from(&search.id, tenant, since.as_ref(), collection.name(), made, &upto);
+                    let from = checkpoints.of(&search.id).from(
+                        &search.id,
+                        tenant,
+                        since.as_ref(),
+                        collection.name(),
+                        made,
+                        &upto,
+                    );
                     (from != upto).then_some((search.number, from))
                 };
                 let covering = searches.iter().filter(|(search, _)| search.definition.covers(collection.name()));

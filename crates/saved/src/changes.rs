@@ -31,6 +31,9 @@ impl SavedSearches {
         definition.question.keep.as_ref().map_or(Ok(()), |keep| keep.allowed(view))?;
         // Checked before a slot is reserved: a wrong request must not displace a valid one.
         self.check(&definition, view)?;
+        if let Some(census) = self.census.clone() {
+            tokio::task::spawn_blocking(move || census.look()).await.map_err(failed)??;
+        }
         let slot = self.reserve(view, definition.counts_as())?;
         let definition = self.located(definition, view, arrived).await?;
         if definition.poll.is_some() {
@@ -41,7 +44,9 @@ impl SavedSearches {
         // A separate task, so that a client that disconnects does not leave it half created.
         let made = tokio::spawn(async move {
             // Random, so that the id of a deleted saved search is never given to another one.
-            let id = format!("{:016x}{:016x}", saved.random.next_u64(), saved.random.next_u64());
+            let (number, rest) = (saved.random.next_u64(), saved.random.next_u64());
+            let number = saved.slot.map_or(number, |slot| slot.number_of_search(number));
+            let id = format!("{number:016x}{rest:016x}");
             let created = saved.clock.now();
             let mut record = definition.written();
             record.insert("created".to_owned(), created.into());
@@ -90,12 +95,19 @@ impl SavedSearches {
         let (tenant, ledger) = (&view.caller().tenant, &view.caller().ledger);
         let mut registry = self.registry.lock();
         let others = count as u64 - 1;
-        ledger
-            .within(Quota::SavedSearches, || registry.counts.held_by(tenant) as u64 + others)
-            .map_err(Refusal::Quota)?;
+        let held = match &self.census {
+            Some(census) => census.held_by(tenant),
+            None => registry.counts.held_by(tenant),
+        };
+        ledger.within(Quota::SavedSearches, || held as u64 + others).map_err(Refusal::Quota)?;
+        let full = Refusal::TooManySaved { most: self.settings.max };
         // Counted while the address is geocoded and the record written, without holding the lock for that long.
         if !registry.counts.take(tenant.clone(), count) {
-            return Err(Refusal::TooManySaved { most: self.settings.max });
+            return Err(full);
+        }
+        if self.census.as_ref().is_some_and(|census| !census.take(tenant, count)) {
+            registry.counts.give_back(tenant.clone(), count);
+            return Err(full);
         }
         Ok(CreationSlot(self.clone(), tenant.clone(), count))
     }
@@ -161,6 +173,9 @@ struct CreationSlot(Arc<SavedSearches>, Arc<str>, usize);
 impl Drop for CreationSlot {
     fn drop(&mut self) {
         self.0.registry.lock().counts.give_back(self.1.clone(), self.2);
+        if let Some(census) = &self.0.census {
+            census.give_back(&self.1, self.2);
+        }
     }
 }
 

@@ -37,7 +37,7 @@ impl Runs {
         Runs { epoch: 0, ..self }
     }
 
-    fn read(content: &[u8]) -> Result<Runs, StoreError> {
+    pub(super) fn read(content: &[u8]) -> Result<Runs, StoreError> {
         serde_json::from_slice(content)
             .map_err(|e| StoreError::Busy(format!("the record {RECORD:?} of saved searches does not read: {e}")))
     }

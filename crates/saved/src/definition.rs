@@ -19,6 +19,12 @@ const MEMBERS: [&str; 4] = ["name", "question", "webhook", "poll_s"];
 const NAME_BYTES_MAX: usize = 200;
 /// Bytes of a question that count as one saved search. Most take fewer; large polygons take memory and time like many.
 const COUNTED_BYTES: usize = 2 << 10;
+
+/// As how many a saved search counts whose question takes so many bytes as text.
+pub(super) fn counted(question_bytes: usize) -> usize {
+    question_bytes.div_ceil(COUNTED_BYTES).max(1)
+}
+
 /// Max interval between two polls.
 const POLL_MAX_S: u64 = 31 * 86_400;
 /// Min and max length of a webhook's secret, in bytes.
@@ -96,7 +102,7 @@ impl Definition {
 
     /// As how many saved searches it counts: one for each part of its question of so many bytes.
     pub fn counts_as(&self) -> usize {
-        self.question_bytes().div_ceil(COUNTED_BYTES).max(1)
+        counted(self.question_bytes())
     }
 
     /// Bytes of its question as text.

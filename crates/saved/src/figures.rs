@@ -1,10 +1,11 @@
 //! Totals over all saved searches, for monitoring.
 
 use super::registry::SavedSearches;
+use std::ops::Add;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Totals over all saved searches, for monitoring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct SavedFigures {
     /// Saved searches.
     pub searches: usize,
@@ -24,6 +25,28 @@ pub struct SavedFigures {
     pub letter_bytes: usize,
     /// Polls done.
     pub polls: u64,
+}
+
+impl Add for SavedFigures {
+    type Output = SavedFigures;
+
+    fn add(self, other: SavedFigures) -> SavedFigures {
+        SavedFigures {
+            searches: self.searches + other.searches,
+            events: (self.events.0 + other.events.0, self.events.1 + other.events.1),
+            queue_bytes: self.queue_bytes + other.queue_bytes,
+            packet_bytes: self.packet_bytes + other.packet_bytes,
+            matches: self.matches + other.matches,
+            objects: self.objects + other.objects,
+            webhooks: (
+                self.webhooks.0 + other.webhooks.0,
+                self.webhooks.1 + other.webhooks.1,
+                self.webhooks.2 + other.webhooks.2,
+            ),
+            letter_bytes: self.letter_bytes + other.letter_bytes,
+            polls: self.polls + other.polls,
+        }
+    }
 }
 
 impl SavedSearches {

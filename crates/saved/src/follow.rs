@@ -12,10 +12,12 @@ use tokio::time::{Duration, MissedTickBehavior, interval};
 
 /// Interval between reads of the records.
 const LOOK: Duration = Duration::from_millis(500);
+/// The same of one slot of several: what is created in it is created by its process, and only a removed tenant is heard of.
+const LOOK_OF_SLOT: Duration = Duration::from_secs(2);
 
 /// Follows the records, until dropped.
 pub(super) async fn run(saved: Arc<SavedSearches>) {
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(if saved.slot.is_some() { LOOK_OF_SLOT } else { LOOK });
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
     loop {

@@ -6,13 +6,15 @@
 //! and calls of tenants are taken in turn (`turns.rs`).
 //!
 //! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
-//! (`catch_up.rs`). In a cluster one gateway runs all of them (`assigned.rs`), and its records know which (`claim.rs`).
+//! (`catch_up.rs`). In a cluster the gateways divide them in slots (`slots.rs`). One gateway runs a
+//! slot (`assigned.rs`), and the records know which (`claim.rs`).
 //! Start reading at the registry of saved searches, `registry.rs`. The crate is built on the questions and packets of
 //! `federation`, which does not depend on it.
 
 mod assigned;
 mod backup;
 mod catch_up;
+mod census;
 mod changes;
 mod checkpoint;
 mod claim;
@@ -37,13 +39,16 @@ mod registry;
 mod retention;
 mod search;
 mod settings;
+mod slot;
+mod slots;
+mod slots_before;
 mod status;
 mod webhook;
 
 #[cfg(test)]
 mod tests;
 
-pub use assigned::{Assigned, Holds, Parts};
+pub use assigned::{Holds, Parts};
 pub use backup::BackupParts;
 pub use definition::{Definition, Webhook};
 pub use figures::SavedFigures;
@@ -51,5 +56,7 @@ pub use ledgers::Ledgers;
 pub use registry::{RECORDS, SavedSearches};
 pub use search::SavedSearch;
 pub use settings::{SavedSettings, WebhookSettings};
+pub use slot::{SLOTS, Slot};
+pub use slots::SavedSlots;
 pub use status::{DeadLetterReport, PollReport, SavedSearchStatus, WebhookReport};
 pub use webhook::signature;

@@ -1,6 +1,6 @@
 //! Opens saved searches: in a process that has them to itself, or in the one of a cluster that has claimed them.
 
-use super::assigned::{Feed, Holds, Parts};
+use super::assigned::{Feed, Holds, Parts, SlotParts};
 use super::claim::Claim;
 use super::event_queue::EventQueue;
 use super::fences::TenantFences;
@@ -8,7 +8,6 @@ use super::poll::PollSchedule;
 use super::progress::Progress;
 use super::registry::{RECORDS, Registry, SavedSearches};
 use super::retention::PacketRetention;
-use super::settings::SavedSettings;
 use super::webhook::WebhookClient;
 use meridian_backend::{Records, StoreError};
 use parking_lot::{Mutex, RwLock};
@@ -30,8 +29,8 @@ impl SavedSearches {
     /// Opens the saved searches of a process that has them to itself. Unreadable records are logged, listed and left as
     /// they are. Events are queued from now on, but matching and sending begin with [`SavedSearches::run`]. Opens none
     /// unless [`super::SavedSettings::enabled`].
-    pub(super) fn open(parts: &Parts, feed: &Feed) -> Arc<SavedSearches> {
-        let saved = SavedSearches::new(parts, parts.backend.records(RECORDS), None, Arc::new(|| true));
+    pub(super) fn open(parts: &SlotParts, feed: &Feed) -> Arc<SavedSearches> {
+        let saved = SavedSearches::new(parts, parts.records(), None, Arc::new(|| true));
         if saved.settings.enabled {
             // Before anything is read: between the checkpoint and the queue no event may be missed.
             feed.begin(&saved.event_queue);
@@ -48,13 +47,12 @@ impl SavedSearches {
     /// # Errors
     /// Those of the backend: what was missed cannot be determined now.
     pub(super) fn open_claimed(
-        parts: &Parts,
+        parts: &SlotParts,
         feed: &Feed,
         claim: Claim,
         holds: Holds,
     ) -> Result<Arc<SavedSearches>, StoreError> {
-        let parts = Parts { settings: SavedSettings { enabled: true, ..parts.settings.clone() }, ..parts.clone() };
-        let saved = SavedSearches::new(&parts, claim.records.clone(), Some(claim.first), holds);
+        let saved = SavedSearches::new(&parts.enabled(true), claim.records.clone(), Some(claim.first), holds);
         *saved.followed.lock() = claim.version;
         feed.begin(&saved.event_queue);
         let all = Stored {
@@ -72,13 +70,13 @@ impl SavedSearches {
     }
 
     /// None: they are another process's.
-    pub(super) fn none(parts: &Parts) -> Arc<SavedSearches> {
-        let parts = Parts { settings: SavedSettings { enabled: false, ..parts.settings.clone() }, ..parts.clone() };
-        SavedSearches::new(&parts, parts.backend.records(RECORDS), None, Arc::new(|| false))
+    pub(super) fn none(parts: &SlotParts) -> Arc<SavedSearches> {
+        SavedSearches::new(&parts.enabled(false), parts.records(), None, Arc::new(|| false))
     }
 
-    fn new(parts: &Parts, records: Arc<dyn Records>, first: Option<u64>, holds: Holds) -> Arc<SavedSearches> {
-        let Parts { searches, backend, ledgers, background, settings, clock, random } = parts.clone();
+    fn new(parts: &SlotParts, records: Arc<dyn Records>, first: Option<u64>, holds: Holds) -> Arc<SavedSearches> {
+        let SlotParts { parts, slot, census } = parts.clone();
+        let Parts { searches, backend, ledgers, background, settings, clock, random } = parts;
         let webhooks = WebhookClient::new(
             settings.webhook.clone(),
             clock.clone(),
@@ -88,6 +86,8 @@ impl SavedSearches {
             searches.tracer().clone(),
         );
         Arc::new(SavedSearches {
+            slot,
+            census,
             records,
             backend,
             ledgers,

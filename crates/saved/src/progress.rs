@@ -4,6 +4,7 @@ use super::checkpoint::{Checkpoint, LogPosition, Positions, RECORD, Waiting, ear
 use super::matcher::Place;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
+use super::slots_before::Checkpoints;
 use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::StoreError;
 use meridian_model::Invalid;
@@ -59,6 +60,11 @@ impl Progress {
         places.insert(place.collection.clone(), LogPosition { made, position });
     }
 
+    /// The last processed position of a collection.
+    fn place(&self, place: Place<'_>) -> Option<LogPosition> {
+        self.state.lock().places.get(place.tenant)?.get(place.collection).cloned()
+    }
+
     /// Removes the positions of a tenant that is removed.
     pub(super) fn forget_tenant(&self, tenant: &str) {
         self.state.lock().places.remove(tenant);
@@ -99,7 +105,14 @@ impl SavedSearches {
     ///
     /// # Errors
     /// Those of [`list`](meridian_backend::Backend::list) and [`damaged`](meridian_backend::Backend::damaged).
-    pub(super) fn resume_at(&self, checkpoint: &Checkpoint, bytes: Vec<u8>) -> Result<(), StoreError> {
+    pub(super) fn resume_at(&self, checkpoints: &Checkpoints, bytes: Vec<u8>) -> Result<(), StoreError> {
+        checkpoints.all().try_for_each(|checkpoint| self.resume_by(checkpoint))?;
+        *self.progress.written.lock() = bytes;
+        Ok(())
+    }
+
+    /// Of several checkpoints the earliest positions count.
+    fn resume_by(&self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
         for (tenant, places) in std::iter::once(of_default).chain(of_others) {
@@ -115,11 +128,12 @@ impl SavedSearches {
                     _ => continue,
                 };
                 let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
+                let known = self.progress.place(place).filter(|known| known.made == *made);
+                let position = known.map_or(position.clone(), |known| known.position.earlier(&position));
                 self.progress.mark_processed(place, *made, position);
             }
         }
-        self.progress.state.lock().waited.clone_from(&checkpoint.waiting);
-        *self.progress.written.lock() = bytes;
+        self.progress.state.lock().waited.extend(checkpoint.waiting.clone());
         Ok(())
     }
 

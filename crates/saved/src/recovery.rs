@@ -8,12 +8,14 @@ use super::opening::Stored;
 use super::poll::{self, SEEN, seen_of};
 use super::registry::SavedSearches;
 use super::search::{SavedSearch, Seen};
+use super::slot::Slot;
+use super::slots_before::Checkpoints;
 use meridian_admission::identity::DEFAULT_TENANT;
 use meridian_backend::StoreError;
 use meridian_model::policy::access::Pattern;
 use meridian_model::{Invalid, RecordChange};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How often the clean state is changed while others change the records.
@@ -31,6 +33,8 @@ impl SavedSearches {
             damaged(clean_state::RECORD, e.to_string());
             None
         });
+        let slots = self.slot_checkpoints(stored);
+        kept = self.with_slots(kept, &slots, stored);
         let (was_kept, mut all) = (kept.is_some(), Vec::new());
         // Records written before copies existed.
         let copied = self.records.copied().unwrap_or_default();
@@ -56,7 +60,7 @@ impl SavedSearches {
             self.fences.lock().restore(&tenant, objects);
         }
         // After all are in the registry: what was missed is reported to every one of them.
-        self.resume(get(checkpoint::RECORD), &all, was_kept)?;
+        self.resume((get(checkpoint::RECORD), slots), &all, was_kept)?;
         // A poll may have written its record after its saved search was deleted.
         let without_owner = |name: &&String| {
             name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
@@ -90,7 +94,7 @@ impl SavedSearches {
     /// Determines the events to catch up on, and removes the clean state.
     fn resume(
         &self,
-        checkpoint: Result<Option<Vec<u8>>, StoreError>,
+        (checkpoint, slots): (Result<Option<Vec<u8>>, StoreError>, BTreeMap<Slot, Checkpoint>),
         all: &[Recovered],
         was_kept: bool,
     ) -> Result<(), StoreError> {
@@ -102,12 +106,16 @@ impl SavedSearches {
         });
         match checkpoint {
             Ok((checkpoint, bytes)) => {
-                self.resume_at(&checkpoint, bytes)?;
-                if checkpoint.kept && !was_kept {
+                let checkpoints = Checkpoints::new(checkpoint, slots);
+                self.resume_at(&checkpoints, bytes)?;
+                if checkpoints.whole().kept && !was_kept {
                     let why = "it is missing: the packets, dead letters and object positions of a clean stop are lost";
                     self.note_damage(clean_state::RECORD, why.to_owned());
                 }
-                self.note_missed(all, &checkpoint)?;
+                self.note_missed(all, &checkpoints)?;
+                if checkpoints.has_slots() {
+                    self.write_waiting().and_then(|()| self.forget_slots())?;
+                }
             }
             // Without a checkpoint the whole history would count as missed.
             Err(()) => {
@@ -212,13 +220,13 @@ impl SavedSearches {
 }
 
 /// The state kept over a clean stop.
-fn read_clean_state(bytes: Option<Vec<u8>>) -> Result<Option<CleanState>, StoreError> {
+pub(super) fn read_clean_state(bytes: Option<Vec<u8>>) -> Result<Option<CleanState>, StoreError> {
     let kept = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     kept.map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
 }
 
 /// Takes the tenant out of a record; records from before there were others have none. `None` where it is not a name.
-fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
+pub(super) fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
     match members.shift_remove("tenant") {
         None => Some(DEFAULT_TENANT.to_owned()),
         Some(Value::String(tenant)) => Some(tenant),

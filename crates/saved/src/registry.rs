@@ -3,6 +3,7 @@
 
 use super::assigned::Holds;
 use super::catch_up::CatchUp;
+use super::census::Census;
 use super::checkpoint::Positions;
 use super::clean_state::{self, CleanState, SearchState};
 use super::dead_letters::WebhookState;
@@ -18,6 +19,7 @@ use super::progress::{self, Progress};
 use super::retention::PacketRetention;
 use super::search::{Counts, Polled, SavedSearch};
 use super::settings::SavedSettings;
+use super::slot::Slot;
 use super::status::SavedSearchStatus;
 use super::webhook::WebhookClient;
 use meridian_admission::identity::{DEFAULT_TENANT, Identity};
@@ -41,7 +43,7 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Name of the records in the data folder.
 pub const RECORDS: &str = "saved";
 
-/// The saved searches of a server, of all tenants.
+/// The saved searches of a server, of all tenants, or those of a slot.
 pub struct SavedSearches {
     pub(super) searches: Arc<Searches>,
     pub(super) backend: Arc<dyn Backend>,
@@ -49,6 +51,10 @@ pub struct SavedSearches {
     /// Matches events on behalf of their tenants.
     pub(super) background: Arc<dyn Background>,
     pub(super) records: Arc<dyn Records>,
+    /// The slot that these are of; `None`: they are all that there are.
+    pub(super) slot: Option<Slot>,
+    /// What all slots together hold, where there are several.
+    pub(super) census: Option<Arc<Census>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
     pub(super) settings: SavedSettings,
@@ -285,6 +291,16 @@ impl SavedSearches {
         // Before the checkpoint, which declares it: after a crash in between, packets are sent twice rather than lost.
         self.records.put(clean_state::RECORD, &bytes)?;
         self.write_checkpoint(true)
+    }
+
+    /// Whether these are this process's.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.settings.enabled
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.registry.lock().all.len()
     }
 
     /// The saved search of this id.

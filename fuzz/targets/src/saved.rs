@@ -7,7 +7,7 @@ use meridian_admission::identity::Identity;
 use meridian_backend::{Embedded, View};
 use meridian_federation::{Searches, Settings};
 use meridian_model::policy::access::{Grant, Role};
-use meridian_saved::{Assigned, Parts, SavedSettings};
+use meridian_saved::{Parts, SavedSettings, SavedSlots};
 use meridian_store::seams::MemoryDisk;
 use meridian_store::{Settings as CollectionSettings, Store};
 use std::sync::Arc;
@@ -33,13 +33,13 @@ const RECORDS: [(&str, &str); 5] = [
     ("runs", r#"{"epoch":1,"first":1700000000000000}"#),
 ];
 
-fn open(store: &Arc<Store>) -> Assigned {
+fn open(store: &Arc<Store>) -> SavedSlots {
     let _entered = runtime().enter();
     let seams = world::seams(&MemoryDisk::new(), 4);
     let (backend, clock, random) = (Embedded::new(store.clone()), seams.clock, seams.random);
     let searches =
         Searches::new(Settings::default(), backend.clone(), "default".to_owned(), clock.clone(), random.clone());
-    Assigned::open(Parts {
+    SavedSlots::whole(Parts {
         searches: Arc::new(searches),
         backend,
         ledgers: Arc::new(|tenant: &str| Some(Arc::new(Ledger::new(tenant)))),
@@ -51,8 +51,7 @@ fn open(store: &Arc<Store>) -> Assigned {
 }
 
 /// What is wrong with the records; reads all that a client may.
-fn read(store: &Arc<Store>, assigned: &Assigned) -> Vec<String> {
-    let saved = assigned.current();
+fn read(store: &Arc<Store>, saved: &SavedSlots) -> Vec<String> {
     for tenant in ["default", "t"] {
         let caller = Arc::new(Identity::new(tenant, Grant::over_all(Role::Admin), "fuzz"));
         let view = View::new(Embedded::new(store.clone()), caller);
@@ -90,12 +89,12 @@ pub fn saved_record(bytes: &[u8]) {
     if records.put(name, content).is_err() {
         return;
     }
-    let assigned = open(&store);
-    let damaged = read(&store, &assigned);
-    let stopped = assigned.stop();
-    drop(assigned);
-    let assigned = open(&store);
-    let again = read(&store, &assigned);
+    let saved = open(&store);
+    let damaged = read(&store, &saved);
+    let stopped = saved.stop();
+    drop(saved);
+    let saved = open(&store);
+    let again = read(&store, &saved);
     let fresh: Vec<&String> = again.iter().filter(|name| !damaged.contains(name)).collect();
     assert!(stopped.is_err() || fresh.is_empty(), "{fresh:?} were sound before a stop");
 }

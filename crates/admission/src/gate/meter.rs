@@ -2,7 +2,7 @@
 
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
-use super::{Account, Gate};
+use super::{Account, Gate, State};
 use meridian_model::policy::admission::{Ticket, Verdict};
 use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
@@ -34,13 +34,15 @@ struct Slice {
     uncharged: Duration,
     /// Charged so far, under this permit and those before it.
     charged: Duration,
+    /// Whether the slot was given back for a while, and whether a thread worked then.
+    away: Option<bool>,
     /// Whether the slot was released.
     closed: bool,
 }
 
 impl Meter {
     pub(super) fn new(gate: Gate, ticket: Ticket, account: Account, charged: Duration) -> Meter {
-        let slice = Slice { began: None, uncharged: Duration::ZERO, charged, closed: false };
+        let slice = Slice { began: None, uncharged: Duration::ZERO, charged, away: None, closed: false };
         Meter { gate, ticket, account, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
     }
 
@@ -75,31 +77,84 @@ impl Meter {
         // The gate's lock is released before the wait.
         let seat = {
             let mut state = self.gate.0.state.lock();
-            match state.admission.slice(self.ticket, used) {
-                Verdict::Continue => None,
-                Verdict::Pause => {
-                    let seat = Arc::new(Seat::default());
-                    state.seat(self.ticket, Waiter::Thread(seat.clone()));
-                    // Seated first: the rules may give the slot to this thread at once.
-                    self.gate.carry_out(&mut state, false);
-                    Some(seat)
-                }
-            }
+            let verdict = state.admission.slice(self.ticket, used);
+            self.seat(&mut state, verdict)
         };
         if let Some(seat) = seat {
-            self.gate.0.waits.notify_one();
-            // No event wakes a paused thread whose client has gone, so it checks at intervals.
-            while !seat.wait(PAUSE_CHECK) {
-                if over() {
-                    // The work ends at its next check: it needs no slot for that.
-                    slice.closed = true;
-                    self.gate.leave(self.ticket, Duration::ZERO);
-                    break;
-                }
-            }
+            self.pause(&mut slice, &seat, over);
         }
         // After the pause: it is not part of the next slice.
         slice.began = Some((Instant::now(), thread_time()));
+    }
+
+    /// The work waits for another process: it gives its slot back until [`Meter::wake`], and is charged what it used.
+    pub fn rest(&self) {
+        let mut slice = self.slice.lock();
+        if slice.closed || slice.away.is_some() {
+            return;
+        }
+        let works = slice.began.is_some();
+        slice.away = Some(works);
+        slice.end();
+        let ran = std::mem::take(&mut slice.uncharged);
+        if works {
+            self.gate.0.processors.add(ran);
+        }
+        let used = ran + self.take_helpers();
+        slice.charged += used;
+        self.account.ledger.add_processor_time(used);
+        let mut state = self.gate.0.state.lock();
+        state.admission.rest(self.ticket, used);
+        self.gate.carry_out(&mut state, false);
+    }
+
+    /// The work goes on, on this thread, which waits for its turn as after [`Meter::tick`]. Without a [`Meter::rest`] before it, nothing
+    /// happens.
+    pub fn wake(&self, over: &dyn Fn() -> bool) {
+        let mut slice = self.slice.lock();
+        let Some(works) = slice.away.take() else { return };
+        if !slice.closed {
+            let seat = {
+                let mut state = self.gate.0.state.lock();
+                let verdict = state.admission.wake(self.ticket);
+                self.seat(&mut state, verdict)
+            };
+            if let Some(seat) = seat {
+                self.pause(&mut slice, &seat, over);
+            }
+        }
+        slice.began = works.then(|| (Instant::now(), thread_time()));
+    }
+
+    /// Where this thread waits, if it has to.
+    fn seat(&self, state: &mut State, verdict: Verdict) -> Option<Arc<Seat>> {
+        if verdict == Verdict::Continue {
+            return None;
+        }
+        let seat = Arc::new(Seat::default());
+        state.seat(self.ticket, Waiter::Thread(seat.clone()));
+        // Seated first: the rules may give the slot to this thread at once.
+        self.gate.carry_out(state, false);
+        Some(seat)
+    }
+
+    /// Waits for the next turn.
+    fn pause(&self, slice: &mut Slice, seat: &Seat, over: &dyn Fn() -> bool) {
+        self.gate.0.waits.notify_one();
+        // No event wakes a paused thread whose client has gone, so it checks at intervals.
+        while !seat.wait(PAUSE_CHECK) {
+            if over() {
+                // The work ends at its next check: it needs no slot for that.
+                slice.closed = true;
+                self.gate.leave(self.ticket, Duration::ZERO);
+                return;
+            }
+        }
+    }
+
+    /// Whether the slot was released: the work was no longer wanted when its turn was to come.
+    pub(super) fn is_closed(&self) -> bool {
+        self.slice.lock().closed
     }
 
     /// Charges work that a helper did on another thread.

@@ -149,7 +149,8 @@ impl Gate {
     pub fn by_tenant(&self) -> Vec<(Arc<str>, (usize, usize))> {
         let state = self.0.state.lock();
         let each = state.admission.by_tenant();
-        each.map(|(tenant, counts)| (tenant.clone(), (counts.running + counts.paused, counts.waiting))).collect()
+        each.map(|(tenant, counts)| (tenant.clone(), (counts.running + counts.paused + counts.away, counts.waiting)))
+            .collect()
     }
 
     /// Requests of each tenant by class.
@@ -315,6 +316,11 @@ impl Permit {
     /// The account that the work is charged to.
     pub fn account(&self) -> &Account {
         self.meter.account()
+    }
+
+    /// Whether it was released by work that was no longer wanted.
+    pub fn is_closed(&self) -> bool {
+        self.meter.is_closed()
     }
 
     /// Releases the permit. Returns what [`Gate::resume`] needs: the gate, the account, and the processor time used.

@@ -210,3 +210,53 @@ async fn slots_that_a_queue_got_go_with_it() {
     assert!(tended.is_err(), "it goes on");
     assert_eq!(gate.counts().slots, 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_waits_elsewhere_leaves_its_slot_and_takes_one_in_its_turn() {
+    let gate = Gate::new(settings(1));
+    let away = gate.enter(&account("a"), soon()).await.unwrap();
+    away.meter().begin();
+    let began = processors::thread_time();
+    // Without a tick: it is the wait that charges it.
+    while processors::thread_time() - began < Duration::from_millis(5) {}
+    away.meter().rest();
+    away.meter().rest();
+    assert_eq!((gate.counts().running, gate.counts().away), (0, 1));
+    assert!(away.account().ledger.processor_time() >= Duration::from_millis(5), "charged before the wait");
+    let other = gate.try_enter(&account("b")).expect("the slot is free");
+    let (tell, woken) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        away.meter().wake(&|| false);
+        tell.send(away.is_closed()).unwrap();
+    });
+    while gate.counts().paused != 1 {
+        tokio::task::yield_now().await;
+    }
+    assert!(woken.try_recv().is_err(), "the slot is taken");
+    drop(other);
+    assert!(!woken.recv_timeout(Duration::from_secs(60)).unwrap(), "it has a slot");
+    thread.join().unwrap();
+    assert_eq!(gate.counts(), Counts { slots: 1, ..Counts::default() });
+}
+
+#[tokio::test]
+async fn work_that_is_no_longer_wanted_does_not_wait_for_its_turn() {
+    let gate = Gate::new(settings(1));
+    let away = gate.enter(&account("a"), soon()).await.unwrap();
+    away.meter().rest();
+    let _other = gate.try_enter(&account("b")).unwrap();
+    away.meter().wake(&|| true);
+    assert!(away.is_closed());
+    drop(away);
+    assert_eq!((gate.counts().running, gate.counts().paused, gate.counts().away), (1, 0, 0));
+}
+
+#[tokio::test]
+async fn a_permit_that_is_dropped_while_its_work_waits_elsewhere_is_gone() {
+    let gate = Gate::new(settings(1));
+    let away = gate.enter(&account("a"), soon()).await.unwrap();
+    away.meter().rest();
+    drop(away);
+    assert_eq!(gate.counts(), Counts { slots: 1, ..Counts::default() });
+    assert!(gate.try_enter(&account("b")).is_some());
+}

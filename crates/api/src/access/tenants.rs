@@ -197,8 +197,8 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     }
     state.searches.stop_of(&name, true);
     // Before the collections: nothing is matched or polled for a tenant that is half gone.
-    state.saved().delete_all(&name).await.map_err(|e| refused(e, &state))?;
-    if state.saved().count(&name) > 0 {
+    state.saved.delete_all(&name).await.map_err(|e| refused(e, &state))?;
+    if state.saved.count(&name) > 0 {
         return Err(Problem::new(Kind::Conflict, "a saved search of the tenant is being created: try again"));
     }
     let (shared, of) = (state.clone(), name.clone());

@@ -4,9 +4,10 @@ use crate::overload;
 use crate::problem::Result;
 use crate::state::AppState;
 use crate::stream::Run;
-use meridian_admission::gate::{Account, Gate, Permit};
-use meridian_observe::{self as observe, Stage};
+use meridian_admission::gate::{Account, Gate, Meter, Permit};
+use meridian_observe::{self as observe, Slot, Stage};
 use parking_lot::Mutex;
+use std::fmt;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -26,11 +27,16 @@ impl Lease {
         Lease(Arc::new(Inner { gate, account, permit: Mutex::new(permit) }))
     }
 
+    /// Says that the current work has this permit: it gives it back while it waits for another process.
+    pub fn hold(&self) {
+        observe::hold(&self.0);
+    }
+
     /// Takes the permit for a run. Without one, it waits until `deadline`: the body had to arrive first, or an
     /// earlier run used the permit.
     pub async fn run(&self, state: &AppState, deadline: Instant) -> Result<Run> {
         // Taken in a separate statement, so that the lock is not held over the wait.
-        let held = self.0.permit.lock().take();
+        let held = self.0.permit.lock().take().filter(|permit| !permit.is_closed());
         let permit = match held {
             Some(permit) => permit,
             None => self.admit(state, deadline).await?,
@@ -59,6 +65,34 @@ impl Lease {
         let permit = self.admit(state, deadline).await?;
         // Stored, not returned: the run takes it, and an error before the run releases it with the lease.
         *self.0.permit.lock() = Some(permit);
+        self.hold();
         Ok(())
+    }
+}
+
+impl Inner {
+    /// The meter of the permit, while nobody has taken it. The lock is not held over a wait.
+    fn meter(&self) -> Option<Arc<Meter>> {
+        self.permit.lock().as_ref().map(|permit| permit.meter().clone())
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+impl Slot for Inner {
+    fn rest(&self) {
+        if let Some(meter) = self.meter() {
+            meter.rest();
+        }
+    }
+
+    fn wake(&self, over: &dyn Fn() -> bool) {
+        if let Some(meter) = self.meter() {
+            meter.wake(over);
+        }
     }
 }

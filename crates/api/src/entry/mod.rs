@@ -314,6 +314,7 @@ impl Entry {
                 let act = audit::act_of(row.route, &caller, from, (request.uri().path(), &segments));
                 let elsewhere = relay::elsewhere(&self.state, row.route, &segments, is_relayed);
                 let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
+                lease.hold();
                 let (head, body) = request.into_parts();
                 let target = head.uri.clone();
                 let (body, rest) = unread::lend(&head.headers, Body::new(body));

@@ -54,7 +54,7 @@ impl<'a> Observation<'a> {
         };
         let id = given.cloned().or_else(|| HeaderValue::from_str(&request.to_string()).ok());
         let (trace, span) = state.tracer.begin(|| parent(headers).filter(|_| is_known()), "request", SpanKind::Server);
-        let current = Current { request: Some(request), trace, work: None };
+        let current = Current { request: Some(request), trace, ..Current::default() };
         let observation = Observation {
             state,
             _active: state.metrics.begin(),

@@ -11,8 +11,9 @@ use crate::scope::Scope;
 use crate::stream::{Readers, Registration};
 use meridian_admission::gate::{Account, Permit};
 use meridian_admission::{ByteBudget, ByteShare};
-use meridian_backend::Collection;
+use meridian_backend::{Collection, PermitTurns};
 use meridian_model::Seqs;
+use meridian_observe::Current;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -174,7 +175,9 @@ impl Follower {
             };
             let read = tokio::task::spawn_blocking(move || {
                 permit.meter().begin();
-                let read = follower.reading.read(follower.pace.room());
+                let turns = PermitTurns::of(&permit);
+                let work = Current::default().holding(&turns);
+                let read = work.run(|| follower.reading.read(follower.pace.room()));
                 drop(permit);
                 // With the turn and its memory: where the client leaves, nobody waits for this read, and they are free
                 // only at its end.

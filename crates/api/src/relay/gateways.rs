@@ -1,6 +1,7 @@
 //! The gateways of a cluster, as one of them knows them.
 
 use crate::guard::HostName;
+use meridian_saved::{SLOTS, Slot};
 use reqwest::{Certificate, Client, Url};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ pub struct Gateway {
     pub key: Arc<str>,
 }
 
-/// Which gateway runs the saved searches.
+/// Which gateway runs the saved searches of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Runs {
     /// None that is known.
@@ -38,7 +39,10 @@ pub enum Runs {
     At(u64),
 }
 
-/// The other gateways, and which one runs the saved searches.
+/// Which gateway runs each slot.
+pub(crate) type RunsEach = [Runs; SLOTS as usize];
+
+/// The other gateways, and which one runs the saved searches of each slot.
 #[derive(Debug)]
 pub struct Gateways {
     /// The number of this one: random, and the first half of the ids of its searches.
@@ -46,7 +50,7 @@ pub struct Gateways {
     /// The key that a relayed request must carry. Every process that can read the bucket knows it.
     key: Box<str>,
     others: watch::Sender<BTreeMap<u64, Gateway>>,
-    runs: watch::Sender<Runs>,
+    runs: watch::Sender<RunsEach>,
     /// Whether this gateway stops: what it passes on then ends.
     stopping: watch::Sender<bool>,
     client: Client,
@@ -107,14 +111,27 @@ impl Gateways {
         self.others.send_replace(others);
     }
 
-    /// Says which gateway runs the saved searches from now on.
-    pub fn set_runs(&self, runs: Runs) {
-        self.runs.send_if_modified(|known| std::mem::replace(known, runs) != runs);
+    /// The numbers of the others that are there now.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.others.borrow().keys().copied().collect()
     }
 
-    /// Which gateway runs the saved searches.
-    pub(crate) fn runs(&self) -> Runs {
+    /// Says which gateway runs the saved searches of a slot from now on.
+    pub fn set_runs(&self, slot: Slot, runs: Runs) {
+        self.runs.send_if_modified(|known| match known.get_mut(usize::from(slot.number())) {
+            Some(known) => std::mem::replace(known, runs) != runs,
+            None => false,
+        });
+    }
+
+    /// Which gateway runs the saved searches of each slot.
+    pub(crate) fn runs(&self) -> RunsEach {
         *self.runs.borrow()
+    }
+
+    /// Which gateway runs the saved searches of a slot.
+    pub(crate) fn runs_of(&self, slot: Slot) -> Runs {
+        self.runs().get(usize::from(slot.number())).copied().unwrap_or_default()
     }
 
     /// Another gateway, by its number. One that is not known yet may just have started: it is waited for until it must have been heard of.
@@ -137,15 +154,15 @@ impl Gateways {
         self.stopping.send_replace(true);
     }
 
-    /// Completes once this gateway stops. If `runs` is given, also once another one runs the saved searches:
-    /// `runs` may be paused, and say nothing of it.
-    pub(super) fn closed(&self, runs: Option<Runs>) -> impl Future<Output = ()> + Send + 'static {
+    /// Completes once this gateway stops, or another one than named runs the saved searches of a slot, if that is asked: it may be paused, and
+    /// say nothing of it.
+    pub(super) fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
         let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
         async move {
             // An error means that this is gone, too.
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
-                _ = now.wait_for(|now| runs.is_some_and(|runs| *now != runs)) => {}
+                _ = now.wait_for(|now| of.is_some_and(|(slot, runs)| now[usize::from(slot.number())] != runs)) => {}
             }
         }
     }

@@ -1,13 +1,15 @@
-//! Requests that another gateway of a cluster answers. They are about saved searches, which one gateway runs,
-//! or about a search, which runs where it was started.
+//! Requests that another gateway of a cluster answers: those about a saved search, which runs at one gateway, and those about a search, which
+//! runs where it was started. A page of all saved searches is put together of what each gateway says of its own (`parts.rs`).
 //!
 //! A request is passed on as it came, with the credential of its caller, which the other gateway checks as that of any request. Beside it goes
 //! [`HEADER`]: a key of the other process, which gateways find in the bucket, and what this one knows of the client. A request with that key is
 //! never passed on again, so there are no loops. Quotas of the tenant are charged here, and not there again.
 
 mod gateways;
+mod parts;
 
 pub use gateways::{Gateway, Gateways, Relayed, Runs, advertised};
+pub use parts::{here, of_others, say_slots};
 
 use crate::body;
 use crate::connection::AfterSwitch;
@@ -24,6 +26,8 @@ use hyper::body::{Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use matchit::Params;
+use meridian_model::policy::access::Action;
+use meridian_saved::Slot;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
@@ -59,10 +63,10 @@ static OF_HOP: [&str; 17] = [
     "x-forwarded-proto",
 ];
 
-/// The gateway that answers a request in place of this one.
+/// Who answers a request that this gateway does not.
 pub enum Responder {
-    /// The gateway that runs the saved searches.
-    Saved(Runs),
+    /// The gateway that runs the saved searches of a slot; without one any that runs some, for a new one.
+    Saved(Option<Slot>, Runs),
     /// The gateway whose number the id of a search begins with.
     Search(u64),
 }
@@ -71,12 +75,20 @@ pub enum Responder {
 pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Responder> {
     let gateways = state.config.gateways.as_ref()?;
     match route.access {
-        Access::Needs(_, Resource::SavedSearch) => match gateways.runs() {
-            Runs::Here => None,
-            // Who runs them has changed on the way.
-            _ if is_relayed => Some(Responder::Saved(Runs::Nobody)),
-            runs => Some(Responder::Saved(runs)),
-        },
+        Access::Needs(action, Resource::SavedSearch) => {
+            let (slot, runs) = match segments.get("id") {
+                // No saved search has an id of another form: that is said here.
+                Some(id) => Slot::of_id(id).map(|slot| (Some(slot), gateways.runs_of(slot)))?,
+                None if action == Action::Read => return None,
+                None => (None, any(&gateways.runs())),
+            };
+            match runs {
+                Runs::Here => None,
+                // Who runs them has changed on the way.
+                _ if is_relayed => Some(Responder::Saved(slot, Runs::Nobody)),
+                runs => Some(Responder::Saved(slot, runs)),
+            }
+        }
         Access::Needs(_, Resource::Search) if !is_relayed => {
             // The first half of an id.
             let number = u64::from_str_radix(segments.get("id").filter(|id| id.len() == 32)?.get(..16)?, 16).ok()?;
@@ -84,6 +96,17 @@ pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_
         }
         _ => None,
     }
+}
+
+/// A gateway that runs some saved searches: this one rather than another.
+fn any(runs: &[Runs]) -> Runs {
+    let some = |wanted: fn(&Runs) -> bool| runs.iter().copied().find(wanted);
+    some(|runs| *runs == Runs::Here).or_else(|| some(|runs| *runs != Runs::Nobody)).unwrap_or_default()
+}
+
+/// What the next gateway is told of a request.
+fn relayed(context: &Context) -> Relayed {
+    Relayed { client: context.client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), base: context.base.as_str().into() }
 }
 
 /// Passes a request on, and its answer back.
@@ -105,13 +128,13 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
     // The other gateway has its own permits.
     context.lease.give_back();
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    let runs = match of {
-        Responder::Saved(runs) => Some(runs),
-        Responder::Search(_) => None,
+    let (is_saved, runs) = match of {
+        Responder::Saved(slot, runs) => (true, slot.map(|slot| (slot, runs))),
+        Responder::Search(_) => (false, None),
     };
     let gateway = match of {
-        Responder::Saved(Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
-        Responder::Saved(_) => return Err(nobody()),
+        Responder::Saved(_, Runs::At(number)) => gateways.find(number).await.ok_or_else(nobody)?,
+        Responder::Saved(..) => return Err(nobody()),
         Responder::Search(number) => gateways.find(number).await.ok_or_else(|| gone(state))?,
     };
     let received = match method {
@@ -119,10 +142,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         _ => Some(body::receive(&scope, &headers, body).await?),
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let relayed = Relayed {
-        client: context.client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        base: context.base.as_str().into(),
-    };
+    let relayed = relayed(&context);
     let mut request = gateways
         .client()
         .request(method, format!("{}{path}", gateway.url))
@@ -133,8 +153,8 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
     }
     let silent = |why: &str| {
         tracing::debug!(why, url = &*gateway.url, "another gateway does not answer");
-        let detail = match runs.is_some() {
-            true => "the gateway that runs the saved searches does not answer: look whether it was done, and try again",
+        let detail = match is_saved {
+            true => "the gateway that runs the saved search does not answer: look whether it was done, and try again",
             false => "the gateway that runs this search does not answer: if it is gone, so is the search",
         };
         Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
@@ -190,7 +210,7 @@ fn passed_on(headers: &HeaderMap, upgrades: bool, gateway: &Gateway) -> Result<H
 }
 
 fn nobody() -> Problem {
-    let detail = "no gateway runs the saved searches now, or it is not known which: try again";
+    let detail = "no gateway runs these saved searches now, or it is not known which: try again";
     Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
 }
 

@@ -3,6 +3,7 @@
 
 pub mod keep;
 pub mod packets;
+mod pages;
 pub mod saved;
 
 use crate::body;

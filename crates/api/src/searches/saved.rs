@@ -1,12 +1,13 @@
 //! Saved searches: creating, listing and deleting them, and reading their packets.
 
-use super::{keep, packets, refused};
+use super::{keep, packets, pages, refused};
 use crate::body;
 use crate::contract::{SavedSearchAnswer, SavedSearchList};
 use crate::entry::Path;
 use crate::links::link;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
+use crate::relay;
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
@@ -16,6 +17,7 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 use meridian_model::policy::access::Role;
 use meridian_saved::{SavedSearch, SavedSearchStatus};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,14 +44,14 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         )
     })?;
     context.lease.enter(&state, deadline).await?;
-    let mut created = state.saved().create(&request, state.view()).await;
+    let mut created = state.saved.create(&request, state.view()).await;
     if let Some(keep) = keep::absent(&created) {
         keep::create(&state, &context, keep).await?;
-        created = state.saved().create(&request, state.view()).await;
+        created = state.saved.create(&request, state.view()).await;
     }
     drop((request, received));
     let search = created.map_err(|e| refused(e, &state))?;
-    let mut response = respond::json("application/json", &answer_of(&state, &context, state.saved().status(&search)))?;
+    let mut response = respond::json("application/json", &answer_of(&state, &context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &url(&context, &search.id));
     Ok(response)
@@ -61,33 +63,45 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     let limit = params.take_count("limit", PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
     let after = params.take("after").unwrap_or_default();
     params.finish()?;
-    let (list, more) = state.saved().list(state.view(), &after, limit);
-    let next = list.last().filter(|_| more).map(|last| {
-        let href = context.url(&format!("/saved-searches?limit={limit}&after={}", last.id));
+    let mut slots = relay::here(&state);
+    let (list, more) = state.saved.list(state.view(), &after, limit);
+    let next = |last: &str| {
+        let href = context.url(&format!("/saved-searches?limit={limit}&after={last}"));
         link(href, "next", "application/json", "The next saved searches")
-    });
+    };
     let answer = SavedSearchList {
         number_returned: list.len() as u64,
+        links: list.last().filter(|_| more).map(|last| next(&last.id)).into_iter().collect(),
         saved_searches: list.into_iter().map(|status| answer_of(&state, &context, status)).collect(),
-        links: next.into_iter().collect(),
         // The tenant of a damaged one, and the collections that it read, may be unknown.
-        damaged: if state.caller().is_operator() { state.saved().damaged() } else { BTreeMap::new() },
+        damaged: if state.caller().is_operator() { state.saved.damaged() } else { BTreeMap::new() },
     };
-    respond::json("application/json", &answer)
+    // One that was taken or passed on meanwhile may be missing.
+    let still = relay::here(&state);
+    slots.retain(|slot| still.contains(slot));
+    let others = relay::of_others(&state, &context, &slots).await?;
+    if others.is_empty() {
+        let mut response = respond::json("application/json", &answer)?;
+        relay::say_slots(&context, &slots, &mut response);
+        return Ok(response);
+    }
+    let own = serde_json::to_value(&answer).map_err(Problem::internal)?;
+    let pages = others.into_iter().chain([own]);
+    respond::json("application/json", &pages::joined(pages, limit, |last| json!(next(last))))
 }
 
 /// `GET /saved-searches/{id}`
 pub async fn get(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let search = find(&state, &id)?;
-    respond::json("application/json", &answer_of(&state, &context, state.saved().status(&search)))
+    respond::json("application/json", &answer_of(&state, &context, state.saved.status(&search)))
 }
 
 /// `DELETE /saved-searches/{id}`: its readers get the last packet.
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     find(&state, &id)?;
-    state.saved().delete(&id).await.map_err(|e| refused(e, &state))?;
+    state.saved.delete(&id).await.map_err(|e| refused(e, &state))?;
     Ok(respond::no_content())
 }
 
@@ -107,7 +121,7 @@ pub async fn stream(
 /// The saved search of this id, or 404 where there is none that the caller sees.
 fn find(state: &Scope, id: &str) -> Result<Arc<SavedSearch>> {
     let missing = || Problem::not_found(format!("there is no saved search {id:?}: it never existed, or was deleted"));
-    state.saved().get(id).filter(|search| search.definition.is_seen_by(state.view())).ok_or_else(missing)
+    state.saved.get(id).filter(|search| search.definition.is_seen_by(state.view())).ok_or_else(missing)
 }
 
 fn url(context: &Context, id: &str) -> String {

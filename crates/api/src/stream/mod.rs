@@ -71,6 +71,8 @@ impl Run {
             Some(bytes) => control.reading_at_most(bytes),
             None => control,
         };
+        // What the work waits for elsewhere, it waits for without the permit.
+        observe::hold(&turns);
         Run { control, deadline, permit, turns, current: observe::current() }
     }
 }

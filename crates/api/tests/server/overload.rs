@@ -1,12 +1,18 @@
 //! Too much, too large, too slow.
 
 use crate::events::Socket;
+use crate::owner::is_gateway;
 use crate::support::{Server, point, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::json;
 use std::io::{BufReader, Read, Write};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+
+/// What metrics say of a question that is being answered. One of a gateway is away: its owner works, and it has no permit meanwhile.
+fn busy_with_one() -> &'static str {
+    if is_gateway() { "\nmeridian_requests_away 1\n" } else { "\nmeridian_requests_running 1\n" }
+}
 
 /// A server whose only permit is held by a query that finds nothing for long.
 fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
@@ -24,7 +30,7 @@ fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
     let mut stream = server.connect();
     send(&mut stream, "GET", &format!("/collections/q/items?f=ndjson&filter={}", parts.join("%20OR%20")), &[], b"");
     let begun = Instant::now();
-    while !server.get("/metrics").text().contains("\nmeridian_requests_running 1\n") {
+    while !server.get("/metrics").text().contains(busy_with_one()) {
         assert!(begun.elapsed() < Duration::from_secs(20), "the question never began");
     }
     (server, BufReader::new(stream))
@@ -32,6 +38,10 @@ fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
 
 #[test]
 fn what_neither_runs_nor_waits_is_refused_with_a_time_to_come_back() {
+    // A gateway's permit is free while the owner works.
+    if is_gateway() {
+        return;
+    }
     let (server, holder) = busy(0);
     let answer = server.get("/collections/q/items?limit=1");
     let problem = answer.problem(503);
@@ -64,7 +74,7 @@ fn a_short_question_overtakes_a_long_one() {
     assert_eq!(server.get("/api/v0/places/near/1/1").status, 200);
     let text = server.get("/metrics").text();
     assert!(text.contains("\nmeridian_requests_refused_total 0\n"), "{text}");
-    assert!(text.contains("\nmeridian_requests_running 1\n"), "the long question was over too soon: {text}");
+    assert!(text.contains(busy_with_one()), "the long question was over too soon: {text}");
     drop(holder);
 }
 

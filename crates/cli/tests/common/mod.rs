@@ -19,6 +19,7 @@ pub mod owners;
 pub mod proxy;
 pub mod registers;
 pub mod relay;
+pub mod saved;
 pub mod source;
 pub mod strict;
 pub mod up;

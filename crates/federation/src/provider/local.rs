@@ -12,6 +12,7 @@ use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::policy::quota::Quota;
 use meridian_model::{Batch, FieldColumn, Invalid, Schema};
+use meridian_observe::Current;
 use meridian_query::{Control, Hits, Items, QueryError};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -63,10 +64,12 @@ impl LocalProvider {
         if let Some(bytes) = sink.view().caller().ledger.limit(Quota::ScannedBytesPerRequest) {
             control = control.reading_at_most(bytes);
         }
+        // What the creating request holds is its own.
+        let current = Current { slot: None, ..meridian_observe::current() };
+        let current = door.as_ref().map_or(current.clone(), |door| current.holding(&door.turns));
         let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
         let collections = sink.view().list().map_err(|e| Fault::Error(e.to_string()))?;
         // The store is blocking code; this thread sleeps between demands.
-        let current = meridian_observe::current();
         let reading = tokio::task::spawn_blocking(move || current.run(|| reading.all(&collections)));
         loop {
             let wanted = sink.wanted().await;

@@ -82,9 +82,7 @@ impl Link {
             };
             match done {
                 Ok(bodies) => return Ok(bodies),
-                Err(Failed { fault: Fault::Unavailable(why), arrived: true }) => {
-                    return Err(Fault::Unavailable(format!("whether it was done is not known: {why}")));
-                }
+                Err(Failed { fault: Fault::Unavailable(why), arrived: true }) => return Err(unknown(&why)),
                 Err(Failed { fault, arrived: true }) => return Err(fault),
                 Err(Failed { fault, arrived: false }) => retry.after(self, fault).await?,
             }
@@ -126,11 +124,16 @@ impl Link {
         one(&self.wait(&Patience::within(SOON), asking)?)
     }
 
-    /// Does something once. Where the link fails in the middle, whether it was done is not known, and the fault says so.
+    /// Does something once. It was done, or it was not, or that is not known: [`Fault::Unknown`], where the link or the log failed in the middle, or
+    /// there is no answer in time. A question says only that its time is over.
     pub(super) fn once<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
-        one(&self.wait(patience, async move { link.action_once(body).await })?)
+        let done = self.wait(patience, async move { link.action_once(body).await });
+        one(&done.map_err(|fault| match fault {
+            Fault::Deadline if !patience.is_of_a_question() => unknown("the owner of the data did not answer in time"),
+            other => other,
+        })?)
     }
 
     /// Sends the messages of a write to an owner and returns its outcome.
@@ -156,6 +159,10 @@ impl Link {
         }
         Failed::of(status)
     }
+}
+
+fn unknown(why: &str) -> Fault {
+    Fault::Unknown(format!("whether it was done is not known: {why}"))
 }
 
 /// The value of an act.

@@ -73,6 +73,8 @@ impl Link {
         loop {
             match call().await {
                 Ok(answer) => return Ok(answer),
+                // Made again, it is done once more at most.
+                Err(Fault::Unknown(why)) => retry.after(self, Fault::Unavailable(why)).await?,
                 Err(fault) => retry.after(self, fault).await?,
             }
         }

@@ -166,7 +166,7 @@ impl From<StoreError> for Fault {
                 Fault::Io { action: action.to_owned(), path: shown(&path), source: source.to_string(), full }
             }
             StoreError::Busy(why) => Fault::Busy(why),
-            StoreError::Unknown(why) => Fault::Unavailable(why),
+            StoreError::Unknown(why) => Fault::Unknown(why),
             StoreError::Fenced(why) => Fault::Fenced(why),
             StoreError::Closed => Fault::Closed,
         }
@@ -260,6 +260,7 @@ impl Fault {
                 StoreError::Io { action: known(&action), path: path.into(), source: Error::new(kind, source) }
             }
             Fault::Busy(why) | Fault::Unavailable(why) | Fault::Fenced(why) => StoreError::Busy(why),
+            Fault::Unknown(why) => StoreError::Unknown(why),
             Fault::Closed => StoreError::Closed,
             Fault::NotStarted => StoreError::Busy("all scan servers are busy: try again".to_owned()),
             Fault::Deadline => StoreError::Busy("the owner of the data did not answer in time: try again".to_owned()),

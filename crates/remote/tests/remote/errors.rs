@@ -1,11 +1,13 @@
 //! Errors keep their kind and text over the wire.
 
-use super::world::{PATIENCE, TENANT, World, control, fleet, ships};
+use super::reluctant::{DOUBTFUL, Reluctant};
+use super::world::{Owner, PATIENCE, SHIPS, TENANT, World, control, fleet, gateway, ships, store};
 use meridian_backend::{At, Backend, StoreError, Write, WriteError};
 use meridian_model::filter::Predicate;
-use meridian_model::{IdRole, Invalid, Seq, Seqs};
+use meridian_model::{IdRole, Invalid, Seq, Seqs, schema_spec};
 use meridian_query::{Items, Order, QueryError, Track};
 use meridian_store::Settings;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[test]
@@ -21,6 +23,24 @@ fn of_the_store() {
     assert_eq!(ours.to_string(), embedded.to_string());
     assert!(world.remote.collection(TENANT, "absent").unwrap().is_none());
     assert!(!world.remote.remove(TENANT, "absent").unwrap());
+}
+
+#[test]
+fn what_an_owner_does_not_know_is_said_and_not_done_again() {
+    let backend = Reluctant::over(store());
+    let owner = Owner::serve(backend.clone(), 1);
+    let (_address, remote) = gateway(Some(owner.address));
+    let schema = || schema_spec::parse(SHIPS).unwrap();
+    let error = remote.create(TENANT, DOUBTFUL, schema(), Settings::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(ref why) if why == "the bucket did not answer"), "{error:?}");
+    assert_eq!(backend.doubts.load(Ordering::Relaxed), 1);
+    // Done, and certainly not done, are other outcomes.
+    remote.create(TENANT, "ships", schema(), Settings::default()).unwrap();
+    let error = remote.create(TENANT, "ships", schema(), Settings::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Exists { .. }), "{error:?}");
+    drop(owner);
+    let error = remote.create(TENANT, "later", schema(), Settings::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Busy(_)), "it never arrived: {error:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A backend that cannot say anything about one of its collections for a while.
+//! A backend that cannot say anything about one of its collections for a while, and does not know whether it made another.
 
 use meridian_backend::{
     AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Records, Settings, StoreError,
@@ -7,15 +7,26 @@ use meridian_model::{Background, Positions, Schema, Subscriber};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The name of that collection.
 pub const BUSY: &str = "busy";
+
+/// The name of the other one.
+pub const DOUBTFUL: &str = "doubtful";
 
 #[derive(Debug)]
 pub struct Reluctant {
     pub backend: Arc<dyn Backend>,
     pub is_busy: AtomicBool,
+    /// How often that one was to be made.
+    pub doubts: AtomicUsize,
+}
+
+impl Reluctant {
+    pub fn over(backend: Arc<dyn Backend>) -> Arc<Reluctant> {
+        Arc::new(Reluctant { backend, is_busy: AtomicBool::new(false), doubts: AtomicUsize::new(0) })
+    }
 }
 
 impl Flusher for Reluctant {
@@ -55,6 +66,10 @@ impl Backend for Reluctant {
         schema: Schema,
         settings: Settings,
     ) -> Result<Arc<dyn Collection>, StoreError> {
+        if name == DOUBTFUL {
+            self.doubts.fetch_add(1, Ordering::Relaxed);
+            return Err(StoreError::Unknown("the bucket did not answer".to_owned()));
+        }
         self.backend.create(tenant, name, schema, settings)
     }
 

@@ -7,7 +7,7 @@ use meridian_backend::{Backend, Collection, Settings, Write};
 use meridian_model::{IdRole, Schema, Seq, Subscriber, WrittenBatch, schema_spec};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ fn each_write_once_and_in_order_though_the_connection_breaks() {
 
 #[test]
 fn a_collection_that_is_busy_holds_no_other_up_and_is_heard_later() {
-    let backend = Arc::new(Reluctant { backend: store(), is_busy: AtomicBool::new(false) });
+    let backend = Reluctant::over(store());
     let owner = Owner::serve(backend.clone(), 1);
     let (_address, remote) = gateway(Some(owner.address));
     let others: Vec<String> = (0..16).map(|n| format!("other{n}")).collect();

@@ -6,6 +6,7 @@ mod matching;
 mod missed;
 mod paused;
 mod shared;
+mod slots;
 mod standing;
 mod tenants;
 mod webhooks;

@@ -1,8 +1,10 @@
 //! Two servers that share the records of saved searches.
 
 use super::world::{NEWS, PATIENCE, World, everything, next, stop, titles};
+use crate::SavedSearches;
+use crate::assigned::Assigned;
+use crate::backup::BackupParts;
 use crate::registry::RECORDS;
-use crate::{Assigned, SavedSearches};
 use meridian_backend::{Backend, Embedded, RecordSource, Records, Seams, StoreError};
 use meridian_store::ControlPlane;
 use meridian_store::bucket::MemoryBucket;
@@ -194,7 +196,7 @@ async fn the_records_of_a_backup_can_be_claimed_in_another_bucket_and_numbers_go
     take(&one, 5).await.unwrap();
     let before = one.current();
     let content = here.backend.records(RECORDS).get("runs").unwrap().expect("it is claimed");
-    let kept = before.backup_parts(None).unwrap().of("runs", &content).plain.expect("the backup has it");
+    let kept = BackupParts::new(None).of("runs", &content).plain.expect("the backup has it");
     there.backend.records(RECORDS).put("runs", &kept).unwrap();
     // Where nobody held the lease before.
     take(&two, 1).await.unwrap();

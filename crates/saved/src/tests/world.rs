@@ -1,8 +1,10 @@
 //! A store, a server over it, and what tests ask of both.
 
+use crate::Parts;
 use crate::SavedSearches;
 use crate::SavedSettings;
-use crate::{Assigned, Parts};
+use crate::assigned::{Assigned, SlotParts};
+use crate::slots::SavedSlots;
 use meridian_admission::Ledger;
 use meridian_admission::identity::Identity;
 use meridian_backend::{Embedded, View};
@@ -81,6 +83,16 @@ impl World {
 
     /// What a server has of saved searches.
     pub(super) fn assigned(&self) -> Assigned {
+        Assigned::open(SlotParts::whole(self.parts()))
+    }
+
+    /// The same of a gateway, which takes slots.
+    pub(super) fn slots(&self) -> SavedSlots {
+        SavedSlots::divided(self.parts())
+    }
+
+    /// What saved searches are opened from.
+    pub(super) fn parts(&self) -> Parts {
         let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
         let suspended = self.suspended.clone();
         let mut searches = Searches::new(
@@ -93,7 +105,7 @@ impl World {
         for provider in &self.providers {
             searches = searches.with(provider.clone());
         }
-        Assigned::open(Parts {
+        Parts {
             searches: Arc::new(searches),
             backend: self.backend.clone(),
             ledgers: Arc::new(move |tenant: &str| {
@@ -105,7 +117,7 @@ impl World {
             settings: self.saved.clone(),
             clock,
             random,
-        })
+        }
     }
 
     /// Writes an event of the default tenant: texts by field, a position.

@@ -1,14 +1,16 @@
 //! The audit log in a bucket: a chain of links to which all processes append (`bucket/chain.rs`), with the lines of the log in a data folder.
 //!
 //! A link holds the lines of one group. Once there are many, the next link holds them all as well, as a *chapter*, and they go. The
-//! newest chapter lists those before it that are still there. Over the limit the oldest goes, and a line says so.
+//! newest chapter lists those before it that are still there. Over the limit the oldest goes (`shared/trim.rs`), and a line says so.
 //!
 //! Reads are checked: each line has its number, and the hash of the line before it.
 
 mod moved;
+mod trim;
 
 use super::act::{Act, Audited, Line, chained, is_hex};
 use super::tail::hash;
+use super::trim::Shares;
 use super::{AuditPage, NO_LINE, PAGE_BYTES};
 use crate::bucket::Bucket;
 use crate::bucket::chain::{Chain, End, Link};
@@ -16,7 +18,9 @@ use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
 use crate::seams::{Clock, Seams};
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use trim::Trimmed;
 
 /// The weight of links before their lines become a chapter.
 const CHAPTER_WEIGHT: u64 = 1 << 20;
@@ -46,6 +50,8 @@ struct State {
     next: u64,
     /// SHA-256 of the last line.
     previous: [u8; 32],
+    /// What each holder has in a chapter, once it was needed.
+    shares: BTreeMap<u64, Shares>,
 }
 
 /// Lines in one link.
@@ -67,8 +73,15 @@ struct Content<'a> {
 
 impl SharedAudit {
     pub(crate) fn new(bucket: Arc<dyn Bucket>, seams: &Seams, bytes_total: u64) -> SharedAudit {
-        let state =
-            State { end: End::default(), chapters: Vec::new(), tail: Vec::new(), first: 1, next: 1, previous: NO_LINE };
+        let state = State {
+            end: End::default(),
+            chapters: Vec::new(),
+            tail: Vec::new(),
+            first: 1,
+            next: 1,
+            previous: NO_LINE,
+            shares: BTreeMap::new(),
+        };
         let chain = Chain::new(bucket, seams, "audit/".to_owned());
         SharedAudit { chain, clock: seams.clock.clone(), bytes_total, state: Mutex::new(state) }
     }
@@ -90,16 +103,12 @@ impl SharedAudit {
     /// Appends lines after the known ones; `None` where another process has appended since.
     fn try_append(&self, state: &mut State, acts: &[Act]) -> Result<Option<u64>, StoreError> {
         let whole = self.chain.wants_whole(&state.end, 0, CHAPTER_WEIGHT);
-        let (mut chapters, mut trimmed) = (Vec::new(), None);
-        if whole {
-            chapters.clone_from(&state.chapters);
-            let room = self.bytes_total.saturating_sub(state.tail.len() as u64);
-            trimmed = trim(&mut chapters, room, state.first);
-        }
+        let Trimmed { mut chapters, kept, said } = if whole { self.trim(state)? } else { Trimmed::default() };
         let now = self.clock.now();
+        let again = kept.iter().map(|(time, act)| (*time, act));
         let (first, mut n, mut previous, mut lines) = (state.next, state.next, state.previous, Vec::new());
-        for act in acts.iter().chain(&trimmed) {
-            let line = Line { n, time: now, act, previous, group: first }.encode()?;
+        for (time, act) in acts.iter().map(|act| (now, act)).chain(again).chain(said.iter().map(|act| (now, act))) {
+            let line = Line { n, time, act, previous, group: first }.encode()?;
             (n, previous) = (n + 1, hash(&line));
             lines.extend_from_slice(&line);
             lines.push(b'\n');
@@ -226,29 +235,8 @@ fn content_of(chapters: &[Chapter], first: u64, lines: &[&[u8]]) -> Vec<u8> {
     content
 }
 
-/// Takes the oldest chapters out until the rest fits into `room` bytes, and returns the act that says so; `next`: the first line after them.
-fn trim(chapters: &mut Vec<Chapter>, room: u64, next: u64) -> Option<Act> {
-    let (mut bytes, mut gone) = (chapters.iter().map(|chapter| chapter.bytes).sum::<u64>(), 0);
-    while let Some(oldest) = chapters.get(gone).filter(|_| bytes > room || chapters.len() - gone >= CHAPTERS_MAX) {
-        bytes -= oldest.bytes;
-        gone += 1;
-    }
-    let begin = chapters.first()?.first;
-    chapters.drain(..gone);
-    let up_to = chapters.first().map_or(next, |chapter| chapter.first) - 1;
-    (gone > 0).then(|| Act {
-        who: "server".to_owned(),
-        act: "trimAudit".to_owned(),
-        target: "/audit".to_owned(),
-        change: Some(format!("the lines {begin} to {up_to} were removed")),
-        trimmed: Some(up_to),
-        ..Act::default()
-    })
-}
-
-/// Checks that lines follow from each other, and returns the SHA-256 of the last. The first line has this
-/// number. `known`: the number of a line among them, or after the last of them, and the SHA-256 of the line
-/// before that one.
+/// Checks that lines follow from each other, the first of which has this number, and returns the SHA-256 of the last. `known`: the number of a
+/// line among them, or after the last of them, and the SHA-256 of the line before that one.
 fn check_lines(first: u64, lines: &[u8], known: Option<(u64, [u8; 32])>) -> Result<Option<[u8; 32]>, String> {
     let (mut before, mut next): (Option<[u8; 32]>, u64) = (None, first);
     let mut rest = lines;

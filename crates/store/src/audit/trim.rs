@@ -18,12 +18,12 @@ const GROUP_MAX: usize = 256;
 
 /// The holder of a line: a tenant, and whether the line is a single one. Single lines are refused attempts and sign-ins, which
 /// users without rights can cause; they must not push out the tenant's acts.
-type Holder = (String, bool);
+pub(super) type Holder = (String, bool);
 
 /// Bytes of lines by their holder.
 pub(super) type Shares = BTreeMap<Holder, u64>;
 
-fn holder(act: &Act) -> Holder {
+pub(super) fn holder(act: &Act) -> Holder {
     (act.tenant.clone(), act.status.is_some() && act.began.is_none())
 }
 

@@ -3,6 +3,7 @@
 pub mod connector;
 mod drain;
 mod handover;
+mod named;
 mod nodes;
 mod order;
 mod private;

@@ -1,19 +1,16 @@
 //! An order to a process of a cluster, by way of its bucket, and what came of it.
 
-use super::FOLDER;
-use super::status::{config_of, nodes_of};
-use crate::args::bucket_exists;
-use crate::config::S3;
+use super::named::Named;
 use crate::failure::Failure;
 use clap::Args;
 use meridian_model::policy::groups::Groups;
+use meridian_store::Bucket;
 use meridian_store::bucket::{Node, OnRoll, OrderKind, Orders, Roll, groups_of};
 use meridian_store::seams::Seams;
-use meridian_store::{Bucket, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 /// Interval at which the bucket is asked again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -62,22 +59,8 @@ impl Wait {
 impl Cluster {
     /// Opens its bucket, which is there.
     pub(super) fn open(args: &BucketArgs) -> Result<Cluster, Failure> {
-        let (address, folder) = match &args.bucket {
-            Some(bucket) => (bucket.clone(), None),
-            None => {
-                let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
-                (nodes_of(&folder)?.bucket, Some(folder))
-            }
-        };
-        bucket_exists(&address)?;
-        let config = config_of(args.config.as_deref(), folder.as_deref())?;
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
-        let s3 = config.map_or_else(S3::default, |config| config.cluster.s3).options();
-        let bucket = meridian_bucket::open_to_look(&address, &s3, runtime.handle()).map_err(|e| match e {
-            StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
-            other => other.into(),
-        })?;
+        let named = Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?;
+        let Named { bucket, runtime, .. } = named;
         Ok(Cluster { bucket, seams: Seams::real(), wait: Duration::from_secs(args.wait), _runtime: runtime })
     }
 

@@ -8,6 +8,11 @@
 //! their weights, and within a tenant among classes. A question sinks to the next class when it has used much processor
 //! time, so that short questions pass long ones, and long ones keep a share.
 //!
+//! A question that waits for another process is *away*: it gives its slot back, and takes one again in its turn when the answer
+//! has come, as one that was overtaken does. It keeps its thread, so threads bound how many are away. A tenant begins no other
+//! question while as many of its own are away as there are threads left (a dynamic threshold: Choudhury and Hahne 1998). So
+//! however many tenants wait for a process that has stopped, there are threads for the questions of others.
+//!
 //! Waits are bounded by time. A queue that has not been empty for long, or holds too much, is overloaded: its newest
 //! question runs first, and questions that waited longer than [`Settings::target`] are refused. So the questions that run
 //! have waited little, and are still wanted by their clients (adaptive LIFO and CoDel for requests: Maurer, "Fail at
@@ -15,6 +20,7 @@
 //!
 //! Everything here is a state machine over time that its caller passes in: the server and the simulator run the same code.
 
+mod away;
 mod capacity;
 mod line;
 mod questions;
@@ -50,6 +56,7 @@ pub struct Admission<T> {
     running: usize,
     paused: usize,
     waiting: usize,
+    away: usize,
 }
 
 impl<T: Clone + Eq + Hash> Admission<T> {
@@ -65,6 +72,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             running: 0,
             paused: 0,
             waiting: 0,
+            away: 0,
         }
     }
 
@@ -75,14 +83,16 @@ impl<T: Clone + Eq + Hash> Admission<T> {
 
     /// The running and waiting queries.
     pub fn counts(&self) -> Counts {
-        Counts { running: self.running, paused: self.paused, waiting: self.waiting, slots: self.slots }
+        let (running, paused, waiting, away) = (self.running, self.paused, self.waiting, self.away);
+        Counts { running, paused, waiting, away, slots: self.slots }
     }
 
     /// The same by tenant.
     pub fn by_tenant(&self) -> impl Iterator<Item = (&T, Counts)> {
         self.tenants.iter().map(|tenant| {
             let (running, paused) = (tenant.running, tenant.started - tenant.running);
-            (&tenant.name, Counts { running, paused, waiting: tenant.waiting, slots: self.slots })
+            let (waiting, away) = (tenant.waiting, tenant.away);
+            (&tenant.name, Counts { running, paused, waiting, away, slots: self.slots })
         })
     }
 
@@ -102,6 +112,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             match question.state {
                 State::Running => class.running += 1,
                 State::Paused => class.paused += 1,
+                State::Away => class.away += 1,
                 State::Waiting | State::Refused => {}
             }
         }
@@ -131,7 +142,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     /// [`Refusal::Deadline`] where it has to wait and its deadline has passed, [`Refusal::QueueFull`] where too many wait.
     pub fn enter(&mut self, now: At, ask: &Ask<T>) -> Result<Entry, Refusal> {
         let class = ask.class.after(ask.used);
-        let number = self.activate(ask, class);
+        let number = self.known(&ask.tenant, ask.weight);
+        self.activate(number, class);
         let question = |state| Question { tenant: number, class, state, used: ask.used };
         if self.is_free() && self.may_start(&self.tenants[number]) {
             let ticket = self.questions.add(question(State::Running));
@@ -145,10 +157,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         }
         if ask.resumed {
             let ticket = self.questions.add(question(State::Paused));
-            let tenant = &mut self.tenants[number];
-            tenant.lines[class as usize].paused.push_back(ticket);
-            tenant.started += 1;
-            self.paused += 1;
+            self.line_up(number, class, ticket);
             return Ok(Entry::Wait(ticket));
         }
         // A flood of one tenant fills the queue. Without the exception it would shut out every other tenant.
@@ -238,6 +247,11 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.waiting -= 1;
                 return;
             }
+            State::Away => {
+                tenant.away -= 1;
+                self.away -= 1;
+                return;
+            }
             State::Refused => return,
         }
         tenant.started -= 1;
@@ -285,11 +299,6 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             }
         }
         None
-    }
-
-    /// Whether a tenant may begin another question.
-    fn may_start(&self, tenant: &Tenant<T>) -> bool {
-        tenant.started < self.settings.started_max && self.running + self.paused < self.settings.threads_max
     }
 
     /// The tenant and class with the most right to a slot.
@@ -341,9 +350,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         number
     }
 
-    /// The number of the tenant that asks, which becomes active.
-    fn activate(&mut self, ask: &Ask<T>, class: Class) -> usize {
-        let number = self.known(&ask.tenant, ask.weight);
+    /// A tenant that asks for a slot becomes active.
+    fn activate(&mut self, number: usize, class: Class) {
         let tenant = &mut self.tenants[number];
         if tenant.is_idle() {
             tenant.share.activate(self.virtual_time, self.settings.credit);
@@ -352,7 +360,6 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         if line.waiting.is_empty() && line.paused.is_empty() {
             line.share.activate(tenant.virtual_time, self.settings.credit);
         }
-        number
     }
 
     /// A slot is given to a question of this tenant and class.
@@ -372,7 +379,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             last -= 1;
             let tenant = &self.tenants[last];
             // Only the last ones, so that the numbers of the others, which questions hold, stay what they are.
-            if !tenant.is_idle() || tenant.share.tag > floor(&tenant.share) {
+            if !tenant.is_unused() || tenant.share.tag > floor(&tenant.share) {
                 break;
             }
             self.by_name.remove(&tenant.name);

@@ -8,6 +8,7 @@ pub(super) enum State {
     Running,
     Paused,
     Waiting,
+    Away,
     Refused,
 }
 

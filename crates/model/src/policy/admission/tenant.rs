@@ -16,6 +16,8 @@ pub(super) struct Tenant<T> {
     pub(super) started: usize,
     pub(super) running: usize,
     pub(super) waiting: usize,
+    /// Questions that wait for another process, without a slot.
+    pub(super) away: usize,
 }
 
 impl<T> Tenant<T> {
@@ -28,11 +30,18 @@ impl<T> Tenant<T> {
             started: 0,
             running: 0,
             waiting: 0,
+            away: 0,
         }
     }
 
+    /// Whether it wants no slot now.
     pub(super) fn is_idle(&self) -> bool {
         self.started == 0 && self.waiting == 0
+    }
+
+    /// Whether no question names it.
+    pub(super) fn is_unused(&self) -> bool {
+        self.is_idle() && self.away == 0
     }
 
     /// The class with the most right to a slot among the classes with a question to run.

@@ -75,7 +75,8 @@ pub struct Settings {
     pub slots_max: usize,
     /// Questions of one tenant that run or are paused. More wait, so that started questions finish.
     pub started_max: usize,
-    /// The same of all tenants together: each keeps a thread.
+    /// Questions of all tenants together that run, are paused or are away: each keeps a thread. A tenant begins none while as many
+    /// of its own are away as there is room for more.
     pub threads_max: usize,
     /// Questions that wait, of all tenants together.
     pub waiting_max: usize,
@@ -189,6 +190,8 @@ pub struct ClassLoad {
     pub paused: usize,
     /// Questions that have not begun.
     pub waiting: usize,
+    /// Questions that wait for another process.
+    pub away: usize,
     /// How long the first of them has waited.
     pub oldest: Option<Duration>,
 }
@@ -202,6 +205,8 @@ pub struct Counts {
     pub paused: usize,
     /// Questions that have not begun.
     pub waiting: usize,
+    /// Questions that wait for another process, without a slot.
+    pub away: usize,
     /// Slots.
     pub slots: usize,
 }

@@ -1,3 +1,4 @@
+mod away;
 mod properties;
 
 use super::*;

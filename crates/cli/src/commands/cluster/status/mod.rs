@@ -6,18 +6,14 @@ mod document;
 mod show;
 mod survey;
 
-use super::FOLDER;
-use super::nodes::Nodes;
-use crate::args::bucket_exists;
-use crate::config::Config;
+use super::named::Named;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use clap::Args;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use survey::StatusSurvey;
-use tokio::runtime::Builder;
 
 /// How often `--watch` looks.
 const WATCH: Duration = Duration::from_secs(2);
@@ -57,19 +53,7 @@ pub(super) struct StatusArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let (bucket, folder) = match &args.bucket {
-        Some(bucket) => (bucket.clone(), None),
-        None => {
-            let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
-            (nodes_of(&folder)?.bucket, Some(folder))
-        }
-    };
-    bucket_exists(&bucket)?;
-    let config = config_of(args.config.as_deref(), folder.as_deref())?;
-    // Calls to the bucket run on threads of their own; this one waits for them.
-    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
-    let survey = StatusSurvey::open(&bucket, folder, config, runtime.handle())?;
+    let survey = StatusSurvey::open(Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?)?;
     with_stdout(|out| {
         loop {
             let found = match survey.run() {
@@ -96,27 +80,4 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
             }
         }
     })
-}
-
-/// The processes of a folder.
-pub(super) fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
-    Nodes::read(folder)?.ok_or_else(|| {
-        Failure::Usage(format!(
-            "--dir {}: no cluster was started there by `meridian cluster up`; name it, or a bucket with --bucket file://DIR or s3://BUCKET/PREFIX",
-            folder.display()
-        ))
-    })
-}
-
-/// Settings that name the servers of a log in NATS.
-pub(super) fn config_of(named: Option<&Path>, folder: Option<&Path>) -> Result<Option<Config>, Failure> {
-    match (named, folder) {
-        (Some(file), _) => Config::read(file).map(Some),
-        // As `meridian cluster up` has written them.
-        (None, Some(folder)) => {
-            let file = folder.join("owner-1").join("settings.toml");
-            file.is_file().then(|| Config::read(&file)).transpose()
-        }
-        (None, None) => Ok(None),
-    }
 }

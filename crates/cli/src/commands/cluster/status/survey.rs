@@ -1,45 +1,36 @@
 //! Surveys a cluster from its bucket, and asks the processes of a folder whether they are there.
 
 use super::super::connector::NetworkConnector;
+use super::super::named::{Named, nodes_of};
 use super::super::nodes::{Kind, Node};
 use super::super::probe::{self, Readiness};
 use super::document::{Document, Process};
-use super::nodes_of;
-use crate::config::{Config, S3};
 use crate::failure::Failure;
 use crate::roles;
 use meridian_backend::cluster::{Cluster, ClusterSurvey};
-use meridian_store::StoreError;
 use meridian_store::seams::Seams;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::runtime::Handle;
+use tokio::runtime::Runtime;
 
 /// Surveys one cluster, as often as it is asked to.
 pub(super) struct StatusSurvey {
     survey: ClusterSurvey,
     /// The folder of `meridian cluster up`, if it was named.
     folder: Option<PathBuf>,
+    _runtime: Runtime,
 }
 
 impl StatusSurvey {
-    /// Opens the bucket at an address, whose folder is there.
-    pub(super) fn open(
-        bucket: &str,
-        folder: Option<PathBuf>,
-        config: Option<Config>,
-        runtime: &Handle,
-    ) -> Result<StatusSurvey, Failure> {
-        let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
-        let opened = meridian_bucket::open_to_look(bucket, &s3, runtime).map_err(|e| match e {
-            StoreError::Invalid(what) => Failure::Usage(format!("--bucket {bucket}: {what}")),
-            other => other.into(),
-        })?;
+    /// Opens the cluster that was named.
+    pub(super) fn open(named: Named) -> Result<StatusSurvey, Failure> {
+        let Named { address, bucket, folder, config, runtime } = named;
         let tls = config.as_ref().map(|config| roles::open(&config.cluster.tls, None)).transpose()?.flatten();
         let tls = tls.map(|certificates| certificates.tls());
-        let connector =
-            NetworkConnector { nats: config.map(|config| config.cluster.nats), tls, runtime: runtime.clone() };
-        Ok(StatusSurvey { survey: ClusterSurvey::new(bucket, &opened, &Seams::real(), Arc::new(connector)), folder })
+        let nats = config.map(|config| config.cluster.nats);
+        let connector = NetworkConnector { nats, tls, runtime: runtime.handle().clone() };
+        let survey = ClusterSurvey::new(&address, &bucket, &Seams::real(), Arc::new(connector));
+        Ok(StatusSurvey { survey, folder, _runtime: runtime })
     }
 
     /// The present state.

@@ -1,61 +1,124 @@
-//! The saved searches of a cluster, which one gateway runs: the one that holds the lease `saved`.
+//! The saved searches of a cluster: each slot of them is run by one gateway, which holds the lease `saved-{slot}`.
 //!
-//! States of a gateway: *waiting*, while another holds the lease. *Taking over*, until it has opened the
-//! saved searches. *Running* them, until the lease is lost. The lease decides which gateway tries. That a
-//! former holder changes nothing is decided by the records (decision 056).
+//! States of a gateway, for each slot: waiting, while another holds the lease; taking over, until it has opened the saved searches; running them,
+//! until the lease is lost or passed on. The gateways divide the slots among them by rendezvous (`model::policy::placement`), so that few move
+//! when one comes or goes. The lease decides who tries. That a former holder changes nothing is decided by the records (decision 056).
 
 use super::keeper::{Keeper, changed};
-use super::{Joins, SAVED, blocking};
+use super::{Joins, blocking};
 use crate::failure::Failure;
 use crate::output::say;
-use meridian_api::{AppState, Gateways, Runs};
-use meridian_store::seams::Seams;
+use meridian_api::{AppState, Gateways, Runs, SLOTS, Slot};
+use meridian_model::policy::groups::Groups;
+use meridian_model::policy::placement::{Handovers, Placed, places};
+use meridian_store::seams::{Clock, Seams};
 use meridian_store::{Lease, Standing};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// How often the holder looks whether it still holds the lease.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long after a failure to open the saved searches the next try comes.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// How long a slot is kept before it is passed on: one that was taken from a gateway that is gone must not be passed back to it. That one is named
+/// among the others for five seconds.
+const KEPT: Duration = Duration::from_secs(6);
+
 /// The candidacy of this gateway for the saved searches.
-pub(in super::super) struct Assignment(Arc<Lease>);
+pub(in super::super) struct Assignment(Vec<Arc<Lease>>);
 
 impl Assignment {
-    /// Begins to take turns, by a task of this set.
+    /// Begins to take turns, by tasks of this set.
     pub(in super::super) fn begin(
         joins: &Joins,
         state: &AppState,
         seams: &Seams,
         tasks: &mut JoinSet<()>,
     ) -> Assignment {
-        let node = format!("{:016x}", joins.gateways.number());
-        let mut keeper =
-            Keeper::new(SAVED, (node, seams.random.next_u64()), joins.lease, &joins.bucket, &joins.url, seams);
-        keeper.start();
-        let lease = keeper.lease().clone();
-        tasks.spawn(run(keeper, state.clone(), joins.gateways.clone()));
-        Assignment(lease)
+        let number = joins.gateways.number();
+        let mut slots = Vec::new();
+        for slot in Slot::all() {
+            let (name, process) = (format!("saved-{}", slot.number()), (node(number), number));
+            let mut keeper = Keeper::new(&name, process, joins.lease, &joins.bucket, &joins.url, seams);
+            keeper.start();
+            let (pass, passes) = mpsc::channel(1);
+            slots.push(Kept { slot, lease: keeper.lease().clone(), pass });
+            tasks.spawn(run(slot, keeper, passes, state.clone(), joins.gateways.clone()));
+        }
+        let leases = slots.iter().map(|kept| kept.lease.clone()).collect();
+        tasks.spawn(place(slots, joins.gateways.clone(), joins.lease, seams.clock.clone()));
+        Assignment(leases)
     }
 
-    /// Gives the lease up, so that the next gateway need not wait for its end. Call it once the tasks have ended, and the saved searches are
+    /// Gives the leases up, so that the next gateways need not wait for their end. Call it once the tasks have ended, and the saved searches are
     /// stopped.
     pub(in super::super) async fn leave(self) {
         // A turn that has begun goes on.
-        self.0.withdraw(true);
-        match blocking("giving up the saved searches", move || self.0.resign()).await {
-            Ok(Ok(())) => {}
+        self.0.iter().for_each(|lease| lease.withdraw(true));
+        let resign = move || self.0.iter().map(|lease| lease.resign()).collect::<Result<Vec<()>, _>>();
+        match blocking("giving up the saved searches", resign).await {
+            Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the saved searches could not be given up: another gateway runs them a little later")
+                tracing::warn!(%error, "the saved searches could not be given up: other gateways run them a little later")
             }
             Err(failure) => tracing::error!("{failure}"),
         }
     }
 }
 
-async fn run(keeper: Keeper, state: AppState, gateways: Arc<Gateways>) {
+/// The lease of a slot, and where its holder hears to which gateway it is to be passed.
+struct Kept {
+    slot: Slot,
+    lease: Arc<Lease>,
+    pass: mpsc::Sender<u64>,
+}
+
+/// The name of a gateway in leases.
+fn node(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// Ranks this gateway for each slot, and has those passed on that another one should have, one after the other.
+async fn place(slots: Vec<Kept>, gateways: Arc<Gateways>, ttl: Duration, clock: Arc<dyn Clock>) {
+    let Some(groups) = Groups::new(SLOTS) else { return };
+    let (own, mut handovers) = (gateways.number(), Handovers::default());
+    let mut since: BTreeMap<u16, Instant> = BTreeMap::new();
+    loop {
+        let numbers = gateways.numbers().into_iter().chain([own]);
+        let candidates: Vec<Placed> = numbers.map(|number| Placed { node: node(number), process: number }).collect();
+        let places = places(groups, &candidates);
+        let order = |slot: Slot| places.get(usize::from(slot.number()));
+        for kept in &slots {
+            let rank = order(kept.slot).and_then(|order| order.iter().position(|number| *number == own));
+            kept.lease.ranks(rank.unwrap_or(0));
+        }
+        let held = slots.iter().filter(|kept| kept.lease.holds()).map(|kept| kept.slot.number());
+        // Each came to this gateway by these rules: none is kept against them.
+        let held: Vec<(u16, bool)> = held.map(|slot| (slot, false)).collect();
+        handovers.note(own, &held, &places);
+        since.retain(|slot, _| held.iter().any(|(held, _)| held == slot));
+        for (slot, _) in &held {
+            since.entry(*slot).or_insert_with(Instant::now);
+        }
+        let held: Vec<u16> = since.iter().filter(|(_, since)| since.elapsed() >= KEPT).map(|(slot, _)| *slot).collect();
+        let now = Duration::from_micros(u64::try_from(clock.elapsed()).unwrap_or(0));
+        let due = handovers.due(own, &held, &places, ttl, now);
+        if let Some(kept) = slots.iter().find(|kept| due == Some(kept.slot.number()))
+            && let Some(first) = order(kept.slot).and_then(|order| order.first())
+        {
+            // One that is being opened or passed on hears of it later.
+            let _ = kept.pass.try_send(*first);
+        }
+        tokio::time::sleep(ttl / 3).await;
+    }
+}
+
+async fn run(slot: Slot, keeper: Keeper, mut passes: mpsc::Receiver<u64>, state: AppState, gateways: Arc<Gateways>) {
     let mut standing = keeper.standing();
     loop {
         // The node's name is the gateway's number.
@@ -63,25 +126,31 @@ async fn run(keeper: Keeper, state: AppState, gateways: Arc<Gateways>) {
             Standing::Other(Some(term), _) => u64::from_str_radix(&term.node, 16).ok(),
             _ => None,
         };
-        gateways.set_runs(other.map_or(Runs::Nobody, Runs::At));
+        gateways.set_runs(slot, other.map_or(Runs::Nobody, Runs::At));
         match keeper.epoch() {
-            Some(epoch) => hold(&keeper, epoch, &state, &gateways).await,
+            Some(epoch) => hold(slot, (&keeper, epoch), &mut passes, &state, &gateways).await,
             None => changed(&mut standing).await,
         }
     }
 }
 
-/// Runs the saved searches for as long as the lease is held in this epoch.
-async fn hold(keeper: &Keeper, epoch: u64, state: &AppState, gateways: &Gateways) {
-    gateways.set_runs(Runs::Nobody);
-    let mut is_told = false;
+/// Runs the saved searches of a slot for as long as the lease is held in this epoch, or until it is passed on.
+async fn hold(
+    slot: Slot,
+    (keeper, epoch): (&Keeper, u64),
+    passes: &mut mpsc::Receiver<u64>,
+    state: &AppState,
+    gateways: &Gateways,
+) {
+    gateways.set_runs(slot, Runs::Nobody);
+    let (mut is_told, number) = (false, slot.number());
     while keeper.holds(epoch) {
         let (taking, holds) = (state.clone(), keeper.holding(epoch));
-        match blocking("opening saved searches", move || taking.take_saved(epoch, holds)).await {
+        match blocking("opening saved searches", move || taking.take_saved(slot, epoch, holds)).await {
             Ok(Ok(())) => break,
             Ok(Err(error)) => {
                 if !std::mem::replace(&mut is_told, true) {
-                    tracing::warn!(%error, "the saved searches cannot be opened now: trying again");
+                    tracing::warn!(%error, slot = number, "saved searches cannot be opened now: trying again");
                 }
             }
             Err(failure) => tracing::error!("{failure}"),
@@ -89,16 +158,39 @@ async fn hold(keeper: &Keeper, epoch: u64, state: &AppState, gateways: &Gateways
         tokio::time::sleep(RETRY).await;
     }
     if !keeper.holds(epoch) {
-        return state.lose_saved();
+        return state.saved.lose(slot);
     }
-    gateways.set_runs(Runs::Here);
-    say(&format!("runs the saved searches, epoch {epoch}"));
+    gateways.set_runs(slot, Runs::Here);
+    say(&format!("runs the saved searches of slot {number}, epoch {epoch}"));
     while keeper.holds(epoch) {
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            Some(heir) = passes.recv() => return pass_on(slot, (keeper, epoch), heir, state, gateways).await,
+        }
     }
-    gateways.set_runs(Runs::Nobody);
-    state.lose_saved();
-    say("lost the saved searches: another gateway may run them now");
+    gateways.set_runs(slot, Runs::Nobody);
+    state.saved.lose(slot);
+    say(&format!("lost the saved searches of slot {number}: another gateway may run them now"));
+}
+
+/// Passes a slot to another gateway, which goes on with its packets and numbers. If it keeps the lease after all, it opens them again.
+async fn pass_on(slot: Slot, (keeper, epoch): (&Keeper, u64), heir: u64, state: &AppState, gateways: &Gateways) {
+    gateways.set_runs(slot, Runs::Nobody);
+    let stopping = state.clone();
+    match blocking("ending saved searches", move || stopping.saved.pass_on(slot)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "saved searches were not ended cleanly: the next gateway goes on as after a crash")
+        }
+        Err(failure) => tracing::error!("{failure}"),
+    }
+    match keeper.pass_on(epoch, heir).await {
+        Ok(true) => say(&format!("passed the saved searches of slot {} on to {}", slot.number(), node(heir))),
+        Ok(false) => {
+            say(&format!("lost the saved searches of slot {}: another gateway may run them now", slot.number()))
+        }
+        Err(failure) => tracing::warn!("saved searches are not passed on now: {failure}"),
+    }
 }
 
 /// The URL by which other gateways reach this one, where the settings name none. One that listens on every address has that from which this

@@ -160,29 +160,13 @@ pub(super) fn follow_all(
 }
 
 /// Keeps the address of the owner of a group current. A bucket that does not answer changes nothing: the owner may well be there.
-///
-/// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
-/// its newest term names owns the original.
 async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
-    let (terms, mut known) = (Arc::new(terms), 0);
-    let (mut is_first, mut renewed) = (true, None::<Instant>);
+    let (terms, mut seen) = (Arc::new(terms), Seen::default());
     loop {
-        let looked = terms.clone();
+        let (looked, known, began) = (terms.clone(), seen.known, Instant::now());
         match blocking("looking for the owner", move || looked.newest_from(known)).await {
             Ok(Ok(newest)) => {
-                let number = newest.as_ref().map_or(0, |(number, _)| *number);
-                if std::mem::replace(&mut known, number) != number && !is_first {
-                    renewed = Some(Instant::now());
-                }
-                is_first = false;
-                let lives = |ttl: Duration| renewed.is_some_and(|at| at.elapsed() < ttl * LAPSES);
-                // One that was given up for another process is that one's at any moment.
-                let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
-                let owner = newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
-                    address: term.address,
-                    process: Some(term.process),
-                    leaves: term.heir.is_some(),
-                });
+                let owner = seen.owner(began, newest);
                 told.send_if_modified(|known| {
                     let changed = *known != owner;
                     *known = owner;
@@ -193,5 +177,70 @@ async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
             Err(failure) => tracing::error!("{failure}"),
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What was seen of a lease.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The number of the newest term.
+    known: u64,
+    looked: bool,
+    /// When the look began that saw the last renewal.
+    renewed: Option<Instant>,
+}
+
+impl Seen {
+    /// The owner, by the newest term as a look found it that began at this time.
+    ///
+    /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
+    /// its newest term names owns the original. What has passed since the look began says nothing: this process may have been paused in between,
+    /// while the owner renewed its lease. The next look shows that.
+    fn owner(&mut self, began: Instant, newest: Option<(u64, Term)>) -> Option<OwnerAt> {
+        let number = newest.as_ref().map_or(0, |(number, _)| *number);
+        if std::mem::replace(&mut self.known, number) != number && self.looked {
+            self.renewed = Some(began);
+        }
+        self.looked = true;
+        let lives =
+            |ttl: Duration| self.renewed.is_some_and(|renewed| began.saturating_duration_since(renewed) < ttl * LAPSES);
+        // One that was given up for another process is that one's at any moment.
+        let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
+        newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
+            address: term.address,
+            process: Some(term.process),
+            leaves: term.heir.is_some(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_store::bucket::MemoryBucket;
+
+    const TTL: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_gateway_that_was_paused_looks_at_the_lease_before_it_counts_the_owner_out() {
+        let bucket: Arc<dyn Bucket> = Arc::new(MemoryBucket::new());
+        let lease = meridian_store::Lease::new(&bucket, "owner", "n1".to_owned(), "host:1", TTL, &Seams::real());
+        lease.turn().unwrap();
+        let terms = terms_of(&bucket, Groups::ONE).remove(0);
+        let renewal = |number: u64| {
+            let (_, term) = terms.newest_from(0).unwrap().unwrap();
+            Some((number, term))
+        };
+        let (mut seen, begin) = (Seen::default(), Instant::now());
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let address = |owner: Option<OwnerAt>| owner.map(|owner| owner.address);
+        assert_eq!(seen.owner(at(0), renewal(1)), None, "it may be a copy of a bucket");
+        assert_eq!(address(seen.owner(at(1), renewal(2))).as_deref(), Some("host:1"));
+        // A look that began before the pause ends after it, with what was there before.
+        assert_eq!(address(seen.owner(at(2), renewal(2))).as_deref(), Some("host:1"));
+        // The next one begins after it, and finds the renewals.
+        assert_eq!(address(seen.owner(at(60), renewal(30))).as_deref(), Some("host:1"));
+        assert_eq!(address(seen.owner(at(61), renewal(30))).as_deref(), Some("host:1"));
+        assert_eq!(seen.owner(at(62), renewal(30)), None, "nothing was renewed for twice the lease");
     }
 }

@@ -54,13 +54,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Name of the lease of the gateway that runs the saved searches.
-const SAVED: &str = "saved";
-
-/// The needs of a gateway that is one of several.
+/// What a gateway needs to be one of several.
 pub(super) struct Joins {
     bucket: Arc<dyn Bucket>,
-    /// How long the lease of the saved searches holds without renewal.
+    /// How long a lease of saved searches holds without renewal.
     lease: Duration,
     /// Where other gateways reach this one.
     url: String,

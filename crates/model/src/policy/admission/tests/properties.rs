@@ -11,6 +11,9 @@ enum Step {
     Slice(usize, u64),
     Leave(usize, u64),
     GiveUp(usize, u64),
+    Rest(usize, u64),
+    Wake(usize),
+    GiveUpAway(usize),
     Wait(u64),
     Slots(usize),
 }
@@ -23,23 +26,28 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<usize>(), 1..20u64).prop_map(|(n, used)| Step::Slice(n, used)),
         3 => (any::<usize>(), 0..20u64).prop_map(|(n, used)| Step::Leave(n, used)),
         1 => (any::<usize>(), 0..60u64).prop_map(|(n, used)| Step::GiveUp(n, used)),
+        3 => (any::<usize>(), 0..20u64).prop_map(|(n, used)| Step::Rest(n, used)),
+        3 => any::<usize>().prop_map(Step::Wake),
+        1 => any::<usize>().prop_map(Step::GiveUpAway),
         2 => (1..300u64).prop_map(Step::Wait),
         1 => (1..5usize).prop_map(Step::Slots),
     ]
 }
 
 proptest! {
-    /// Against plain sets of running and waiting questions: every question has one end, none runs twice, slots are neither
-    /// exceeded by new questions nor left idle while a question may run.
+    /// Against plain sets of running, waiting and absent questions: every question has one end, none runs twice, slots are neither
+    /// exceeded by new questions nor left idle while a question may run, and threads are not exceeded by what is away.
     #[test]
     fn every_question_ends_once_and_no_slot_idles(steps in prop::collection::vec(step(), 0..300)) {
-        let settings = Settings { slots: 2, started_max: 3, waiting_max: 12, ..Settings::default() };
+        let settings = Settings { slots: 2, started_max: 3, threads_max: 10, waiting_max: 12, ..Settings::default() };
         let mut admission = Admission::new(settings);
         let (mut running, mut idle): (Vec<Ticket>, Vec<Ticket>) = (Vec::new(), Vec::new());
+        let (mut away, mut resumed_ever): (Vec<Ticket>, usize) = (Vec::new(), 0);
         let (mut now, mut slots) = (0, 2);
         for step in steps {
             match step {
                 Step::Enter { tenant, class, patience, resumed } => {
+                    resumed_ever += usize::from(resumed);
                     let ask = Ask { resumed, ..ask(tenant, class, now + patience) };
                     match admission.enter(ms(now), &ask) {
                         Ok(Entry::Run(ticket)) => running.push(ticket),
@@ -61,6 +69,23 @@ proptest! {
                 Step::GiveUp(n, used) if !idle.is_empty() => {
                     let ticket = idle.swap_remove(n % idle.len());
                     admission.leave(ticket, ms(used));
+                }
+                Step::Rest(n, used) if !running.is_empty() => {
+                    let ticket = running.swap_remove(n % running.len());
+                    admission.rest(ticket, ms(used));
+                    away.push(ticket);
+                }
+                Step::Wake(n) if !away.is_empty() => {
+                    let ticket = away.swap_remove(n % away.len());
+                    match admission.wake(ticket) {
+                        Verdict::Continue => running.push(ticket),
+                        Verdict::Pause => idle.push(ticket),
+                    }
+                    prop_assert!(running.len() <= slots.max(admission.counts().running), "a slot too many");
+                }
+                Step::GiveUpAway(n) if !away.is_empty() => {
+                    let ticket = away.swap_remove(n % away.len());
+                    admission.leave(ticket, Duration::ZERO);
                 }
                 Step::Wait(time) => now += time,
                 Step::Slots(n) => {
@@ -85,13 +110,19 @@ proptest! {
             let counts = admission.counts();
             prop_assert_eq!(counts.running, running.len());
             prop_assert_eq!(counts.waiting + counts.paused, idle.len());
-            let distinct: HashSet<_> = running.iter().chain(&idle).collect();
-            prop_assert_eq!(distinct.len(), running.len() + idle.len());
+            prop_assert_eq!(counts.away, away.len());
+            let distinct: HashSet<_> = running.iter().chain(&idle).chain(&away).collect();
+            prop_assert_eq!(distinct.len(), running.len() + idle.len() + away.len());
+            // Only work that was admitted elsewhere comes beyond the threads.
+            let threads = counts.running + counts.paused + counts.away;
+            prop_assert!(threads <= 10 + resumed_ever, "{threads} threads");
             if running.len() < slots {
                 prop_assert_eq!(counts.paused, 0, "a slot idles");
-                // A tenant that waits then has started as many as it may.
+                // A tenant that waits then has started as many as it may, or has as many away as there are threads left.
                 for (_, tenant) in admission.by_tenant().filter(|(_, tenant)| tenant.waiting > 0) {
-                    prop_assert!(tenant.running + tenant.paused >= 3, "a slot idles: {:?}", tenant);
+                    let left = 10_usize.saturating_sub(threads);
+                    let may_start = tenant.running + tenant.paused < 3 && tenant.away < left;
+                    prop_assert!(!may_start, "a slot idles: {:?}", tenant);
                 }
             }
         }

@@ -1,0 +1,73 @@
+//! The cluster that a command names: by its bucket, or by the folder of `meridian cluster up`.
+
+use super::FOLDER;
+use super::nodes::Nodes;
+use crate::args::bucket_exists;
+use crate::config::{Config, S3};
+use crate::failure::Failure;
+use meridian_store::{Bucket, StoreError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+
+/// A cluster whose bucket is open, to look at.
+pub(super) struct Named {
+    /// The bucket's address.
+    pub(super) address: String,
+    pub(super) bucket: Arc<dyn Bucket>,
+    /// The folder of `meridian cluster up`, if no bucket was named.
+    pub(super) folder: Option<PathBuf>,
+    /// Settings of a process of the cluster, if they are known.
+    pub(super) config: Option<Config>,
+    /// Calls to the bucket run on its threads; others wait for them.
+    pub(super) runtime: Runtime,
+}
+
+impl Named {
+    /// Opens the bucket at an address, or of a folder (by default [`FOLDER`]), which is there.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for what the options name, and what the bucket said.
+    pub(super) fn open(bucket: Option<&str>, dir: Option<&Path>, config: Option<&Path>) -> Result<Named, Failure> {
+        let (address, folder) = match bucket {
+            Some(bucket) => (bucket.to_owned(), None),
+            None => {
+                let folder = dir.unwrap_or_else(|| Path::new(FOLDER)).to_owned();
+                (nodes_of(&folder)?.bucket, Some(folder))
+            }
+        };
+        bucket_exists(&address)?;
+        let config = config_of(config, folder.as_deref())?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
+        let s3 = config.as_ref().map_or_else(S3::default, |config| config.cluster.s3.clone()).options();
+        let bucket = meridian_bucket::open_to_look(&address, &s3, runtime.handle()).map_err(|e| match e {
+            StoreError::Invalid(what) => Failure::Usage(format!("--bucket {address}: {what}")),
+            other => other.into(),
+        })?;
+        Ok(Named { address, bucket, folder, config, runtime })
+    }
+}
+
+/// The processes of a folder.
+pub(super) fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
+    Nodes::read(folder)?.ok_or_else(|| {
+        Failure::Usage(format!(
+            "--dir {}: no cluster was started there by `meridian cluster up`; name it, or a bucket with --bucket file://DIR or s3://BUCKET/PREFIX",
+            folder.display()
+        ))
+    })
+}
+
+/// Settings that name the store of the bucket, and the servers of a log in NATS.
+fn config_of(named: Option<&Path>, folder: Option<&Path>) -> Result<Option<Config>, Failure> {
+    match (named, folder) {
+        (Some(file), _) => Config::read(file).map(Some),
+        // As `meridian cluster up` has written them.
+        (None, Some(folder)) => {
+            let file = folder.join("owner-1").join("settings.toml");
+            file.is_file().then(|| Config::read(&file)).transpose()
+        }
+        (None, None) => Ok(None),
+    }
+}

@@ -1,0 +1,87 @@
+//! Slots of saved searches, which gateways divide and pass on: real processes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
+
+mod common;
+
+use common::owners::Cluster;
+use common::saved::{received, receiver, save, settle, spread, titles, until_received, write};
+use common::source::Source;
+use common::{Server, agent, send};
+
+/// Three gateways with saved searches at each of them. One is stopped, one killed and one paused, and others take their place: what each webhook
+/// gets is complete, and nothing comes twice but what was sent shortly before the kill.
+#[test]
+fn gateways_divide_the_saved_searches_and_nothing_is_lost_as_they_go_and_come() {
+    let cluster = Cluster::with("bucket", |_| "[search]\nwebhook_private = true\n".to_owned());
+    let owner = cluster.owner("owner");
+    owner.says("owns");
+    let [first, stopped, paused] = [(); 3].map(|()| cluster.server("gateway"));
+    first.create("news", "title:String,*geom:Point:srid=4326");
+    spread(&[&first, &stopped, &paused]);
+    let mut hooks: Vec<(String, Source)> = Vec::new();
+    for server in [&first, &stopped, &paused] {
+        for _ in 0..3 {
+            let hook = receiver();
+            hooks.push((save(server, Some(&hook)).0, hook));
+        }
+        let metrics = server.get("/metrics").1;
+        assert!(metrics.contains("\nmeridian_saved_searches 3\n"), "each runs what was saved at it: {metrics}");
+    }
+    let mut ids: Vec<String> = hooks.iter().map(|(id, _)| id.clone()).collect();
+    ids.sort();
+    // Every gateway lists all of them, by pages too.
+    for server in [&first, &stopped, &paused] {
+        let (mut found, mut path) = (Vec::new(), "/saved-searches?limit=2".to_owned());
+        loop {
+            let page = server.json(&path);
+            let some = page["saved_searches"].as_array().unwrap().iter();
+            found.extend(some.map(|search| search["id"].as_str().unwrap().to_owned()));
+            match page["links"][0]["href"].as_str() {
+                Some(next) => path = next.strip_prefix(&server.url).unwrap().to_owned(),
+                None => break,
+            }
+        }
+        assert_eq!(found, ids);
+        // What a client takes is of the whole list, and not of the gateways' parts.
+        let packed = agent().get(format!("{}/saved-searches", server.url)).header("Accept-Encoding", "zstd").call();
+        assert_eq!(packed.unwrap().status().as_u16(), 200);
+    }
+    let reach_all = |at: &Server, name: &str, twice: &[String]| {
+        let titles = titles(name, 4);
+        titles.iter().for_each(|title| write(at, title));
+        for (id, hook) in &hooks {
+            let times = until_received(hook, &titles);
+            for (title, times) in times {
+                assert!(times == 1 || times == 2 && twice.contains(&title), "{name}: {title} {times} times at {id}");
+            }
+        }
+        titles
+    };
+    let in_order = |when: &str| {
+        for (id, hook) in &hooks {
+            let numbers: Vec<u64> = received(hook).into_iter().map(|(number, _)| number).collect();
+            assert!(numbers.is_sorted_by(|a, b| a < b), "{when}: {id} {numbers:?}");
+        }
+    };
+    reach_all(&stopped, "before", &[]);
+    assert_eq!(stopped.stop("TERM"), Some(0));
+    reach_all(&first, "stopped", &[]);
+    let killed = cluster.server("gateway");
+    spread(&[&first, &paused, &killed]);
+    let last = reach_all(&killed, "joined", &[]);
+    killed.kill();
+    let meanwhile = reach_all(&first, "killed", &last);
+    in_order("killed");
+    let twice = [last, meanwhile].concat();
+    spread(&[&first, &paused]);
+    // Otherwise the gateway that goes next may not have said yet what it has sent again.
+    settle(&cluster);
+    send(paused.pid(), "STOP");
+    reach_all(&first, "paused", &twice);
+    send(paused.pid(), "CONT");
+    paused.said("lost the saved searches");
+    spread(&[&first, &paused]);
+    reach_all(&first, "woken", &twice);
+    in_order("woken");
+}

@@ -1,0 +1,232 @@
+//! The saved searches that a process runs: all of them, or of a cluster those of the slots that are assigned to it.
+//!
+//! Each slot is opened, dropped and passed on by itself (`assigned.rs`), and has a part of the memory. What is asked of all slots is put together
+//! here; of those that other gateways run, they say it themselves.
+
+use super::assigned::{Assigned, Holds, Parts, SlotParts};
+use super::backup::BackupParts;
+use super::census::Census;
+use super::figures::SavedFigures;
+use super::registry::{RECORDS, SavedSearches};
+use super::search::SavedSearch;
+use super::settings::{SavedSettings, WebhookSettings};
+use super::slot::{SLOTS, Slot};
+use super::status::SavedSearchStatus;
+use meridian_backend::{StoreError, View};
+use meridian_federation::Refusal;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The saved searches of a process.
+pub struct SavedSlots {
+    /// By slot; of a process that has all to itself, all of them as one.
+    slots: Vec<Assigned>,
+    census: Option<Arc<Census>>,
+}
+
+impl SavedSlots {
+    /// Those of a process that has them to itself. They are opened if [`SavedSettings::enabled`].
+    pub fn whole(parts: Parts) -> SavedSlots {
+        SavedSlots { slots: vec![Assigned::open(SlotParts::whole(parts))], census: None }
+    }
+
+    /// Those of a gateway of a cluster: none until it takes a slot.
+    pub fn divided(parts: Parts) -> SavedSlots {
+        let census = Arc::new(Census::new(parts.backend.records(RECORDS), parts.settings.max));
+        let parts = Parts { settings: part_of(&parts.settings), ..parts };
+        let one = |slot| {
+            let (parts, census) = (parts.clone(), Some(census.clone()));
+            Assigned::open(SlotParts { parts, slot: Some(slot), census })
+        };
+        SavedSlots { slots: Slot::all().map(one).collect(), census: Some(census) }
+    }
+
+    /// Opens and runs those of a slot for as long as `holds`, once they are assigned to this process in this epoch. Blocks; needs the runtime.
+    ///
+    /// # Errors
+    /// Those of the records and of the backend: nothing is lost, try again. [`StoreError::Busy`]: another process has them by now.
+    pub fn take(&self, slot: Slot, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+        self.slots.get(usize::from(slot.number())).map_or(Ok(()), |slot| slot.take(epoch, holds))
+    }
+
+    /// Ends those of a slot for another process, which goes on with their packets and numbers. Blocks.
+    ///
+    /// # Errors
+    /// Those of the records.
+    pub fn pass_on(&self, slot: Slot) -> Result<(), StoreError> {
+        self.slots.get(usize::from(slot.number())).map_or(Ok(()), Assigned::pass_on)
+    }
+
+    /// Drops those of a slot: they are another process's.
+    pub fn lose(&self, slot: Slot) {
+        if let Some(slot) = self.slots.get(usize::from(slot.number())) {
+            slot.lose();
+        }
+    }
+
+    /// Starts matching, polling and sending, as [`SavedSearches::run`].
+    ///
+    /// # Errors
+    /// If the system cannot start a thread.
+    pub fn run(&self) -> std::io::Result<()> {
+        self.each().try_for_each(|slot| slot.run())
+    }
+
+    /// Ends readers: the process stops.
+    pub fn close(&self) {
+        self.slots.iter().for_each(Assigned::close);
+    }
+
+    /// Processes the remaining events and writes the clean state. Blocks.
+    ///
+    /// # Errors
+    /// The first error of the disk; the next start is then as after a crash for that part.
+    pub fn stop(&self) -> Result<(), StoreError> {
+        let stopped: Vec<Result<(), StoreError>> = self.slots.iter().map(Assigned::stop).collect();
+        stopped.into_iter().collect()
+    }
+
+    /// Whether no slot catches up.
+    #[cfg(test)]
+    pub(super) fn are_caught_up(&self) -> bool {
+        self.each().all(|slot| slot.progress.is_caught_up())
+    }
+
+    fn each(&self) -> impl Iterator<Item = Arc<SavedSearches>> {
+        self.slots.iter().map(Assigned::current)
+    }
+
+    /// Those among which a saved search of this id is, if there is one.
+    fn of(&self, id: &str) -> Option<Arc<SavedSearches>> {
+        let at = match self.census {
+            Some(_) => usize::from(Slot::of_id(id)?.number()),
+            None => 0,
+        };
+        self.slots.get(at).map(Assigned::current)
+    }
+
+    /// Creates a saved search, as [`SavedSearches::create`]: in a slot that runs here, with few of them.
+    ///
+    /// # Errors
+    /// Those of [`SavedSearches::create`], and [`Refusal::Unavailable`] where none runs here.
+    pub async fn create(&self, asked: &Value, view: &View) -> Result<Arc<SavedSearch>, Refusal> {
+        let running = self.each().filter(|slot| self.census.is_none() || slot.is_enabled());
+        match running.min_by_key(|slot| slot.len()) {
+            Some(slot) => slot.create(asked, view).await,
+            None => Err(Refusal::Unavailable("this gateway runs no saved searches now: try again".to_owned())),
+        }
+    }
+
+    /// The saved search of this id, if it runs here.
+    pub fn get(&self, id: &str) -> Option<Arc<SavedSearch>> {
+        self.of(id)?.get(id)
+    }
+
+    /// The state of a saved search, with the dead letters of its webhook.
+    pub fn status(&self, search: &SavedSearch) -> SavedSearchStatus {
+        match self.of(&search.id) {
+            Some(slot) => slot.status(search),
+            None => search.status(0, true),
+        }
+    }
+
+    /// Deletes a saved search that runs here, as [`SavedSearches::delete`].
+    ///
+    /// # Errors
+    /// Those of [`SavedSearches::delete`].
+    pub async fn delete(&self, id: &str) -> Result<bool, Refusal> {
+        match self.of(id) {
+            Some(slot) => slot.delete(id).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Deletes the saved searches of a tenant, wherever they run, as [`SavedSearches::delete_all`].
+    ///
+    /// # Errors
+    /// Those of [`SavedSearches::delete_all`].
+    pub async fn delete_all(&self, tenant: &str) -> Result<(), Refusal> {
+        for slot in self.each().collect::<Vec<_>>() {
+            slot.delete_all(tenant).await?;
+        }
+        Ok(())
+    }
+
+    /// The states of the saved searches here that a caller sees, as [`SavedSearches::list`].
+    pub fn list(&self, view: &View, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
+        let (mut all, mut more, mut upto) = (Vec::new(), false, None::<String>);
+        for slot in self.each() {
+            let (some, has_more) = slot.list(view, after, limit);
+            if has_more {
+                more = true;
+                // Beyond the last one of a page that was cut, others of its slot may be missing.
+                let last = some.last().map_or_else(|| after.to_owned(), |last| last.id.clone());
+                upto = Some(upto.map_or(last.clone(), |upto: String| upto.min(last)));
+            }
+            all.extend(some);
+        }
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        let whole = all.len();
+        all.retain(|status| upto.as_ref().is_none_or(|upto| status.id <= *upto));
+        all.truncate(limit);
+        more |= all.len() < whole;
+        (all, more)
+    }
+
+    /// Guarantees each tenant a part of the saved searches that there may be, in proportion to its weight.
+    pub fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.each().for_each(|slot| slot.guarantee(weights.iter().cloned()));
+        if let Some(census) = &self.census {
+            census.guarantee(weights.iter().cloned());
+        }
+    }
+
+    /// Saved searches of a tenant that run here, with those being created; large ones count as several.
+    pub fn count(&self, tenant: &str) -> usize {
+        self.each().map(|slot| slot.count(tenant)).sum()
+    }
+
+    /// Records found damaged or missing, as [`SavedSearches::damaged`].
+    pub fn damaged(&self) -> BTreeMap<String, String> {
+        self.each().flat_map(|slot| slot.damaged()).collect()
+    }
+
+    /// Totals over those that run here, for monitoring.
+    pub fn figures(&self) -> SavedFigures {
+        self.each().map(|slot| slot.figures()).fold(SavedFigures::default(), |sum, one| sum + one)
+    }
+
+    /// Decides what of each record a backup of one tenant holds, or of all. Blocks.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub fn backup_parts(&self, only: Option<&str>) -> Result<BackupParts, StoreError> {
+        let of = |tenant: &str| {
+            let mut ids = BTreeSet::new();
+            for slot in self.each() {
+                ids.extend(slot.ids_of(tenant)?);
+            }
+            Ok::<_, StoreError>((tenant.to_owned(), ids))
+        };
+        Ok(BackupParts::new(only.map(of).transpose()?))
+    }
+}
+
+/// The settings of one slot of several: what bounds memory and calls is divided, as one process may run all of them.
+fn part_of(settings: &SavedSettings) -> SavedSettings {
+    let part = |of: usize| of.div_ceil(usize::from(SLOTS)).max(1);
+    let webhook = &settings.webhook;
+    SavedSettings {
+        queue_bytes: part(settings.queue_bytes),
+        buffer_bytes_total: part(settings.buffer_bytes_total),
+        objects_max: part(settings.objects_max),
+        polls_at_once: part(settings.polls_at_once),
+        webhook: WebhookSettings {
+            dead_bytes_total: part(webhook.dead_bytes_total),
+            at_once: part(webhook.at_once),
+            ..webhook.clone()
+        },
+        ..settings.clone()
+    }
+}
