@@ -1,6 +1,7 @@
 //! `meridian load`: loads files and pipes into a collection.
 
 mod digest;
+mod preview;
 mod progress;
 mod source;
 mod surplus;
@@ -17,7 +18,7 @@ use crate::units::count_text;
 use crate::upload::Stored;
 use clap::Args;
 use digest::Digest;
-use meridian_formats::{BatchLimits, Epoch, EventReader, Format, OnError, ReadError, ReadOptions, Unknown};
+use meridian_formats::{BatchLimits, DateFormat, Epoch, EventReader, Format, OnError, ReadError, ReadOptions, Unknown};
 use meridian_model::{Batch, Invalid, Schema};
 use meridian_store::Settings;
 use progress::Progress;
@@ -39,6 +40,8 @@ Examples:
   meridian load storms data/atlantic-storms/storms.csv.zst --track storm_id  joins positions
   meridian load regions data/natural-earth/countries_50m.geojsonl.zst --invalid skip
   printf 'time,n\\n2026-01-31 12:00,1\\n' | meridian load sensors - --zone Europe/Paris
+  meridian load walks morning.gpx evening.gpx
+  meridian load roads roads.gpkg --layer primary --preview
   meridian load capitals data/natural-earth/capitals_110m.geojsonl.zst --url http://127.0.0.1:7117
 
 A missing collection is created when the first batch of the first input is read, and shown.
@@ -51,7 +54,7 @@ pub struct LoadArgs {
     /// Files, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// auto, geojson, geojsonseq, ndjson, csv, gdelt, geoparquet or arrow
+    /// auto, geojson, geojsonseq, ndjson, csv, gdelt, geoparquet, arrow, flatgeobuf, geopackage, shapefile, kml, gpx, nmea or gtfs-rt
     #[arg(long, default_value = "auto")]
     pub format: String,
     /// Schema for a new collection: a JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"
@@ -84,12 +87,21 @@ pub struct LoadArgs {
     /// Column of the id [found by name: id]
     #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
     pub id: Option<String>,
+    /// Layer of a file that has several (GeoPackage, zipped Shapefile)
+    #[arg(long, value_name = "NAME", help_heading = "Columns")]
+    pub layer: Option<String>,
     /// Drop columns that the collection does not have, instead of refusing them
     #[arg(long, help_heading = "Columns")]
     pub ignore_unknown: bool,
     /// Zone of times without one: an IANA name such as Europe/Paris, or an offset such as +02:00
     #[arg(long, value_name = "ZONE", help_heading = "Values")]
     pub zone: Option<String>,
+    /// Form of times that are not ISO 8601, in the words of strftime, such as "%d.%m.%Y %H:%M"
+    #[arg(long, value_name = "PATTERN", help_heading = "Values")]
+    pub date_format: Option<String>,
+    /// Read 1,5 as one and a half in CSV
+    #[arg(long, help_heading = "Values")]
+    pub decimal_comma: bool,
     /// Unit of times written as whole numbers since 1970: s, ms or us
     #[arg(long, value_name = "UNIT", help_heading = "Values")]
     pub epoch: Option<String>,
@@ -111,6 +123,9 @@ pub struct LoadArgs {
     /// Drop ids if the collection makes its own, instead of refusing events that have them
     #[arg(long, help_heading = "Invalid events")]
     pub drop_ids: bool,
+    /// Show the first events of each file as they would be kept, and write nothing
+    #[arg(long, conflicts_with_all = ["again", "rejects", "track"])]
+    pub preview: bool,
     /// Load the same events again, as new events
     #[arg(long)]
     pub again: bool,
@@ -136,6 +151,9 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     let partitions = args.partitions.as_deref().map(create::partitions).transpose();
     let partitions = partitions.map_err(|e| Failure::Usage(format!("--partitions: {e}")))?;
     let settings = Settings { durability, partitions: partitions.unwrap_or(1), ..Settings::default() };
+    if args.preview {
+        return preview::run(args, format, &options, given.as_ref());
+    }
     // Opened before the collection: a file that cannot be written must not leave a partial load.
     let rejects = RejectsFile::open(args)?;
     let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;
@@ -148,7 +166,11 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
             // An existing collection decides how its input is read.
             (None, Some(schema), _) => schema,
             (None, None, Some(given)) => Arc::new(given.clone()),
-            _ => Arc::new(source.infer(&options)?),
+            _ => {
+                let inferred = source.infer(&options)?;
+                tell_notes(&source.name, &inferred.notes, args.quiet);
+                Arc::new(inferred.schema)
+            }
         };
         let schema = match &args.track {
             Some(track) => Arc::new(track::track_schema(&base, track).map_err(|e| Failure::Usage(e.to_string()))?),
@@ -179,6 +201,13 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
         say(&format!("{}: {} events in{}", args.collection, count_text(total.written), total.before_text()));
     }
     place.close()
+}
+
+/// Says what an input seems to hold and was not taken as.
+fn tell_notes(name: &str, notes: &[String], quiet: bool) {
+    for note in notes.iter().filter(|_| !quiet) {
+        eprintln!("note: {name}: {}", source::named(name, note));
+    }
 }
 
 /// The collection of an input, created once the first batch has been read.
@@ -263,6 +292,7 @@ fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
         Some("us") => Some(Epoch::Micros),
         Some(other) => return Err(Failure::Usage(format!("--epoch: {other:?}: expected s, ms or us"))),
     };
+    let date_format = args.date_format.as_deref().map(DateFormat::new);
     let zone = args.zone.as_deref().map(meridian_model::time::zone).transpose();
     let mut options = ReadOptions {
         lon: args.lon.clone(),
@@ -270,9 +300,12 @@ fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
         geometry: args.geometry.clone(),
         time: args.time.clone(),
         id: args.id.clone(),
+        layer: args.layer.clone(),
         delimiter,
         nulls: args.null.clone(),
         zone: zone.map_err(|e| Failure::option("--zone", &Invalid { field: None, ..e }))?,
+        date_format: date_format.transpose().map_err(|e| Failure::option("--date-format", &e))?,
+        decimal_comma: args.decimal_comma,
         epoch,
         unknown: if args.ignore_unknown { Unknown::Ignore } else { Unknown::Refuse },
         on_error: OnError::First,
@@ -384,7 +417,7 @@ fn salt() -> u64 {
 }
 
 fn bad(name: &str, error: &ReadError, counts: Counts) -> Failure {
-    Failure::Bad(format!("{name}: {}\n{}{}", source::reason(error), whats_in(counts), surplus::hint(error)))
+    Failure::Bad(format!("{name}: {}\n{}{}", source::reason(name, error), whats_in(counts), surplus::hint(error)))
 }
 
 fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {
