@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes read to detect the format and, for a pipe, to derive a schema.
 const SAMPLE_BYTES: usize = 8 << 20;
 
+/// The name of standard input in messages.
+const STANDARD_INPUT: &str = "standard input";
+
 /// One input, opened.
 pub struct Source {
     /// Its name in messages.
@@ -35,7 +38,7 @@ impl Source {
     pub fn open(path: &Path, format: Option<Format>) -> Result<Source, Failure> {
         let read = Arc::new(AtomicU64::new(0));
         let (name, size, raw): (String, Option<u64>, Box<dyn Read + Send>) = if path == Path::new("-") {
-            ("standard input".to_owned(), None, Box::new(io::stdin()))
+            (STANDARD_INPUT.to_owned(), None, Box::new(io::stdin()))
         } else {
             let failed = |e: io::Error| Failure::Usage(format!("{} cannot be read: {e}", path.display()));
             let file = File::open(path).map_err(failed)?;
@@ -63,7 +66,10 @@ impl Source {
         // Decompressed data cannot be read from its end: it is read into memory, within limits.
         let in_place = size.is_some() && lies_plain(path) && (format.reads_in_place() || head.starts_with(ZIP));
         let in_place = in_place.then(|| path.to_owned());
-        // Read in pieces from its end, so that bytes read so far do not show progress.
+        // Read in pieces from its end, so that bytes read so far do not show progress: all of them count as read.
+        if let Some(bytes) = size.filter(|_| in_place.is_some()) {
+            read.store(bytes, Ordering::Relaxed);
+        }
         let size = if in_place.is_some() { None } else { size };
         Ok(Source { name, size, read, format, sample, sample_is_all, bytes, in_place })
     }
@@ -75,10 +81,22 @@ impl Source {
             None if self.sample_is_all => {
                 meridian_formats::infer(self.format, Box::new(Cursor::new(self.sample.clone())), options)
             }
+            None if self.has_its_end_first() => {
+                return Err(Failure::Usage(format!(
+                    "{}: no schema can be derived from its first {} MiB: give it as a file that is not compressed, or give --schema",
+                    self.name,
+                    SAMPLE_BYTES >> 20
+                )));
+            }
             None => meridian_formats::infer_prefix(self.format, &self.sample, options),
         };
         guess
             .map_err(|e| Failure::Bad(format!("{}: {}{}", self.name, reason(&self.name, &e), super::surplus::hint(&e))))
+    }
+
+    /// Whether nothing can be read of it before its end is there.
+    fn has_its_end_first(&self) -> bool {
+        matches!(self.format, Format::GeoParquet | Format::GeoPackage) || self.sample.starts_with(ZIP)
     }
 
     /// Reads its events.
@@ -110,8 +128,11 @@ fn unknown(name: &str, head: &[u8]) -> String {
     }
 }
 
-/// A name as a shell takes it.
+/// The name of an input as a shell takes it, for ogr2ogr.
 fn quoted(name: &str) -> String {
+    if name == STANDARD_INPUT {
+        return "/vsistdin/".to_owned();
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
     if name.chars().all(plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }

@@ -229,7 +229,7 @@ impl Guess {
             schema.geometry_name = name;
         }
         schema.validate()?;
-        let notes = notes::of(&self.columns, &schema, self.events, options);
+        let notes = notes::of(&self.columns, &schema, self.events);
         Ok(Inferred { schema, notes })
     }
 

@@ -2,13 +2,12 @@
 
 use super::guess::{Column, kinds};
 use crate::date_format::fitting;
-use crate::options::ReadOptions;
 use crate::roles::{LAT, LON, TIME, rank};
 use crate::values::shorten;
 use meridian_model::{FieldType, Schema, TimeRole};
 
 /// Sentences about the columns that became fields.
-pub(super) fn of(columns: &[Column], schema: &Schema, events: u64, options: &ReadOptions) -> Vec<String> {
+pub(super) fn of(columns: &[Column], schema: &Schema, events: u64) -> Vec<String> {
     let mut notes: Vec<String> = columns
         .iter()
         .filter_map(|column| {
@@ -21,9 +20,6 @@ pub(super) fn of(columns: &[Column], schema: &Schema, events: u64, options: &Rea
     }
     if schema.geometry.is_none() {
         notes.extend(placed(columns));
-    }
-    if options.decimal_comma && columns.iter().all(|column| column.kinds != kinds::FLOAT) {
-        notes.push("--decimal-comma: no column has numbers with decimals".to_owned());
     }
     notes
 }
@@ -107,9 +103,10 @@ fn partly_timed(column: &Column, events: u64) -> Option<String> {
     let some = column.kinds & times != 0 && column.kinds & !times == 0 && column.values > 0 && column.values < events;
     (some && rank(&column.name, TIME).is_some()).then(|| {
         let name = shorten(&column.name);
+        let without = events - column.values;
         format!(
-            "column {name}: {} of {events} events have a time in it: the time of events is in every one",
-            column.values
+            "column {name}: {without} of {events} events have no time in it, kept as a field: --time {name} --invalid skip \
+             takes it and leaves them out"
         )
     })
 }

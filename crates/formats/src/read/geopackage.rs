@@ -98,7 +98,10 @@ impl GeoPackage {
     fn layer(&self, connection: &Connection) -> Result<String, Fault> {
         let list =
             "SELECT table_name FROM gpkg_contents WHERE data_type IN ('features', 'attributes') ORDER BY 1 LIMIT 1000";
-        let names = texts(connection, list).map_err(|_| {
+        let names = texts(connection, list).map_err(|error| {
+            if !error.to_string().contains("no such table") {
+                return failed(&error);
+            }
             let what = "an SQLite database without the table gpkg_contents is no GeoPackage";
             Fault::stop(Invalid::new(format!("{what}: {}", convert())))
         })?;
