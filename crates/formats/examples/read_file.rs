@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let (first, input) = peek(decompress(Box::new(File::open(&name)?))?, 4 << 20)?;
     let format = Format::detect(&name, &first).ok_or("cannot tell the format")?;
-    let schema = Arc::new(infer_prefix(format, &first, &options)?);
+    let schema = Arc::new(infer_prefix(format, &first, &options)?.schema);
     println!("{format} {:?} id {:?} {:?} time {:?}", schema.geometry, schema.id, schema.id_name, schema.time);
     for field in &schema.fields {
         println!("    {}: {}{}", field.name, field.kind.word(), if field.required { ", required" } else { "" });

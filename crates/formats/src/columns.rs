@@ -112,7 +112,7 @@ impl Texts {
 }
 
 impl Binaries {
-    fn get(&self, at: usize) -> Option<&[u8]> {
+    pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {
         match self {
             Binaries::Small(a) => a.is_valid(at).then(|| a.value(at)),
             Binaries::Large(a) => a.is_valid(at).then(|| a.value(at)),
@@ -269,6 +269,14 @@ impl Column {
         Some((from..to).filter_map(|i| texts.get(i).map(str::to_owned)).collect())
     }
 
+    /// A row's list as a JSON array; `None` where it is null, and of other columns.
+    #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
+    pub(crate) fn json(&self, row: usize) -> Option<String> {
+        let Column::List { offsets, nulls, texts } = self else { return None };
+        let list = Column::list(offsets, nulls.as_ref(), texts, row)?;
+        Some(serde_json::Value::from(list).to_string())
+    }
+
     /// Sets a field of the current event to a row's value.
     pub(crate) fn set_field(
         &self,
@@ -287,9 +295,7 @@ impl Column {
             Column::Null => return Ok(()),
             Column::Text(texts) => match texts.get(row) {
                 None => return Ok(()),
-                Some(text) if is_time => {
-                    Value::Time(instant::parse_as(spec.kind, text, options.zone.as_ref()).map_err(named)?)
-                }
+                Some(text) if is_time => Value::Time(instant::parse_as(spec.kind, text, options).map_err(named)?),
                 Some(text) => return builder.set_text(field, text),
             },
             Column::Int(a) if a.is_null(row) => return Ok(()),

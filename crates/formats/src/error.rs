@@ -87,6 +87,12 @@ impl From<Invalid> for Fault {
     }
 }
 
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Self {
+        Fault::Stop(error)
+    }
+}
+
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         Fault::Stop(error.into())

@@ -1,5 +1,7 @@
 //! The formats by name, media type and content.
 
+mod magic;
+
 use crate::json::Json;
 use std::fmt;
 
@@ -20,11 +22,25 @@ pub enum Format {
     GeoParquet,
     /// Arrow IPC, stream or file.
     Arrow,
+    /// FlatGeobuf.
+    FlatGeobuf,
+    /// GeoPackage: one layer of it.
+    GeoPackage,
+    /// Shapefile: `.shp` with its files beside it, or a zip archive of them.
+    Shapefile,
+    /// KML, or KMZ.
+    Kml,
+    /// GPX: tracks, routes and waypoints, an event a point.
+    Gpx,
+    /// NMEA 0183 sentences, with AIS messages in them.
+    Nmea,
+    /// GTFS-Realtime: positions of vehicles.
+    GtfsRt,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 14] = [
         Format::GeoJson,
         Format::GeoJsonSeq,
         Format::NdJson,
@@ -32,6 +48,13 @@ impl Format {
         Format::Gdelt,
         Format::GeoParquet,
         Format::Arrow,
+        Format::FlatGeobuf,
+        Format::GeoPackage,
+        Format::Shapefile,
+        Format::Kml,
+        Format::Gpx,
+        Format::Nmea,
+        Format::GtfsRt,
     ];
 
     /// The name on command lines and in `f=`.
@@ -44,10 +67,17 @@ impl Format {
             Format::Gdelt => "gdelt",
             Format::GeoParquet => "geoparquet",
             Format::Arrow => "arrow",
+            Format::FlatGeobuf => "flatgeobuf",
+            Format::GeoPackage => "geopackage",
+            Format::Shapefile => "shapefile",
+            Format::Kml => "kml",
+            Format::Gpx => "gpx",
+            Format::Nmea => "nmea",
+            Format::GtfsRt => "gtfs-rt",
         }
     }
 
-    /// The format with this name; also `json`, `jsonl`, `geojsonl`, `tsv` and `parquet`.
+    /// The format with this name; also the endings of file names, and `ais`.
     pub fn from_name(name: &str) -> Option<Format> {
         Some(match name.to_ascii_lowercase().as_str() {
             "geojson" | "json" => Format::GeoJson,
@@ -57,6 +87,13 @@ impl Format {
             "gdelt" => Format::Gdelt,
             "geoparquet" | "parquet" => Format::GeoParquet,
             "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
+            "flatgeobuf" | "fgb" => Format::FlatGeobuf,
+            "geopackage" | "gpkg" => Format::GeoPackage,
+            "shapefile" | "shp" | "shz" => Format::Shapefile,
+            "kml" | "kmz" => Format::Kml,
+            "gpx" => Format::Gpx,
+            "nmea" | "ais" | "aivdm" => Format::Nmea,
+            "gtfs-rt" | "gtfs-realtime" | "gtfsrt" | "pb" => Format::GtfsRt,
             _ => return None,
         })
     }
@@ -71,6 +108,13 @@ impl Format {
             Format::Gdelt => "text/tab-separated-values",
             Format::GeoParquet => "application/vnd.apache.parquet",
             Format::Arrow => "application/vnd.apache.arrow.stream",
+            Format::FlatGeobuf => "application/vnd.flatgeobuf",
+            Format::GeoPackage => "application/geopackage+sqlite3",
+            Format::Shapefile => "application/vnd.shp",
+            Format::Kml => "application/vnd.google-earth.kml+xml",
+            Format::Gpx => "application/gpx+xml",
+            Format::Nmea => "text/plain",
+            Format::GtfsRt => "application/x-protobuf",
         }
     }
 
@@ -88,6 +132,12 @@ impl Format {
             "text/csv" | "text/tab-separated-values" => Format::Csv,
             "application/vnd.apache.parquet" | "application/x-parquet" => Format::GeoParquet,
             "application/vnd.apache.arrow.stream" | "application/vnd.apache.arrow.file" => Format::Arrow,
+            "application/vnd.flatgeobuf" => Format::FlatGeobuf,
+            "application/geopackage+sqlite3" => Format::GeoPackage,
+            "application/vnd.shp" => Format::Shapefile,
+            "application/vnd.google-earth.kml+xml" | "application/vnd.google-earth.kmz" => Format::Kml,
+            "application/gpx+xml" => Format::Gpx,
+            "application/x-protobuf" => Format::GtfsRt,
             _ => return None,
         })
     }
@@ -102,6 +152,13 @@ impl Format {
             Format::Gdelt => "csv",
             Format::GeoParquet => "parquet",
             Format::Arrow => "arrows",
+            Format::FlatGeobuf => "fgb",
+            Format::GeoPackage => "gpkg",
+            Format::Shapefile => "shp",
+            Format::Kml => "kml",
+            Format::Gpx => "gpx",
+            Format::Nmea => "nmea",
+            Format::GtfsRt => "pb",
         }
     }
 
@@ -117,15 +174,20 @@ impl Format {
         if first.starts_with(b"ARROW1") || first.starts_with(&[0xff; 4]) {
             return Some(Format::Arrow);
         }
+        if let Some(found) = magic::binary(name, first) {
+            return found;
+        }
         let named = name_hint(name);
         let start = first.iter().position(|b| !b.is_ascii_whitespace());
         match start.map(|at| first[at]) {
             Some(0x1e) => Some(Format::GeoJsonSeq),
+            Some(b'<') => magic::xml(first),
+            Some(_) if magic::is_sentence(first) => Some(Format::Nmea),
             Some(b'{') => Some(match named {
                 Some(Format::NdJson | Format::GeoJsonSeq) => Format::NdJson,
                 _ => json_kind(&first[start.unwrap_or(0)..]),
             }),
-            None | Some(0) => named,
+            None | Some(0) => named.filter(|named| !named.has_mark() || start.is_none()),
             Some(_) => match named {
                 Some(Format::Csv) | None if looks_like_gdelt(first) => Some(Format::Gdelt),
                 Some(Format::Csv | Format::Gdelt) => named,
@@ -136,13 +198,30 @@ impl Format {
     }
 }
 
+impl Format {
+    /// What a file of a kind that is not read is, by its content and name; it is read once ogr2ogr has converted it.
+    pub fn foreign(name: &str, first: &[u8]) -> Option<&'static str> {
+        magic::foreign(name, first)
+    }
+
+    /// Whether a file is read in place, by its name: it is read from its end, or has others beside it.
+    pub fn reads_in_place(self) -> bool {
+        matches!(self, Format::GeoParquet | Format::GeoPackage | Format::Shapefile)
+    }
+
+    /// Whether files of the format begin with a mark, so that one without it is not of the format.
+    fn has_mark(self) -> bool {
+        matches!(self, Format::FlatGeobuf | Format::GeoPackage | Format::Shapefile | Format::GeoParquet | Format::Arrow)
+    }
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-fn name_hint(name: &str) -> Option<Format> {
+pub(crate) fn name_hint(name: &str) -> Option<Format> {
     let mut name = name.rsplit('/').next().unwrap_or("").to_ascii_lowercase();
     for packed in [".gz", ".zst", ".zstd"] {
         if let Some(bare) = name.strip_suffix(packed) {
@@ -206,6 +285,12 @@ mod tests {
                 (&b"ARROW1"[..], Format::Arrow),
                 (&[0xff; 4][..], Format::Arrow),
                 (&b"\x1e{"[..], Format::GeoJsonSeq),
+                (&b"fgb\x03fgb\x00"[..], Format::FlatGeobuf),
+                (&b"<?xml version=\"1.0\"?>\n<gpx version=\"1.1\">"[..], Format::Gpx),
+                (&b"<kml xmlns=\"http://www.opengis.net/kml/2.2\">"[..], Format::Kml),
+                (&b"!AIVDM,1,1,,B,13u?etPv2;0n:dDPwUM1U1Cb069D,0*24\r\n"[..], Format::Nmea),
+                (&b"$GPRMC,081836,A,3751.65,S,14507.36,E,000.0,360.0,130998,011.3,E*62\n"[..], Format::Nmea),
+                (&b"\x0a\x0d\x0a\x032.0\x10\x00"[..], Format::GtfsRt),
             ]),
             name in "[a-z]{0,4}(\\.(csv|geojson|ndjson|parquet|arrow|export\\.CSV|txt))?(\\.gz)?",
             marked: bool,
@@ -253,7 +338,7 @@ mod tests {
     fn names_and_media_types_come_back() {
         for format in Format::ALL {
             assert_eq!(Format::from_name(format.name()), Some(format));
-            if format != Format::Gdelt {
+            if !matches!(format, Format::Gdelt | Format::Nmea) {
                 assert_eq!(Format::from_media_type(format.media_type()), Some(format));
             }
         }
@@ -282,6 +367,13 @@ mod tests {
             ("", "", None),
             ("", "hello world", None),
             ("", "\0\u{1}\u{2},", None),
+            ("roads.gml", "<?xml version=\"1.0\"?><ogr:FeatureCollection>", None),
+            ("x.gpkg", "\0\u{1}", None),
+            ("x.zip", "PK\u{3}\u{4}......roads.shp...", Some(Format::Shapefile)),
+            ("x.zip", "PK\u{3}\u{4}......doc.kml...", Some(Format::Kml)),
+            ("x.xlsx", "PK\u{3}\u{4}......xl/workbook.xml", None),
+            ("log.txt", "\\s:st1,c:1641168000*00\\!AIVDM,1,1,,A,1,0*00\n", Some(Format::Nmea)),
+            ("prices.csv", "$USD,1\n", Some(Format::Csv)),
         ] {
             assert_eq!(Format::detect(name, first.as_bytes()), expected, "{name} {first}");
         }

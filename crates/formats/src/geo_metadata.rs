@@ -1,7 +1,8 @@
 //! What GeoParquet and GeoArrow say about the geometry of a file.
 
+use crate::reference::is_lon_lat;
 use arrow_schema::{DataType, Schema as ArrowSchema};
-use meridian_model::{Crs, Invalid};
+use meridian_model::Invalid;
 use serde_json::Value;
 
 /// The geometry column of a file and the columns that only repeat it.
@@ -63,12 +64,12 @@ impl GeoColumns {
 fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
     let known = match crs {
         Value::Null => true,
-        Value::String(name) => name.is_empty() || names_lon_lat(name),
+        Value::String(name) => name.is_empty() || is_lon_lat(name),
         projjson => {
             let id = &projjson["id"];
             let code = id["code"].as_str().map_or_else(|| id["code"].to_string(), str::to_owned);
             match id["authority"].as_str() {
-                Some(authority) => names_lon_lat(&format!("{authority}:{code}")),
+                Some(authority) => is_lon_lat(&format!("{authority}:{code}")),
                 // A system without an id is known by its name alone.
                 None => matches!(projjson["name"].as_str(), Some("WGS 84" | "WGS84" | "WGS 84 (CRS84)")),
             }
@@ -79,14 +80,13 @@ fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
     }
     let name = crs["name"].as_str().or(crs.as_str()).unwrap_or("of another name");
     let name = crate::values::shorten(name);
-    Err(Invalid::field(column, format!("the reference system {name} is not supported: expected CRS84 or EPSG:4326")))
-}
-
-/// Whether a name or a WKT text is that of CRS84 or EPSG:4326.
-fn names_lon_lat(text: &str) -> bool {
-    let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let ends = ["ID[\"EPSG\",4326]]", "AUTHORITY[\"EPSG\",\"4326\"]]", "ID[\"OGC\",\"CRS84\"]]"];
-    matches!(Crs::from_name(text), Some(Crs::Crs84 | Crs::Epsg4326)) || ends.iter().any(|end| bare.ends_with(end))
+    Err(Invalid::field(
+        column,
+        format!(
+            "the reference system {name} is not supported: expected CRS84 or EPSG:4326; {}",
+            crate::reference::convert()
+        ),
+    ))
 }
 
 fn is_box(kind: &DataType) -> bool {

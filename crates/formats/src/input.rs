@@ -3,7 +3,7 @@
 use crate::error::{Fault, ReadError};
 use crate::options::{ReadOptions, Watch};
 use meridian_model::Invalid;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
 /// Bytes requested from the source at first: most bodies are small, and the buffer is zeroed beforehand.
@@ -51,6 +51,11 @@ impl Input {
     /// The bytes of a range handed out by this input; valid until the next call that takes more.
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]
+    }
+
+    /// The rest as a source of bytes.
+    pub(crate) fn into_read(self) -> impl Read + Send {
+        Cursor::new(self.buffer[self.start..self.end].to_vec()).chain(self.source)
     }
 
     /// Unread bytes in the buffer.
@@ -162,6 +167,42 @@ impl Input {
         }
     }
 
+    /// Takes this many bytes, which the format announced: `None` where nothing is left. An announced length is only waited
+    /// for, never allocated, and one over the limit of a record stops the reading.
+    pub(crate) fn exactly(&mut self, bytes: usize, line: u64, what: &str) -> Result<Option<Range<usize>>, Fault> {
+        if bytes > self.record_bytes {
+            let detail = format!("{what} of {bytes} bytes is too long: at most {}", self.record_bytes);
+            return Err(Fault::stop(Invalid::new(detail).at_line(line)));
+        }
+        let found =
+            self.record(line, |seen, _| if seen.len() >= bytes { Find::At(bytes) } else { Find::More(seen.len()) })?;
+        match found {
+            Some((_, true)) => Err(cut_off(what, line)),
+            found => Ok(found.map(|(range, _)| range)),
+        }
+    }
+
+    /// As [`Input::exactly`], of bytes that must be there.
+    pub(crate) fn needed(&mut self, bytes: usize, line: u64, what: &str) -> Result<Range<usize>, Fault> {
+        if bytes == 0 {
+            return Ok(self.start..self.start);
+        }
+        self.exactly(bytes, line, what)?.ok_or_else(|| cut_off(what, line))
+    }
+
+    /// Passes over this many bytes without holding them.
+    pub(crate) fn skip(&mut self, mut bytes: u64, what: &str) -> Result<(), Fault> {
+        while bytes > 0 {
+            if !self.has_more()? {
+                return Err(cut_off(what, 0));
+            }
+            let taken = (self.available().len() as u64).min(bytes);
+            self.consume(taken as usize);
+            bytes -= taken;
+        }
+        Ok(())
+    }
+
     fn too_long(&self, line: u64) -> Fault {
         Fault::stop(
             Invalid::new(format!(
@@ -205,6 +246,11 @@ impl Input {
     }
 }
 
+fn cut_off(what: &str, line: u64) -> Fault {
+    let mistake = Invalid::new(format!("the input ends within {what}: was it cut off?"));
+    Fault::stop(if line > 0 { mistake.at_line(line) } else { mistake })
+}
+
 /// The bytes as text, or where they stop being UTF-8.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Invalid> {
     std::str::from_utf8(bytes)
@@ -214,7 +260,6 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
 
     fn lines(bytes: &[u8], limit: usize) -> Result<Vec<String>, Fault> {
         let mut input = Input::new(

@@ -1,14 +1,25 @@
 //! Instants as text, fast: the common shape here, everything else through the model.
 
+use crate::options::ReadOptions;
+use crate::values::shorten;
 use jiff::tz::TimeZone;
 use meridian_model::civil::{civil_from_days, days_from_civil};
 use meridian_model::{FieldType, Invalid, time};
 
-/// Reads a value of a field of this kind: a date, or an instant.
-pub(crate) fn parse_as(kind: FieldType, text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid> {
-    match kind {
-        FieldType::Date => time::parse_date(text),
-        _ => parse(text, zone),
+/// Reads a value of a field of this kind, a date or an instant, in the form that the options name or in RFC 3339.
+pub(crate) fn parse_as(kind: FieldType, text: &str, options: &ReadOptions) -> Result<i64, Invalid> {
+    let iso = options.date_format.as_ref().and_then(|format| format.iso(text));
+    let written = iso.as_deref().unwrap_or(text);
+    let read = match kind {
+        FieldType::Date => time::parse_date(written),
+        _ => parse(written, options.zone.as_ref()),
+    };
+    match (&options.date_format, read) {
+        (Some(format), Err(_)) if iso.is_none() => {
+            let detail = format!("{:?} is not a time: expected {} or RFC 3339", shorten(text), format.pattern());
+            Err(Invalid::new(detail))
+        }
+        (_, read) => read,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Readers and writers of event files: bytes in, batches out, and back.
 //!
 //! The crate knows [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GDELT event
-//! exports, GeoParquet and Arrow. It guarantees that
+//! exports, GeoParquet and Arrow. It reads FlatGeobuf, GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime too
+//! (decision 073): each is a source of records with typed columns, which the reader of columns takes from there, and KML
+//! one of GeoJSON features. It guarantees that
 //! - memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input;
 //! - each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the
 //!   event) and the field, up to [`MISTAKES_MAX`] of them, and no event of a bad batch is returned;
@@ -9,11 +11,13 @@
 //! - the reader of a format reads the output of its writer back as the same events.
 //!
 //! Start reading at [`Format`] and [`reader`]; [`infer()`] makes a schema from a sample, [`FeatureWriter`]
-//! writes the features of answers. It opens no file and no socket.
+//! writes the features of answers. It opens no socket, and a file only if it is handed its name ([`reader_of_path`]).
 
 mod columns;
 mod compress;
+mod date_format;
 mod error;
+pub mod export;
 mod format;
 mod gdelt;
 mod geo_metadata;
@@ -24,25 +28,30 @@ mod instant;
 mod json;
 mod options;
 mod read;
+mod reference;
 mod report;
 mod rest;
 mod roles;
 mod rows;
 mod shape;
 mod survey;
+mod table;
 mod values;
 mod wkb;
+mod wkb_out;
 mod wkt;
 mod write;
 
 pub use compress::{decompress, decompress_body, is_compressed, peek};
+pub use date_format::DateFormat;
 pub use error::{MISTAKES_MAX, ReadError};
 pub use format::Format;
 pub use gdelt::gdelt_schema;
 pub use guard::decoder_panics;
-pub use infer::{infer, infer_file, infer_prefix};
+pub use infer::{Inferred, infer, infer_path, infer_prefix};
 pub use options::{BatchLimits, Epoch, OnError, ReadOptions, Unknown, Watch};
-pub use read::{EventReader, reader, reader_of_bytes, reader_of_file};
+pub use read::{EventReader, reader, reader_of_bytes, reader_of_path};
+pub use reference::INPUT;
 pub use report::{Rejected, Rejects, Report, SHOWN_MAX};
 pub use rest::RestFile;
 pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParquetWriter, WriteError, writer};

@@ -1,5 +1,6 @@
 //! How an input is to be read.
 
+use crate::date_format::DateFormat;
 use crate::report::Rejects;
 use jiff::tz::TimeZone;
 use meridian_model::Crs;
@@ -111,6 +112,8 @@ pub struct ReadOptions {
     pub time: Option<String>,
     /// Column or key of the id.
     pub id: Option<String>,
+    /// The layer of a file that may hold several; needed where it does.
+    pub layer: Option<String>,
     /// The byte between CSV fields; sniffed among comma, tab, semicolon and bar where `None`.
     pub delimiter: Option<u8>,
     /// Whether `"` quotes CSV fields (RFC 4180); where `None`, yes unless the delimiter is a tab.
@@ -119,6 +122,10 @@ pub struct ReadOptions {
     pub nulls: Vec<String>,
     /// Zone of times that carry none; such times are refused where `None`.
     pub zone: Option<TimeZone>,
+    /// The form of times that are not in RFC 3339.
+    pub date_format: Option<DateFormat>,
+    /// Whether a comma separates decimals in tables of text.
+    pub decimal_comma: bool,
     /// Unit of times written as whole numbers; such times are refused where `None`.
     pub epoch: Option<Epoch>,
     /// Columns and keys that the schema does not know.
@@ -157,10 +164,13 @@ impl Default for ReadOptions {
             geometry: None,
             time: None,
             id: None,
+            layer: None,
             delimiter: None,
             quotes: None,
             nulls: Vec::new(),
             zone: None,
+            date_format: None,
+            decimal_comma: false,
             epoch: None,
             unknown: Unknown::Refuse,
             heights: Unknown::Refuse,

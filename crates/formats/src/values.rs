@@ -48,7 +48,7 @@ pub(crate) fn set_json(
         Scalar::Number(Number::Int(n)) => Value::Int(n),
         Scalar::Number(Number::Float(x)) => Value::Float(x),
         Scalar::Text(text) if kind.is_time() => {
-            Value::Time(instant::parse_as(kind, &text, options.zone.as_ref()).map_err(|e| named(builder, e))?)
+            Value::Time(instant::parse_as(kind, &text, options).map_err(|e| named(builder, e))?)
         }
         Scalar::Text(text) => return builder.set_text(field, &text),
     };
@@ -94,12 +94,12 @@ pub(crate) fn set_text(
         FieldType::Int => match bare.parse::<i64>() {
             Ok(n) => Value::Int(n),
             // Spreadsheets write whole numbers as `3.0`. The builder refuses other fractions.
-            Err(_) => match float(bare) {
+            Err(_) => match decimal(bare, options) {
                 Some(x) => Value::Float(x),
                 None => return wrong(),
             },
         },
-        FieldType::Float => match float(bare) {
+        FieldType::Float => match decimal(bare, options) {
             Some(x) => Value::Float(x),
             None => return wrong(),
         },
@@ -109,7 +109,7 @@ pub(crate) fn set_text(
         FieldType::Time | FieldType::Date => {
             let micros = match (options.epoch, bare.parse::<i64>()) {
                 (Some(unit), Ok(n)) => epoch(n, unit.micros()),
-                _ => instant::parse_as(spec.kind, bare, options.zone.as_ref()),
+                _ => instant::parse_as(spec.kind, bare, options),
             };
             Value::Time(micros.map_err(|e| blame(e, &spec.name))?)
         }
@@ -127,7 +127,17 @@ pub(crate) fn set_text(
     builder.set(field, value)
 }
 
+/// A decimal number as a table writes it: with a comma, if the options say so.
+pub(crate) fn decimal(text: &str, options: &ReadOptions) -> Option<f64> {
+    if options.decimal_comma && !text.contains('.') { float(&text.replacen(',', ".", 1)) } else { float(text) }
+}
+
 /// A decimal number; NaN and infinities are read, so that what checks them can name them.
 pub(crate) fn float(text: &str) -> Option<f64> {
     text.parse().ok()
+}
+
+/// A number of single precision as the double that is written the same: 52.1 stays 52.1.
+pub(crate) fn single(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or(f64::from(x))
 }

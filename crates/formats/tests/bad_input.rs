@@ -392,7 +392,7 @@ fn options_change_what_is_taken() {
     let batch = read_all(Format::Csv, table.as_bytes().to_vec(), &points, &options, &all).unwrap();
     assert_eq!(batch.interval(0), (60_000_000, 60_000_000));
     assert_eq!(batch.geometry(0), Some(common::point(2.0, 3.0)));
-    let schema = infer(Format::Csv, Box::new(Cursor::new(table)), &options).unwrap();
+    let schema = infer(Format::Csv, Box::new(Cursor::new(table)), &options).unwrap().schema;
     assert_eq!(schema.time, TimeRole::Instant(0));
     assert_eq!((schema.id, schema.id_name.as_str()), (IdRole::Given, "key"));
 }

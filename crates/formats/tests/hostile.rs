@@ -23,7 +23,7 @@ fn feed(bytes: &[u8], formats: &[Format], schema: &Arc<Schema>) {
         for on_error in [OnError::First, OnError::Collect] {
             let mut schemas = vec![schema.clone()];
             let source = || Box::new(Cursor::new(bytes.to_vec()));
-            schemas.extend(infer(format, source(), &options(on_error)).ok().map(Arc::new));
+            schemas.extend(infer(format, source(), &options(on_error)).ok().map(|inferred| Arc::new(inferred.schema)));
             let _ = infer_prefix(format, bytes, &options(on_error));
             for schema in schemas {
                 let Ok(mut events) = reader(format, source(), schema, &options(on_error)) else { continue };

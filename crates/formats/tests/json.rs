@@ -9,7 +9,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 fn inferred(format: Format, text: &str) -> Schema {
-    infer(format, Box::new(Cursor::new(text.to_owned())), &ReadOptions::default()).unwrap()
+    infer(format, Box::new(Cursor::new(text.to_owned())), &ReadOptions::default()).unwrap().schema
 }
 
 fn read(format: Format, text: &str, schema: &Schema) -> Result<Batch, ReadError> {
@@ -97,7 +97,7 @@ fn a_sample_cut_off_anywhere_gives_the_same_schema() {
         let expected = inferred(format, &text);
         assert_eq!(expected.id, IdRole::Given);
         for cut in whole..text.len() {
-            let found = infer_prefix(format, &text.as_bytes()[..cut], &ReadOptions::default()).unwrap();
+            let found = infer_prefix(format, &text.as_bytes()[..cut], &ReadOptions::default()).unwrap().schema;
             assert_eq!(found, expected, "{format} cut at {cut}");
         }
     }

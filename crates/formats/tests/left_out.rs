@@ -127,7 +127,7 @@ fn ids_that_cannot_be_kept_are_refused_or_dropped_and_counted() {
 fn ids_of_features_that_are_no_ids_are_kept_as_a_field() {
     let feature = |id: &str| format!(r#"{{"type":"Feature",{id}"geometry":null,"properties":{{"n":1}}}}"#);
     let lines = [feature(r#""id":"a","#), feature(r#""id":"a","#), feature(""), feature(r#""id":7,"#)].join("\n");
-    let inferred = infer(Format::NdJson, Box::new(Cursor::new(lines.clone())), &ReadOptions::default()).unwrap();
+    let inferred = infer(Format::NdJson, Box::new(Cursor::new(lines.clone())), &ReadOptions::default()).unwrap().schema;
     let schema = Arc::new(inferred);
     let (batch, report) = read(Format::NdJson, lines.as_bytes(), &schema, &ReadOptions::default()).unwrap();
     assert_eq!(report, Report::default());
@@ -175,7 +175,7 @@ fn invalid_events_are_left_out_with_their_lines_and_handed_over() {
             assert!(event.is_object() || event == "{", "{format}: {event}");
         }
         // A sample with bad events gives the schema of the good ones.
-        let inferred = infer(format, Box::new(Cursor::new(text.to_owned())), &options).unwrap();
+        let inferred = infer(format, Box::new(Cursor::new(text.to_owned())), &options).unwrap().schema;
         assert!(inferred.geometry.is_some(), "{format}");
     }
 }
@@ -213,7 +213,7 @@ fn polygons_are_mended_where_that_can_be_done() {
     // A bow tie is two polygons, which a collection of single ones cannot hold; a schema made for mended shapes can.
     let bow = polygon(BOW);
     assert_eq!(read(Format::NdJson, bow.as_bytes(), &schema("*geometry:Polygon"), &options).unwrap().1.skipped, 1);
-    let inferred = Arc::new(infer(Format::NdJson, Box::new(Cursor::new(bow.clone())), &options).unwrap());
+    let inferred = Arc::new(infer(Format::NdJson, Box::new(Cursor::new(bow.clone())), &options).unwrap().schema);
     assert_eq!(read(Format::NdJson, bow.as_bytes(), &inferred, &options).unwrap().1.mended, 1);
 }
 

@@ -20,8 +20,8 @@ fn load(name: &str) -> (Arc<Schema>, usize) {
     let options = ReadOptions { on_error: OnError::First, ..ReadOptions::default() };
     let (first, input) = peek(open(name), 1 << 20).unwrap();
     let format = Format::detect(name, &first).unwrap();
-    let schema = Arc::new(infer(format, open(name), &options).unwrap());
-    assert_eq!(infer_prefix(format, &first, &options).unwrap().time, schema.time, "{name}");
+    let schema = Arc::new(infer(format, open(name), &options).unwrap().schema);
+    assert_eq!(infer_prefix(format, &first, &options).unwrap().schema.time, schema.time, "{name}");
     let mut events = reader(format, input, schema.clone(), &options).unwrap();
     let mut rows = 0;
     while let Some(batch) = events.next_batch(&BatchLimits::default()).unwrap() {

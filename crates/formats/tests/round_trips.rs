@@ -46,7 +46,7 @@ proptest! {
             }
             // What is inferred need not be the same schema, but it must take its own sample.
             let Ok(inferred) = infer(format, Box::new(Cursor::new(bytes.clone())), &ReadOptions::default()) else { continue };
-            let read = read_all(format, bytes.clone(), &inferred.clone().into(), &ReadOptions::default(), &BatchLimits::default());
+            let read = read_all(format, bytes.clone(), &inferred.schema.clone().into(), &ReadOptions::default(), &BatchLimits::default());
             match read {
                 Ok(back) => prop_assert_eq!(back.rows(), batch.rows()),
                 Err(error) => return Err(TestCaseError::fail(format!("{format}: {error}\n{inferred:?}\n{}", String::from_utf8_lossy(&bytes)))),

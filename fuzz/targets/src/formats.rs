@@ -3,7 +3,7 @@
 use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use meridian_formats::{
-    BatchLimits, Format, OnError, ReadOptions, decompress, gdelt_schema, infer, infer_prefix, reader, writer,
+    BatchLimits, Format, OnError, ReadOptions, Unknown, decompress, gdelt_schema, infer, infer_prefix, reader, writer,
 };
 use meridian_model::{FieldType, GeometryType, IdRole, Schema, Seq, TimeRole};
 use serde::de::IgnoredAny;
@@ -40,6 +40,7 @@ fn options(on_error: OnError) -> ReadOptions {
     ReadOptions {
         on_error,
         mend: on_error == OnError::Skip,
+        unknown: if on_error == OnError::Skip { Unknown::Ignore } else { Unknown::Refuse },
         record_bytes: RECORD_BYTES,
         spool_bytes: SPOOL_BYTES,
         input_bytes: UNPACKED_BYTES,
@@ -55,9 +56,14 @@ fn source(bytes: &[u8]) -> Box<Cursor<Vec<u8>>> {
 fn read(format: Format, bytes: &[u8], schema: &Arc<Schema>) {
     let _ = infer_prefix(format, bytes, &options(OnError::First));
     if let Ok(inferred) = infer(format, source(bytes), &options(OnError::First)) {
-        read_as(format, bytes, &Arc::new(inferred), OnError::Collect);
+        read_as(format, bytes, &Arc::new(inferred.schema), OnError::Collect);
     }
     read_as(format, bytes, schema, OnError::Skip);
+}
+
+/// Whether few bytes of a format may hold many events.
+fn packs(format: Format) -> bool {
+    matches!(format, Format::Arrow | Format::GeoParquet | Format::Shapefile | Format::Kml)
 }
 
 fn read_as(format: Format, bytes: &[u8], schema: &Arc<Schema>, on_error: OnError) {
@@ -76,11 +82,11 @@ fn read_as(format: Format, bytes: &[u8], schema: &Arc<Schema>, on_error: OnError
             }
         }
         // A columnar file counts its events in a header: nulls take no room there.
-        if matches!(format, Format::Arrow | Format::GeoParquet) && rows > 1 << 16 {
+        if packs(format) && rows > 1 << 16 {
             return;
         }
     }
-    assert!(rows <= bytes.len() || matches!(format, Format::Arrow | Format::GeoParquet), "{rows} events");
+    assert!(rows <= bytes.len() || packs(format), "{rows} events");
     assert!(matches!(events.next_batch(&limits), Ok(None)), "a reader that ended goes on");
 }
 
@@ -123,6 +129,41 @@ pub fn arrow(bytes: &[u8]) {
 /// GeoParquet: the footer and the pages.
 pub fn geoparquet(bytes: &[u8]) {
     read(Format::GeoParquet, bytes, &ANY);
+}
+
+/// FlatGeobuf: the header and the features.
+pub fn flatgeobuf(bytes: &[u8]) {
+    read(Format::FlatGeobuf, bytes, &ANY);
+}
+
+/// GeoPackage: an SQLite database.
+pub fn geopackage(bytes: &[u8]) {
+    read(Format::GeoPackage, bytes, &ANY);
+}
+
+/// Shapefile: a zip archive of shapes and attributes, or shapes alone.
+pub fn shapefile(bytes: &[u8]) {
+    read(Format::Shapefile, bytes, &ANY);
+}
+
+/// KML, packed or not.
+pub fn kml(bytes: &[u8]) {
+    read(Format::Kml, bytes, &ANY);
+}
+
+/// GPX.
+pub fn gpx(bytes: &[u8]) {
+    read(Format::Gpx, bytes, &ANY);
+}
+
+/// NMEA 0183 sentences, and AIS in them.
+pub fn nmea(bytes: &[u8]) {
+    read(Format::Nmea, bytes, &ANY);
+}
+
+/// GTFS-Realtime.
+pub fn gtfs_rt(bytes: &[u8]) {
+    read(Format::GtfsRt, bytes, &ANY);
 }
 
 /// Well-known binary, as a column of a table has it.

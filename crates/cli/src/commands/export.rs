@@ -1,5 +1,8 @@
 //! `meridian export`: writes a collection to a file for other programs.
 
+mod table;
+mod tiles;
+
 use crate::args::{SelectionArgs, TargetArgs};
 use crate::client::Client;
 use crate::commands::query;
@@ -11,8 +14,9 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::ArrowError;
 use clap::Args;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use table::Table;
 
 /// Write a collection to a file: GeoParquet, or the format of the file's extension
 #[derive(Args, Debug)]
@@ -21,15 +25,19 @@ Examples:
   meridian export earthquakes earthquakes.parquet
   meridian export earthquakes california.geojson --bbox -125,32,-114,42
   meridian export ships ships.csv --datetime 2022-01-03T12:00:00Z/..
+  meridian export ships ships.pmtiles --max-zoom 10
 
-Extensions: .parquet (GeoParquet 1.1, for DuckDB, GeoPandas, QGIS), .arrow (an Arrow file), .arrows
-(an Arrow stream), .csv, .geojson, .ndjson or .geojsonl, .geojsons. The file is written completely or
-not at all.")]
+Extensions: .parquet (GeoParquet 1.1, for DuckDB, GeoPandas, QGIS), .fgb (FlatGeobuf), .gpkg
+(GeoPackage), .pmtiles (vector tiles), .arrow (an Arrow file), .arrows (an Arrow stream), .csv, .geojson,
+.ndjson or .geojsonl, .geojsons. The file is written completely or not at all.")]
 pub struct ExportArgs {
     /// Collection to write
     pub collection: String,
     /// File to write; an existing one is replaced
     pub file: PathBuf,
+    /// Last zoom level of .pmtiles, 0 to 16
+    #[arg(long, value_name = "ZOOM", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=16))]
+    pub max_zoom: u8,
     #[command(flatten)]
     pub selection: SelectionArgs,
     #[command(flatten)]
@@ -39,33 +47,21 @@ pub struct ExportArgs {
 /// Runs the command.
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let ending = args.file.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-    let (wire, form) = match ending.as_str() {
-        "parquet" | "geoparquet" => ("parquet", Form::AsItComes),
-        "arrow" => ("arrow", Form::ArrowFile),
-        "arrows" => ("arrow", Form::AsItComes),
-        "csv" => ("csv", Form::AsItComes),
-        "geojson" | "json" => ("ndjson", Form::Collection),
-        "ndjson" | "jsonl" | "geojsonl" => ("ndjson", Form::AsItComes),
-        "geojsons" => ("geojsonseq", Form::AsItComes),
-        _ => {
-            return Err(Failure::Usage(format!(
-                "{}: expected a file that ends in .parquet, .arrow, .arrows, .csv, .geojson, .ndjson, .geojsonl or .geojsons",
-                args.file.display()
-            )));
-        }
-    };
-    let mut parameters = args.selection.parameters()?;
-    parameters.push(("f", wire.to_owned()));
+    let form = Form::of(&ending).ok_or_else(|| {
+        Failure::Usage(format!(
+            "{}: expected a file that ends in .parquet, .fgb, .gpkg, .pmtiles, .arrow, .arrows, .csv, .geojson, .ndjson, .geojsonl \
+             or .geojsons",
+            args.file.display()
+        ))
+    })?;
     let client = Client::open(&args.target.resolve())?;
-    let mut answer = client.stream(&["collections", &args.collection, "items"], &parameters)?;
     let partial = partial_name(&args.file);
-    let outcome = write(&mut answer, form, &partial, &args.file);
+    let outcome = write(&client, args, form, &partial);
     // Before the error is returned: a partial file must not stay.
     if outcome.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
     say(&format!("{}: {}", args.file.display(), size_short(outcome?)));
-    drop(answer);
     client.close()
 }
 
@@ -76,34 +72,84 @@ fn partial_name(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// The conversion of the server's answer on its way into the file.
+/// What is asked of the server, and what is made of its answer on the way into the file.
 #[derive(Clone, Copy)]
 enum Form {
-    AsItComes,
+    /// The answer in this format as it comes.
+    AsItComes(&'static str),
     /// Features, a line each, become one collection.
     Collection,
     /// An Arrow stream becomes a file that can be read from its end.
     ArrowFile,
+    /// An Arrow stream becomes a file of another program's format.
+    Table(Table),
+    /// Vector tiles become an archive of them.
+    Tiles,
 }
 
-fn write(answer: &mut dyn std::io::Read, form: Form, partial: &Path, file: &Path) -> Result<u64, Failure> {
-    let failed = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", file.display()));
-    let mut out = BufWriter::with_capacity(1 << 18, File::create(partial).map_err(failed)?);
-    match form {
-        Form::AsItComes => copy(answer, &mut out).map(drop)?,
-        Form::Collection => query::geojson(answer, u64::MAX, &mut out)?,
-        Form::ArrowFile => arrow_file(answer, &mut out)?,
+impl Form {
+    fn of(ending: &str) -> Option<Form> {
+        Some(match ending {
+            "parquet" | "geoparquet" => Form::AsItComes("parquet"),
+            "arrow" => Form::ArrowFile,
+            "arrows" => Form::AsItComes("arrow"),
+            "csv" => Form::AsItComes("csv"),
+            "geojson" | "json" => Form::Collection,
+            "ndjson" | "jsonl" | "geojsonl" => Form::AsItComes("ndjson"),
+            "geojsons" => Form::AsItComes("geojsonseq"),
+            "fgb" => Form::Table(Table::FlatGeobuf),
+            "gpkg" => Form::Table(Table::GeoPackage),
+            "pmtiles" => Form::Tiles,
+            _ => return None,
+        })
     }
-    out.flush().map_err(failed)?;
+}
+
+/// Writes the file under its partial name, then renames it; returns its bytes.
+fn write(client: &Client, args: &ExportArgs, form: Form, partial: &Path) -> Result<u64, Failure> {
+    let file = &args.file;
+    let failed = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", file.display()));
+    let parameters = args.selection.parameters()?;
+    let answer = |wire: &str| {
+        let mut parameters = parameters.clone();
+        parameters.push(("f", wire.to_owned()));
+        client.stream(&["collections", &args.collection, "items"], &parameters)
+    };
+    // Asked before the file is made: a collection that is missing leaves nothing behind.
+    let out = match form {
+        Form::Table(kind) => {
+            table::write(kind, client, &args.collection, answer("arrow")?, partial)?;
+            std::fs::OpenOptions::new().write(true).open(partial).map_err(failed)?
+        }
+        Form::Tiles => tiles::write(client, args, &parameters, partial)?,
+        Form::AsItComes(wire) => streamed(answer(wire)?, partial, file, |answer, out| copy(answer, out).map(drop))?,
+        Form::Collection => {
+            streamed(answer("ndjson")?, partial, file, |answer, out| query::geojson(answer, u64::MAX, out))?
+        }
+        Form::ArrowFile => streamed(answer("arrow")?, partial, file, |answer, out| arrow_file(answer, out))?,
+    };
     // Before the rename: after a crash the name must not belong to an unwritten file.
-    out.get_ref().sync_all().map_err(failed)?;
-    let bytes = out.get_ref().metadata().map_err(failed)?.len();
+    out.sync_all().map_err(failed)?;
+    let bytes = out.metadata().map_err(failed)?.len();
     // An existing file is replaced in one step: readers find the old content or the new, never a part.
     std::fs::rename(partial, file).map_err(failed)?;
     Ok(bytes)
 }
 
-fn arrow_file(answer: &mut dyn std::io::Read, out: &mut dyn Write) -> Result<(), Failure> {
+/// Makes the partial file of an answer.
+fn streamed(
+    mut answer: Box<dyn Read>,
+    partial: &Path,
+    file: &Path,
+    put: impl FnOnce(&mut dyn Read, &mut dyn Write) -> Result<(), Failure>,
+) -> Result<File, Failure> {
+    let failed = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", file.display()));
+    let mut out = BufWriter::with_capacity(1 << 18, File::create(partial).map_err(failed)?);
+    put(&mut answer, &mut out)?;
+    out.into_inner().map_err(|e| failed(e.into_error()))
+}
+
+fn arrow_file(answer: &mut dyn Read, out: &mut dyn Write) -> Result<(), Failure> {
     let broken = |e: ArrowError| Failure::Refused(format!("the answer broke off: {e}"));
     let unwritten = |e: ArrowError| Failure::Usage(format!("the file cannot be written: {e}"));
     let batches = StreamReader::try_new(answer, None).map_err(broken)?;

@@ -1,12 +1,13 @@
 //! `meridian load`: loads files and pipes into a collection.
 
+mod args;
 mod digest;
+mod preview;
 mod progress;
 mod source;
 mod surplus;
 mod track;
 
-use crate::args::TargetArgs;
 use crate::collection::CollectionTarget;
 use crate::commands::create;
 use crate::config;
@@ -15,14 +16,13 @@ use crate::output::say;
 use crate::schema_arg;
 use crate::units::count_text;
 use crate::upload::Stored;
-use clap::Args;
+pub use args::LoadArgs;
 use digest::Digest;
-use meridian_formats::{BatchLimits, Epoch, EventReader, Format, OnError, ReadError, ReadOptions, Unknown};
-use meridian_model::{Batch, Invalid, Schema};
+use meridian_formats::{BatchLimits, EventReader, ReadError, ReadOptions};
+use meridian_model::{Batch, Schema};
 use meridian_store::Settings;
 use progress::Progress;
 use source::Source;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
 use surplus::RejectsFile;
@@ -30,112 +30,18 @@ use surplus::RejectsFile;
 /// Max events and bytes of one batch. They decide where inputs are cut, and so what a resumed load repeats.
 const BATCH: BatchLimits = BatchLimits { rows: 50_000, bytes: 16 << 20 };
 
-/// Load events from files or a pipe
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  meridian load earthquakes data/usgs-earthquakes/earthquakes.csv.zst
-  meridian load ships data/us-ais-20220103/ais.csv.zst --object vessel
-  meridian load storms data/atlantic-storms/storms.csv.zst --track storm_id  joins positions
-  meridian load regions data/natural-earth/countries_50m.geojsonl.zst --invalid skip
-  printf 'time,n\\n2026-01-31 12:00,1\\n' | meridian load sensors - --zone Europe/Paris
-  meridian load capitals data/natural-earth/capitals_110m.geojsonl.zst --url http://127.0.0.1:7117
-
-A missing collection is created when the first batch of the first input is read, and shown.
-Files are divided into batches, each stored completely or not at all. An interrupted load can be
-repeated without duplicates (for a day). It stops at the first bad line and reports the number of
-events loaded, unless --invalid is given. Compression (gzip, zstd) is detected by content.")]
-pub struct LoadArgs {
-    /// Collection to load into
-    pub collection: String,
-    /// Files, or - for standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// auto, geojson, geojsonseq, ndjson, csv, gdelt, geoparquet or arrow
-    #[arg(long, default_value = "auto")]
-    pub format: String,
-    /// Schema for a new collection: a JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"
-    #[arg(long, value_name = "FILE|SPEC", help_heading = "New collections")]
-    pub schema: Option<String>,
-    /// Durability: local (survives kill and power loss) or ephemeral (survives nothing)
-    #[arg(long, default_value = "local", help_heading = "New collections")]
-    pub durability: String,
-    /// Number of partitions, each with a log of its own, 1 to 256 [default: 1]
-    #[arg(long, value_name = "N", help_heading = "New collections")]
-    pub partitions: Option<String>,
-    /// Field that identifies the object of an event (a ship, a sensor)
-    #[arg(long, value_name = "FIELD", help_heading = "New collections")]
-    pub object: Option<String>,
-    /// Join consecutive positions of each object, identified by this field, into one line
-    #[arg(long, value_name = "FIELD", conflicts_with_all = ["schema", "object"], help_heading = "New collections")]
-    pub track: Option<String>,
-    /// Column of the longitude [found by name: lon, lng, long, longitude, x]
-    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
-    pub lon: Option<String>,
-    /// Column of the latitude [found by name: lat, latitude, y]
-    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
-    pub lat: Option<String>,
-    /// Column of geometry: WKT in text, WKB in Parquet and Arrow [found by name: geometry, geom, wkt]
-    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
-    pub geometry: Option<String>,
-    /// Column of the time [found by name: time, timestamp, date, datetime, dtg]
-    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
-    pub time: Option<String>,
-    /// Column of the id [found by name: id]
-    #[arg(long, value_name = "COLUMN", help_heading = "Columns")]
-    pub id: Option<String>,
-    /// Drop columns that the collection does not have, instead of refusing them
-    #[arg(long, help_heading = "Columns")]
-    pub ignore_unknown: bool,
-    /// Zone of times without one: an IANA name such as Europe/Paris, or an offset such as +02:00
-    #[arg(long, value_name = "ZONE", help_heading = "Values")]
-    pub zone: Option<String>,
-    /// Unit of times written as whole numbers since 1970: s, ms or us
-    #[arg(long, value_name = "UNIT", help_heading = "Values")]
-    pub epoch: Option<String>,
-    /// Character between CSV fields, or tab [detected from the content]
-    #[arg(long, value_name = "CHARACTER", help_heading = "Values")]
-    pub delimiter: Option<String>,
-    /// Word that means no value in CSV, such as NA; may be repeated
-    #[arg(long, value_name = "WORD", help_heading = "Values")]
-    pub null: Vec<String>,
-    /// What to do with invalid events: refuse the input, skip them, or repair polygons and skip the rest
-    #[arg(long, default_value = "refuse", value_parser = ["refuse", "skip", "repair"], help_heading = "Invalid events")]
-    pub invalid: String,
-    /// File for the events that are left out, a JSON object a line: input, line, field, reason, event
-    #[arg(long, value_name = "FILE", help_heading = "Invalid events")]
-    pub rejects: Option<PathBuf>,
-    /// Drop heights and measures, which are not stored, instead of refusing events that have them
-    #[arg(long, help_heading = "Invalid events")]
-    pub drop_z: bool,
-    /// Drop ids if the collection makes its own, instead of refusing events that have them
-    #[arg(long, help_heading = "Invalid events")]
-    pub drop_ids: bool,
-    /// Load the same events again, as new events
-    #[arg(long)]
-    pub again: bool,
-    /// Print errors only
-    #[arg(long, short)]
-    pub quiet: bool,
-    #[command(flatten)]
-    pub target: TargetArgs,
-}
-
 /// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<(), Failure> {
-    let format = match args.format.as_str() {
-        "auto" => None,
-        name => Some(Format::from_name(name).ok_or_else(|| {
-            let names = Format::ALL.map(Format::name).join(", ");
-            Failure::Usage(format!("--format: {name:?}: expected auto, {names}"))
-        })?),
-    };
-    let options = read_options(args)?;
+    let format = args::format(args)?;
+    let options = args::read_options(args)?;
     let given = args.schema.as_deref().map(schema_arg::read).transpose()?;
     let durability = config::durability(&args.durability).map_err(|e| Failure::Usage(format!("--durability: {e}")))?;
     let partitions = args.partitions.as_deref().map(create::partitions).transpose();
     let partitions = partitions.map_err(|e| Failure::Usage(format!("--partitions: {e}")))?;
     let settings = Settings { durability, partitions: partitions.unwrap_or(1), ..Settings::default() };
+    if args.preview {
+        return preview::run(args, format, &options, given.as_ref());
+    }
     // Opened before the collection: a file that cannot be written must not leave a partial load.
     let rejects = RejectsFile::open(args)?;
     let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;
@@ -148,7 +54,11 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
             // An existing collection decides how its input is read.
             (None, Some(schema), _) => schema,
             (None, None, Some(given)) => Arc::new(given.clone()),
-            _ => Arc::new(source.infer(&options)?),
+            _ => {
+                let inferred = source.infer(&options)?;
+                tell_notes(&source.name, &inferred.notes, args.quiet);
+                Arc::new(inferred.schema)
+            }
         };
         let schema = match &args.track {
             Some(track) => Arc::new(track::track_schema(&base, track).map_err(|e| Failure::Usage(e.to_string()))?),
@@ -179,6 +89,13 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
         say(&format!("{}: {} events in{}", args.collection, count_text(total.written), total.before_text()));
     }
     place.close()
+}
+
+/// Says what an input seems to hold and was not taken as.
+fn tell_notes(name: &str, notes: &[String], quiet: bool) {
+    for note in notes.iter().filter(|_| !quiet) {
+        eprintln!("note: {name}: {}", source::named(name, note));
+    }
 }
 
 /// The collection of an input, created once the first batch has been read.
@@ -245,41 +162,6 @@ impl Counts {
             n => format!(", {} were in already from an earlier load", count_text(n)),
         }
     }
-}
-
-fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
-    let delimiter = match args.delimiter.as_deref() {
-        None => None,
-        Some("tab" | "\\t" | "\t") => Some(b'\t'),
-        Some(one) if one.len() == 1 => Some(one.as_bytes()[0]),
-        Some(other) => {
-            return Err(Failure::Usage(format!("--delimiter: {other:?}: expected one character, or tab")));
-        }
-    };
-    let epoch = match args.epoch.as_deref() {
-        None => None,
-        Some("s") => Some(Epoch::Seconds),
-        Some("ms") => Some(Epoch::Millis),
-        Some("us") => Some(Epoch::Micros),
-        Some(other) => return Err(Failure::Usage(format!("--epoch: {other:?}: expected s, ms or us"))),
-    };
-    let zone = args.zone.as_deref().map(meridian_model::time::zone).transpose();
-    let mut options = ReadOptions {
-        lon: args.lon.clone(),
-        lat: args.lat.clone(),
-        geometry: args.geometry.clone(),
-        time: args.time.clone(),
-        id: args.id.clone(),
-        delimiter,
-        nulls: args.null.clone(),
-        zone: zone.map_err(|e| Failure::option("--zone", &Invalid { field: None, ..e }))?,
-        epoch,
-        unknown: if args.ignore_unknown { Unknown::Ignore } else { Unknown::Refuse },
-        on_error: OnError::First,
-        ..ReadOptions::default()
-    };
-    surplus::apply(args, &mut options);
-    Ok(options)
 }
 
 fn with_object(schema: &Schema, object: Option<&str>) -> Result<Schema, Failure> {
@@ -384,7 +266,7 @@ fn salt() -> u64 {
 }
 
 fn bad(name: &str, error: &ReadError, counts: Counts) -> Failure {
-    Failure::Bad(format!("{name}: {}\n{}{}", source::reason(error), whats_in(counts), surplus::hint(error)))
+    Failure::Bad(format!("{name}: {}\n{}{}", source::reason(name, error), whats_in(counts), surplus::hint(error)))
 }
 
 fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {

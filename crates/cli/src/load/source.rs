@@ -1,16 +1,19 @@
 //! The bytes of an input: files and pipes, counted, decompressed, with their format detected.
 
 use crate::failure::Failure;
-use meridian_formats::{EventReader, Format, ReadError, ReadOptions, decompress, peek};
+use meridian_formats::{EventReader, Format, Inferred, ReadError, ReadOptions, decompress, is_compressed, peek};
 use meridian_model::Schema;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes read to detect the format and, for a pipe, to derive a schema.
 const SAMPLE_BYTES: usize = 8 << 20;
+
+/// The name of standard input in messages.
+const STANDARD_INPUT: &str = "standard input";
 
 /// One input, opened.
 pub struct Source {
@@ -26,8 +29,8 @@ pub struct Source {
     sample_is_all: bool,
     /// All bytes, decompressed.
     bytes: Box<dyn Read + Send>,
-    /// A Parquet file, which is read from its end.
-    parquet: Option<File>,
+    /// Its path, if it is read in place: from its end, or with the files beside it.
+    in_place: Option<PathBuf>,
 }
 
 impl Source {
@@ -35,7 +38,7 @@ impl Source {
     pub fn open(path: &Path, format: Option<Format>) -> Result<Source, Failure> {
         let read = Arc::new(AtomicU64::new(0));
         let (name, size, raw): (String, Option<u64>, Box<dyn Read + Send>) = if path == Path::new("-") {
-            ("standard input".to_owned(), None, Box::new(io::stdin()))
+            (STANDARD_INPUT.to_owned(), None, Box::new(io::stdin()))
         } else {
             let failed = |e: io::Error| Failure::Usage(format!("{} cannot be read: {e}", path.display()));
             let file = File::open(path).map_err(failed)?;
@@ -54,51 +57,97 @@ impl Source {
         if sample.is_empty() {
             return Err(Failure::Bad(format!("{name}: the input is empty: there is nothing to load")));
         }
-        let format =
-            format.or_else(|| Format::detect(&name, &sample[..sample.len().min(64 << 10)])).ok_or_else(|| {
-                Failure::Usage(format!("{name}: the format cannot be detected from the content: give it with --format"))
-            })?;
+        let head = &sample[..sample.len().min(64 << 10)];
+        let format = match format.or_else(|| Format::detect(&name, head)) {
+            Some(format) => format,
+            None => return Err(Failure::Usage(unknown(&name, head))),
+        };
         let sample_is_all = sample.len() < SAMPLE_BYTES;
-        // Decompressed data cannot be read from its end, as Parquet needs: it is read into memory, within limits.
-        let lies_plain = size.is_some_and(|size| size >= 4) && format == Format::GeoParquet && is_parquet(path);
-        let parquet = lies_plain.then(|| File::open(path)).transpose().map_err(broken)?;
-        // Parquet is read in pieces from its end, so bytes read so far do not show progress.
-        let size = if parquet.is_some() { None } else { size };
-        Ok(Source { name, size, read, format, sample, sample_is_all, bytes, parquet })
+        // Decompressed data cannot be read from its end: it is read into memory, within limits.
+        let in_place = size.is_some() && lies_plain(path) && (format.reads_in_place() || head.starts_with(ZIP));
+        let in_place = in_place.then(|| path.to_owned());
+        // Read in pieces from its end, so that bytes read so far do not show progress: all of them count as read.
+        if let Some(bytes) = size.filter(|_| in_place.is_some()) {
+            read.store(bytes, Ordering::Relaxed);
+        }
+        let size = if in_place.is_some() { None } else { size };
+        Ok(Source { name, size, read, format, sample, sample_is_all, bytes, in_place })
     }
 
-    /// Infers a schema from its first events.
-    pub fn infer(&self, options: &ReadOptions) -> Result<Schema, Failure> {
-        let guess = match &self.parquet {
-            Some(file) => file
-                .try_clone()
-                .map_err(ReadError::from)
-                .and_then(|file| meridian_formats::infer_file(self.format, file, options)),
+    /// Infers a schema from its first events, and says what it seems to hold besides.
+    pub fn infer(&self, options: &ReadOptions) -> Result<Inferred, Failure> {
+        let guess = match &self.in_place {
+            Some(path) => meridian_formats::infer_path(self.format, path, options),
             None if self.sample_is_all => {
                 meridian_formats::infer(self.format, Box::new(Cursor::new(self.sample.clone())), options)
             }
+            None if self.has_its_end_first() => {
+                return Err(Failure::Usage(format!(
+                    "{}: no schema can be derived from its first {} MiB: give it as a file that is not compressed, or give --schema",
+                    self.name,
+                    SAMPLE_BYTES >> 20
+                )));
+            }
             None => meridian_formats::infer_prefix(self.format, &self.sample, options),
         };
-        guess.map_err(|e| Failure::Bad(format!("{}: {}{}", self.name, reason(&e), super::surplus::hint(&e))))
+        guess
+            .map_err(|e| Failure::Bad(format!("{}: {}{}", self.name, reason(&self.name, &e), super::surplus::hint(&e))))
+    }
+
+    /// Whether nothing can be read of it before its end is there.
+    fn has_its_end_first(&self) -> bool {
+        matches!(self.format, Format::GeoParquet | Format::GeoPackage) || self.sample.starts_with(ZIP)
     }
 
     /// Reads its events.
     pub fn reader(self, schema: Arc<Schema>, options: &ReadOptions) -> Result<Box<dyn EventReader>, ReadError> {
-        match self.parquet {
-            Some(file) => meridian_formats::reader_of_file(self.format, file, schema, options),
+        match &self.in_place {
+            Some(path) => meridian_formats::reader_of_path(self.format, path, schema, options),
             None => meridian_formats::reader(self.format, self.bytes, schema, options),
         }
     }
 }
 
-fn is_parquet(path: &Path) -> bool {
+/// How a zip archive begins.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// Whether a file is not compressed as a whole.
+fn lies_plain(path: &Path) -> bool {
     let mut first = [0; 4];
-    File::open(path).and_then(|mut f| f.read_exact(&mut first)).is_ok() && &first == b"PAR1"
+    File::open(path).and_then(|mut f| f.read_exact(&mut first)).is_ok() && !is_compressed(&first)
 }
 
-/// The sentence of a reading error: its first error.
-pub fn reason(error: &ReadError) -> String {
-    error.first().map_or_else(|| error.to_string(), ToString::to_string)
+/// The refusal of an input of no format that is read, with the command that makes it one.
+fn unknown(name: &str, head: &[u8]) -> String {
+    match Format::foreign(name, head) {
+        Some(kind) => {
+            let line = format!("ogr2ogr -t_srs EPSG:4326 converted.fgb {}", quoted(name));
+            format!("{name}: {kind} is not read: convert it: {line}")
+        }
+        None => format!("{name}: the format cannot be detected from the content: give it with --format"),
+    }
+}
+
+/// The name of an input as a shell takes it, for ogr2ogr.
+fn quoted(name: &str) -> String {
+    if name == STANDARD_INPUT {
+        return "/vsistdin/".to_owned();
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:".contains(c);
+    if name.chars().all(plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
+}
+
+/// The sentence of a reading error of an input: its first error.
+pub fn reason(name: &str, error: &ReadError) -> String {
+    named(name, &error.first().map_or_else(|| error.to_string(), ToString::to_string))
+}
+
+/// A sentence of the reader, in whose commands the input gets its name.
+pub fn named(name: &str, text: &str) -> String {
+    match text.strip_suffix(meridian_formats::INPUT) {
+        Some(command) => format!("{command}{}", quoted(name)),
+        None => text.to_owned(),
+    }
 }
 
 /// The sentence of an input error, which may wrap an error in the data.

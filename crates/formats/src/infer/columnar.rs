@@ -4,11 +4,12 @@ use super::guess::{Guess, kinds};
 use crate::columns::{Column, Texts};
 use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;
-use crate::options::ReadOptions;
+use crate::options::{OnError, ReadOptions};
 use crate::read::columnar::Batches;
 use crate::survey::Survey;
 use crate::wkt;
 use arrow_array::Array;
+use arrow_schema::DataType;
 use meridian_model::Invalid;
 
 /// Looks at the rows of record batches.
@@ -31,6 +32,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             Ok(Some(batch)) => batch,
             Ok(None) => break,
             Err(_) if cut && guess.events > 0 => break,
+            Err(Fault::Event(_)) if options.on_error == OnError::Skip => continue,
             Err(fault) => return Err(fault),
         };
         let rows = batch.num_rows().min(options.sample_rows - guess.events as usize);
@@ -39,6 +41,8 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             let values = Column::of(batch.column(position), &name).map_err(Fault::stop)?;
             let is_shape = geo.geometry.as_ref() == Some(&name);
             // A column has its type even where it has no value.
+            guess.columns[column].days =
+                matches!(schema.field(position).data_type(), DataType::Date32 | DataType::Date64);
             guess.columns[column].kinds |= if is_shape { kinds::SHAPE } else { kind_of_type(&values) };
             (0..rows).for_each(|row| note(&mut guess, column, &values, row, is_shape, options));
         }
@@ -75,6 +79,7 @@ fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape:
         Column::Time(times) => {
             let kind = if times.zoned { kinds::TIME } else { kinds::LOCAL_TIME };
             match times.get(row) {
+                Some(Ok(micros)) if guess.columns[column].days => guess.saw_day(column, micros as f64),
                 Some(Ok(micros)) => guess.saw_number(column, kind, micros as f64),
                 // The reader reports a time out of range, with its row.
                 Some(Err(_)) => guess.saw(column, kind),
@@ -101,6 +106,6 @@ fn note_text(guess: &mut Guess, column: usize, texts: &Texts, row: usize, is_sha
         let kind = wkt::kind(text, options);
         return guess.saw_shape(column, kind);
     }
-    guess.saw_text(column, text);
+    guess.saw_text(column, text, options);
     guess.saw_id(column, text);
 }

@@ -1,6 +1,7 @@
 //! What the values of a sample have in common.
 
 use super::course::Course;
+use super::{Inferred, notes};
 use crate::instant;
 use crate::options::{Epoch, ReadOptions};
 use crate::roles::{FEATURE_ID, GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
@@ -31,13 +32,21 @@ pub(crate) struct Column {
     pub(crate) kinds: u8,
     /// Events that have a value.
     pub(crate) values: u64,
-    /// Of these, bare dates in text.
-    dates: u64,
+    /// Of these, bare dates.
+    pub(super) dates: u64,
     shape: Option<GeometryType>,
     ids: Option<Ids>,
     /// How its numbers, or its times in microseconds, went on from event to event.
-    course: Course,
+    pub(super) course: Course,
+    /// Whether its type is that of days.
+    pub(crate) days: bool,
+    /// The first of its texts that are nothing else.
+    pub(super) texts: Vec<String>,
 }
+
+/// Texts of a column that are looked at for what they might be, and bytes of each.
+const TEXTS_MAX: usize = 100;
+const TEXT_BYTES: usize = 64;
 
 /// Whether the ids of a sample are all there and all different.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +98,8 @@ impl Guess {
             shape: None,
             ids,
             course: Course::default(),
+            days: false,
+            texts: Vec::new(),
         });
         self.index.insert(name.to_owned(), self.columns.len() - 1);
         self.columns.len() - 1
@@ -108,14 +119,29 @@ impl Guess {
     }
 
     /// Notes a text in a column, which may be a time.
-    pub(crate) fn saw_text(&mut self, column: usize, text: &str) {
-        match time_kind(text) {
-            Some((kind, micros)) => {
-                self.columns[column].dates += u64::from(text.len() == time::DATE_BYTES);
+    pub(crate) fn saw_text(&mut self, column: usize, text: &str, options: &ReadOptions) {
+        match time_kind(text, options) {
+            Some(Moment { kind, micros, is_date }) => {
+                self.columns[column].dates += u64::from(is_date);
                 self.saw_number(column, kind, micros as f64);
             }
-            None => self.saw(column, kinds::TEXT),
+            None => self.saw_plain(column, text),
         }
+    }
+
+    /// Notes a text in a column that is nothing else.
+    pub(crate) fn saw_plain(&mut self, column: usize, text: &str) {
+        self.saw(column, kinds::TEXT);
+        let texts = &mut self.columns[column].texts;
+        if texts.len() < TEXTS_MAX {
+            texts.push(text[..text.floor_char_boundary(TEXT_BYTES)].to_owned());
+        }
+    }
+
+    /// Notes a day in a column of days.
+    pub(crate) fn saw_day(&mut self, column: usize, micros: f64) {
+        self.columns[column].dates += 1;
+        self.saw_number(column, kinds::LOCAL_TIME, micros);
     }
 
     /// Notes a geometry in a column.
@@ -149,7 +175,7 @@ impl Guess {
     }
 
     /// The schema that fits the sample, which is `cut` where more of the input may follow.
-    pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Schema, Invalid> {
+    pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Inferred, Invalid> {
         if self.events == 0 {
             return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
         }
@@ -203,7 +229,8 @@ impl Guess {
             schema.geometry_name = name;
         }
         schema.validate()?;
-        Ok(schema)
+        let notes = notes::of(&self.columns, &schema, self.events);
+        Ok(Inferred { schema, notes })
     }
 
     fn remove(&mut self, column: usize) -> Column {
@@ -293,6 +320,7 @@ impl Column {
         match self.kinds {
             // Dates need no zone. Where one is named, they are its midnights.
             LOCAL_TIME if primary_instant && self.dates == self.values && options.zone.is_none() => FieldType::Date,
+            LOCAL_TIME if self.days && !primary_instant => FieldType::Date,
             _ if primary_instant => FieldType::Time,
             INT => FieldType::Int,
             k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
@@ -322,15 +350,30 @@ fn interval(fields: &[Field]) -> TimeRole {
         .unwrap_or(TimeRole::None)
 }
 
-/// Whether a text is a time: of which kind, and when (in UTC where it has no zone).
-pub(crate) fn time_kind(text: &str) -> Option<(u8, i64)> {
+/// A text that is a time.
+pub(crate) struct Moment {
+    pub(crate) kind: u8,
+    /// Microseconds since 1970, in UTC where it has no zone.
+    pub(crate) micros: i64,
+    /// Whether it is a date alone.
+    is_date: bool,
+}
+
+/// Whether a text is a time, in the form that the options name or in RFC 3339.
+pub(crate) fn time_kind(text: &str, options: &ReadOptions) -> Option<Moment> {
+    let iso = options.date_format.as_ref().and_then(|format| format.iso(text));
+    let text = iso.as_deref().unwrap_or(text);
     let bytes = text.as_bytes();
     // A cheap check before the parsers: a date begins with a year.
     if bytes.len() < 10 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
         return None;
     }
+    let is_date = text.len() == time::DATE_BYTES;
     match instant::parse(text, None) {
-        Ok(micros) => Some((kinds::TIME, micros)),
-        Err(_) => Some((kinds::LOCAL_TIME, instant::parse(text, Some(&jiff::tz::TimeZone::UTC)).ok()?)),
+        Ok(micros) => Some(Moment { kind: kinds::TIME, micros, is_date }),
+        Err(_) => {
+            let micros = instant::parse(text, Some(&jiff::tz::TimeZone::UTC)).ok()?;
+            Some(Moment { kind: kinds::LOCAL_TIME, micros, is_date })
+        }
     }
 }

@@ -175,7 +175,7 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
             }
             Scalar::Number(Number::Float(x)) => guess.saw_number(column, kinds::FLOAT, x),
             Scalar::Text(text) => {
-                guess.saw_text(column, &text);
+                guess.saw_text(column, &text, options);
                 guess.saw_id(column, &text);
             }
         }

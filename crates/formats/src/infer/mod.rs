@@ -4,16 +4,26 @@ mod columnar;
 mod course;
 mod guess;
 mod json;
+mod notes;
 mod table;
 
 use crate::error::ReadError;
 use crate::format::Format;
 use crate::options::ReadOptions;
-use crate::read::arrow::Ipc;
-use crate::read::parquet::{Parquet, spool};
+use crate::read;
 use meridian_model::Schema;
-use std::fs::File;
 use std::io::{Cursor, Read};
+use std::path::Path;
+
+/// What the sample of an input gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inferred {
+    /// The schema that fits it.
+    pub schema: Schema,
+    /// What was seen and not taken, a sentence each: a column that looks like times, numbers or positions, with the option
+    /// that takes it.
+    pub notes: Vec<String>,
+}
 
 /// Guesses the schema of an input from its first [`ReadOptions::sample_rows`] events.
 ///
@@ -22,33 +32,33 @@ use std::io::{Cursor, Read};
 /// time field of a usual name that every event has, or the only time field. Only that field is
 /// required. The time unit of the grid follows from the density of the sample in time. Invalid events in the sample
 /// are errors, as in [`crate::reader`].
-pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Schema, ReadError> {
+pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Inferred, ReadError> {
     guess(format, input, options, false)
 }
 
 /// As [`infer`], for the first bytes of an input, which may be cut off anywhere: the reader reports
-/// what cannot be read after the first event. A Parquet file has its schema at its end: see [`infer_file`].
-pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Schema, ReadError> {
+/// what cannot be read after the first event. A Parquet file has its schema at its end: see [`infer_path`].
+pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Inferred, ReadError> {
     guess(format, Box::new(Cursor::new(first.to_vec())), options, true)
 }
 
-fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Schema, ReadError> {
+fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Inferred, ReadError> {
     let guessed = match format {
         Format::GeoJson => json::document(input, options, cut),
         Format::GeoJsonSeq => json::lines(input, options, None, cut),
         Format::NdJson => json::lines(input, options, Some(false), cut),
         Format::Csv => table::table(input, options, cut),
-        Format::Gdelt => return Ok(crate::gdelt::gdelt_schema()),
-        Format::Arrow => columnar::columnar(Ipc::new(input, options.spool_bytes, None), options, cut),
-        Format::GeoParquet => columnar::columnar(Parquet::new(spool(input, options.spool_bytes)?), options, cut),
+        Format::Gdelt => return Ok(Inferred { schema: crate::gdelt::gdelt_schema(), notes: Vec::new() }),
+        Format::Kml => json::lines(read::kml(input, options)?, options, Some(false), cut),
+        other => columnar::columnar(read::stream(other, input, options)?, options, cut),
     }?;
     Ok(guessed.schema(options, cut)?)
 }
 
-/// As [`infer`], of a file that is not compressed as a whole; see [`crate::reader_of_file`].
-pub fn infer_file(format: Format, file: File, options: &ReadOptions) -> Result<Schema, ReadError> {
-    match format {
-        Format::GeoParquet => Ok(columnar::columnar(Parquet::new(file), options, false)?.schema(options, false)?),
-        _ => infer(format, Box::new(file), options),
+/// As [`infer`], of a file that is not compressed as a whole; see [`crate::reader_of_path`].
+pub fn infer_path(format: Format, path: &Path, options: &ReadOptions) -> Result<Inferred, ReadError> {
+    match read::in_place(format, path, options)? {
+        Some(batches) => Ok(columnar::columnar(batches, options, false)?.schema(options, false)?),
+        None => infer(format, read::open(path)?, options),
     }
 }

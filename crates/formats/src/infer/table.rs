@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::options::{OnError, ReadOptions};
 use crate::read::is_null_number;
 use crate::rows::Rows;
-use crate::values::{BLANKS, text_list};
+use crate::values::{BLANKS, decimal, text_list};
 use crate::wkt;
 use meridian_model::Invalid;
 use std::io::Read;
@@ -54,22 +54,29 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
 fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
     // Once a column is text it stays text, whatever its other values.
     if guess.columns[column].kinds & kinds::TEXT != 0 {
-        return guess.saw(column, kinds::TEXT);
+        return guess.saw_plain(column, text);
     }
     if wkt::looks_like(text) {
         // An unreadable shape is still a shape: the reader reports the error and its line.
         let kind = wkt::kind(text, options);
         return guess.saw_shape(column, kind);
     }
-    match kind(text) {
-        number @ (kinds::INT | kinds::FLOAT) => guess.saw_number(column, number, text.parse().unwrap_or(0.0)),
-        kinds::TIME | kinds::LOCAL_TIME => guess.saw_text(column, text),
+    // Days such as 20260131 are numbers too: they are times in the column that is named as the time.
+    if options.date_format.is_some() && options.time.as_ref() == Some(&guess.columns[column].name) {
+        return guess.saw_text(column, text, options);
+    }
+    match kind(text, options) {
+        number @ (kinds::INT | kinds::FLOAT) => {
+            guess.saw_number(column, number, decimal(text, options).unwrap_or(0.0));
+        }
+        kinds::TIME | kinds::LOCAL_TIME => guess.saw_text(column, text, options),
+        kinds::TEXT => guess.saw_plain(column, text),
         other => guess.saw(column, other),
     }
 }
 
 /// The narrowest kind of a text. What has leading zeros or a plus is a code and not a number.
-fn kind(text: &str) -> u8 {
+fn kind(text: &str, options: &ReadOptions) -> u8 {
     let bytes = text.as_bytes();
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     let zeros = digits.len() > 1 && digits[0] == b'0' && digits[1].is_ascii_digit();
@@ -77,12 +84,12 @@ fn kind(text: &str) -> u8 {
         if digits.iter().all(u8::is_ascii_digit) {
             return if text.parse::<i64>().is_ok() { kinds::INT } else { kinds::TEXT };
         }
-        if text.parse::<f64>().is_ok_and(f64::is_finite) {
+        if decimal(text, options).is_some_and(f64::is_finite) {
             return kinds::FLOAT;
         }
     }
-    if let Some((time, _)) = time_kind(text) {
-        return time;
+    if let Some(time) = time_kind(text, options) {
+        return time.kind;
     }
     if ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return kinds::BOOL;
@@ -104,7 +111,9 @@ mod tests {
     fn blanks_are_no_values_and_pairs_of_letters_are_places_only_when_whole() {
         let infer = |text: &'static str| {
             let options = ReadOptions { nulls: vec!["NA".into()], ..ReadOptions::default() };
-            table(Box::new(text.as_bytes()), &options, false).and_then(|g| Ok(g.schema(&options, false)?)).unwrap()
+            table(Box::new(text.as_bytes()), &options, false)
+                .and_then(|g| Ok(g.schema(&options, false)?.schema))
+                .unwrap()
         };
         let kinds = |schema: &meridian_model::Schema| schema.fields.iter().map(|f| f.kind).collect::<Vec<_>>();
         use meridian_model::FieldType::{Bool, Float, Int, Text};
@@ -140,7 +149,7 @@ mod tests {
             ("[a]", kinds::TEXT),
             ("-", kinds::TEXT),
         ] {
-            assert_eq!(kind(text), expected, "{text}");
+            assert_eq!(kind(text, &ReadOptions::default()), expected, "{text}");
         }
     }
 }

@@ -25,6 +25,20 @@ pub(crate) trait Batches: Send {
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
 }
 
+impl<B: Batches + ?Sized> Batches for Box<B> {
+    fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault> {
+        (**self).open()
+    }
+
+    fn want(&mut self, columns: &[usize]) -> Result<Wanted, Fault> {
+        (**self).want(columns)
+    }
+
+    fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {
+        (**self).next()
+    }
+}
+
 /// The content of batches after [`Batches::want`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -108,7 +122,7 @@ impl<B: Batches> ColumnEvents<B> {
         while self.row == self.rows {
             // A batch may hold any number of events, and its columns are taken without a check of each event.
             self.goes_on()?;
-            let Some(batch) = self.batches.next()? else { return Ok(false) };
+            let Some(batch) = self.batches.next().map_err(|fault| self.counted(fault))? else { return Ok(false) };
             self.columns.clear();
             for (at, (position, _, name)) in self.wanted.iter().enumerate() {
                 self.goes_on()?;
@@ -121,6 +135,17 @@ impl<B: Batches> ColumnEvents<B> {
             (self.row, self.rows) = (0, batch.num_rows());
         }
         Ok(true)
+    }
+
+    /// A fault of one record, which counts as an event and may be left out.
+    fn counted(&mut self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Event(mistake) => {
+                self.ordinal += 1;
+                Fault::Event(mistake)
+            }
+            stop => stop,
+        }
     }
 
     fn goes_on(&self) -> Result<(), Fault> {

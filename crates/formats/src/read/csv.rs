@@ -7,7 +7,7 @@ use crate::roles::{Role, Roles};
 use crate::rows::Rows;
 use crate::shape::{self, Shape};
 use crate::survey::{Noted, Survey};
-use crate::values::{BLANKS, blame, float, set_text, shorten};
+use crate::values::{BLANKS, blame, decimal, set_text, shorten};
 use crate::wkt;
 use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
 use std::io::Read;
@@ -56,8 +56,8 @@ impl Table {
             }
             match *role {
                 Role::Field(field) => set_text(builder, field, text, options)?,
-                Role::Lon => position.lon = Some(degrees(text, &self.names[i])?),
-                Role::Lat => position.lat = Some(degrees(text, &self.names[i])?),
+                Role::Lon => position.lon = Some(degrees(text, &self.names[i], options)?),
+                Role::Lat => position.lat = Some(degrees(text, &self.names[i], options)?),
                 Role::Geometry => {
                     let shape = wkt::read_text_or_hex(text.trim(), &mut self.survey);
                     if let Some(shape) = shape.map_err(|e| blame(e, &self.names[i]))? {
@@ -94,8 +94,8 @@ impl Position {
 }
 
 /// A coordinate in degrees.
-pub(crate) fn degrees(text: &str, column: &str) -> Result<f64, Invalid> {
-    float(text.trim())
+pub(crate) fn degrees(text: &str, column: &str, options: &ReadOptions) -> Result<f64, Invalid> {
+    decimal(text.trim(), options)
         .ok_or_else(|| Invalid::field(column, format!("{:?} where a number of degrees was expected", shorten(text))))
 }
 

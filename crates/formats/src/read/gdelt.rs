@@ -50,8 +50,8 @@ impl Export {
             }
             match (column, field) {
                 (Column::Id, _) => self.survey.id(text, builder)?,
-                (Column::Lat, _) => position.lat = Some(degrees(text, "action_geo_lat")?),
-                (Column::Lon, _) => position.lon = Some(degrees(text, "action_geo_lon")?),
+                (Column::Lat, _) => position.lat = Some(degrees(text, "action_geo_lat", &self.options)?),
+                (Column::Lon, _) => position.lon = Some(degrees(text, "action_geo_lon", &self.options)?),
                 (Column::Time(name), Some(field)) => {
                     let time = gdelt::time(text).ok_or_else(|| {
                         let detail = format!("{:?} where a day as yyyyMMdd was expected", shorten(text));

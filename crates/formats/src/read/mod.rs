@@ -5,24 +5,39 @@ pub(crate) mod columnar;
 mod csv;
 pub(crate) mod document;
 pub(crate) mod feature;
+#[cfg(feature = "flatgeobuf")]
+mod flatgeobuf;
 mod gdelt;
+#[cfg(feature = "geopackage")]
+mod geopackage;
+mod gpx;
+mod gtfs_rt;
+mod kml;
 pub(crate) mod lines;
+mod nmea;
+mod origin;
 pub(crate) mod parquet;
+mod shapefile;
+pub(crate) mod spool;
 mod watched;
 mod whole;
+mod xml;
+mod zip;
 
 pub(crate) use csv::is_null_number;
+pub(crate) use origin::{in_place, kml, open, stream};
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};
 use crate::format::Format;
 use crate::json::Json;
 use crate::options::{BatchLimits, OnError, ReadOptions, Watch};
 use crate::report::{Rejected, Rejects, Report};
+use crate::roles::list;
 use crate::survey::Noted;
 use bytes::{Buf, Bytes};
 use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
-use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Gives the events of an input, batch by batch.
@@ -51,16 +66,13 @@ pub fn reader(
         Format::GeoJson => events(document::Document::new(input, schema.clone(), options), schema, options),
         Format::GeoJsonSeq => events(lines::Lines::sequence(input, schema.clone(), options), schema, options),
         Format::NdJson => events(lines::Lines::ndjson(input, schema.clone(), options), schema, options),
+        Format::Kml => {
+            let features = origin::kml(input, options)?;
+            events(lines::Lines::ndjson(features, schema.clone(), options), schema, options)
+        }
         Format::Csv => events(csv::Table::new(input, schema.clone(), options), schema, options),
         Format::Gdelt => events(gdelt::Export::new(input, schema.clone(), options), schema, options),
-        Format::Arrow => {
-            let batches = arrow::Ipc::new(input, options.spool_bytes, options.watch.clone());
-            events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
-        }
-        Format::GeoParquet => {
-            let batches = parquet::Parquet::new(parquet::spool(input, options.spool_bytes)?);
-            events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
-        }
+        _ => of_columns(origin::stream(format, input, options)?, schema, options),
     })
 }
 
@@ -74,23 +86,43 @@ pub fn reader_of_bytes(
     if format != Format::Arrow {
         return reader(format, Box::new(bytes.reader()), schema, options);
     }
-    let batches = arrow::Ipc::whole(bytes.into(), options.spool_bytes);
-    Ok(events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options))
+    Ok(of_columns(Box::new(arrow::Ipc::whole(bytes.into(), options.spool_bytes)), schema, options))
 }
 
-/// As [`reader`], for a file that is not compressed as a whole: Parquet is read in place instead
-/// of being taken into memory first.
-pub fn reader_of_file(
+/// As [`reader`], of a file that is not compressed as a whole: formats that are read from their end, or have files beside
+/// them, are read in place ([`Format::reads_in_place`]).
+pub fn reader_of_path(
     format: Format,
-    file: File,
+    path: &Path,
     schema: Arc<Schema>,
     options: &ReadOptions,
 ) -> Result<Box<dyn EventReader>, ReadError> {
-    if format != Format::GeoParquet {
-        return reader(format, Box::new(file), schema, options);
+    match origin::in_place(format, path, options)? {
+        Some(batches) => Ok(of_columns(batches, schema, options)),
+        None => reader(format, origin::open(path)?, schema, options),
     }
-    let batches = parquet::Parquet::new(file);
-    Ok(events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options))
+}
+
+fn of_columns(batches: Box<dyn columnar::Batches>, schema: Arc<Schema>, options: &ReadOptions) -> Box<dyn EventReader> {
+    events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
+}
+
+/// The layer that an option names, else the only one.
+pub(crate) fn layer_of(names: &[String], wanted: Option<&str>) -> Result<String, Invalid> {
+    match (wanted, names) {
+        (Some(wanted), _) => {
+            let found = names.iter().find(|name| *name == wanted);
+            found.cloned().ok_or_else(|| {
+                Invalid::field(crate::values::shorten(wanted), format!("no such layer; the layers are {}", list(names)))
+            })
+        }
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(Invalid::new("the file has no layer")),
+        (None, names) => {
+            let several = format!("the file has {} layers: {}", names.len(), list(names));
+            Err(Invalid::new(format!("{several}: name the one to read with --layer")))
+        }
+    }
 }
 
 fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadOptions) -> Box<dyn EventReader> {

@@ -1,18 +1,16 @@
 //! GeoParquet, and Parquet with columns found by name.
 
 use super::columnar::{Batches, Wanted, damaged};
-use crate::error::{Fault, ReadError};
+use crate::error::Fault;
 use crate::guard::guarded;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
-use bytes::Bytes;
 use meridian_model::Invalid;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::reader::ChunkReader;
-use std::io::Read;
 use std::sync::Arc;
 
 /// Rows decoded at a time.
@@ -33,21 +31,6 @@ impl<C: ChunkReader + 'static> Parquet<C> {
     fn take_file(&mut self) -> Result<C, Fault> {
         self.file.take().ok_or_else(|| Fault::stop(Invalid::new("the Parquet file was opened twice")))
     }
-}
-
-/// Reads a Parquet file that comes as a stream into memory, because its directory is at its end.
-pub(crate) fn spool(source: Box<dyn Read + Send>, bytes_max: usize) -> Result<Bytes, ReadError> {
-    let mut bytes = Vec::new();
-    // Parquet is read from its end, so a stream has to be held as a whole. One byte more than allowed shows that
-    // it is too long.
-    source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > bytes_max {
-        return Err(Invalid::new(format!(
-            "a Parquet stream of more than {bytes_max} bytes is too large: give it as a file"
-        ))
-        .into());
-    }
-    Ok(bytes.into())
 }
 
 /// Text and bytes as views: they share a page's dictionary, so that few long values in many rows stay few.

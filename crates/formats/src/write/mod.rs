@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct WriteError(pub String);
 
 impl WriteError {
-    fn of(error: impl std::fmt::Display) -> WriteError {
+    pub(crate) fn of(error: impl std::fmt::Display) -> WriteError {
         WriteError(error.to_string())
     }
 }
@@ -61,6 +61,6 @@ pub fn writer(
         Format::Csv => Ok(Box::new(csv::CsvEvents::new(schema, properties)?)),
         Format::Arrow => Ok(Box::new(arrow::ArrowEvents::new(schema, properties)?)),
         Format::GeoParquet => Ok(Box::new(parquet::ParquetEvents::new(schema, properties)?)),
-        Format::Gdelt => Err(Invalid::field("f", "gdelt is read but not written")),
+        other => Err(Invalid::field("f", format!("{other} is read but not written here"))),
     }
 }

@@ -199,6 +199,11 @@ fn shape(kind: GeometryType) -> BoxedStrategy<Geometry<f64>> {
     }
 }
 
+/// Shapes of a kind.
+pub fn shapes(kind: GeometryType) -> BoxedStrategy<Geometry<f64>> {
+    shape(kind)
+}
+
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),

@@ -1,0 +1,81 @@
+//! Exports to formats of tables that need a file of their own: FlatGeobuf and GeoPackage.
+
+use crate::client::Client;
+use crate::failure::Failure;
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use meridian_formats::WriteError;
+use meridian_model::{Schema, schema_json};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+/// A format of tables.
+#[derive(Clone, Copy)]
+pub enum Table {
+    /// `.fgb`.
+    FlatGeobuf,
+    /// `.gpkg`.
+    GeoPackage,
+}
+
+/// Writes an Arrow answer as such a file.
+pub fn write(kind: Table, client: &Client, name: &str, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
+    // The types of the answer do not say which times are dates, and which shapes a layer may have.
+    let document = client.json(&["collections", name, "schema"], &[])?;
+    let schema = schema_json::from_json(&document)
+        .map_err(|e| Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}")))?;
+    match kind {
+        Table::FlatGeobuf => flatgeobuf(name, &schema, answer, path),
+        Table::GeoPackage => geopackage(name, &schema, answer, path),
+    }
+}
+
+#[cfg(feature = "flatgeobuf")]
+fn flatgeobuf(name: &str, schema: &Schema, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
+    let mut writer = meridian_formats::export::FlatGeobufWriter::new(name, schema).map_err(unwritten)?;
+    each_batch(answer, |batch| writer.write(batch))?;
+    let unwritable = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", path.display()));
+    let mut out = BufWriter::new(File::create(path).map_err(unwritable)?);
+    writer.finish(&mut out).map_err(unwritten)?;
+    out.flush().map_err(unwritable)
+}
+
+#[cfg(not(feature = "flatgeobuf"))]
+fn flatgeobuf(_: &str, _: &Schema, _: Box<dyn Read>, _: &Path) -> Result<(), Failure> {
+    Err(Failure::Usage(
+        "this program was built without the feature `flatgeobuf`: export .geojson or .parquet".to_owned(),
+    ))
+}
+
+#[cfg(feature = "geopackage")]
+fn geopackage(name: &str, schema: &Schema, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
+    let mut writer = meridian_formats::export::GeoPackageWriter::create(path, name, schema).map_err(unwritten)?;
+    each_batch(answer, |batch| writer.write(batch))?;
+    writer.finish().map_err(unwritten)
+}
+
+#[cfg(not(feature = "geopackage"))]
+fn geopackage(_: &str, _: &Schema, _: Box<dyn Read>, _: &Path) -> Result<(), Failure> {
+    Err(Failure::Usage(
+        "this program was built without the feature `geopackage`: export .geojson or .parquet".to_owned(),
+    ))
+}
+
+/// Hands the batches of an Arrow answer to a writer.
+#[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
+fn each_batch(
+    answer: Box<dyn Read>,
+    mut put: impl FnMut(&RecordBatch) -> Result<(), WriteError>,
+) -> Result<(), Failure> {
+    let broken = |e: arrow_schema::ArrowError| Failure::Refused(format!("the answer broke off: {e}"));
+    for batch in StreamReader::try_new(answer, None).map_err(broken)? {
+        put(&batch.map_err(broken)?).map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+#[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
+fn unwritten(error: WriteError) -> Failure {
+    Failure::Usage(format!("the file cannot be written: {}", error.0))
+}

@@ -1,0 +1,74 @@
+//! `meridian load --preview`: the first events as they would be kept; nothing is written.
+
+use super::source::{self, Source};
+use super::{LoadArgs, tell_notes, with_object};
+use crate::args::Target;
+use crate::collection::CollectionTarget;
+use crate::failure::Failure;
+use crate::output::{say, unwritable, with_stdout};
+use crate::schema_arg;
+use crate::table::Table;
+use meridian_formats::{BatchLimits, Format, ReadOptions, writer};
+use meridian_model::{Batch, Schema, Seq};
+use std::io::Cursor;
+use std::sync::Arc;
+
+/// Events that are shown.
+const ROWS: usize = 10;
+
+/// Shows the schema and the first events of each file.
+pub fn run(
+    args: &LoadArgs,
+    format: Option<Format>,
+    options: &ReadOptions,
+    given: Option<&Schema>,
+) -> Result<(), Failure> {
+    let there = existing(args)?;
+    for path in &args.files {
+        let source = Source::open(path, format)?;
+        let name = source.name.clone();
+        let schema = match (&there, given) {
+            (Some(schema), _) => schema.clone(),
+            (None, Some(given)) => Arc::new(given.clone()),
+            (None, None) => {
+                let inferred = source.infer(options)?;
+                tell_notes(&name, &inferred.notes, args.quiet);
+                Arc::new(with_object(&inferred.schema, args.object.as_deref())?)
+            }
+        };
+        let made = if there.is_some() { "would go into" } else { "would make" };
+        say(&format!("{name} {made} the collection {}:\n{}", args.collection, schema_arg::describe(&schema)));
+        let bad = |e| Failure::Bad(format!("{name}: {}", source::reason(&name, &e)));
+        let mut events = source.reader(schema.clone(), options).map_err(bad)?;
+        let limits = BatchLimits { rows: ROWS, ..BatchLimits::default() };
+        match events.next_batch(&limits).map_err(bad)? {
+            Some(batch) => show(&batch.slice(0, batch.rows().min(ROWS)), &schema)?,
+            None => say("no event"),
+        }
+    }
+    Ok(())
+}
+
+/// The schema of the collection, if it exists; a folder that is missing is not made.
+fn existing(args: &LoadArgs) -> Result<Option<Arc<Schema>>, Failure> {
+    let target = args.target.resolve();
+    if matches!(&target, Target::Folder(folder) if !folder.is_dir()) {
+        return Ok(None);
+    }
+    let place = CollectionTarget::open(target, &args.collection)?;
+    let schema = place.schema();
+    place.close()?;
+    Ok(schema)
+}
+
+fn show(batch: &Batch, schema: &Arc<Schema>) -> Result<(), Failure> {
+    let failed = |e: String| Failure::Bad(format!("the events cannot be shown: {e}"));
+    let mut writer = writer(Format::Csv, schema, None).map_err(|e| failed(e.to_string()))?;
+    let mut csv = Vec::new();
+    // Made ids come with the write.
+    let seqs: Vec<Seq> = Vec::new();
+    let written = writer.start(&mut csv).and_then(|()| writer.write(batch, &seqs, &mut csv));
+    written.and_then(|()| writer.finish(&mut csv)).map_err(|e| failed(e.to_string()))?;
+    let table = Table::from_csv(Cursor::new(csv))?;
+    with_stdout(|out| table.print(&mut { out }).map_err(|e| unwritable(&e)))
+}

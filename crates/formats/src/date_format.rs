@@ -1,0 +1,139 @@
+//! Times in other forms than RFC 3339, by a pattern.
+
+use jiff::civil::Time;
+use jiff::fmt::strtime::BrokenDownTime;
+use meridian_model::Invalid;
+
+/// A pattern of times, such as `%d.%m.%Y %H:%M`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DateFormat {
+    pattern: String,
+}
+
+/// Patterns that are looked for where a column looks like times; of those that fit, the first is the likeliest.
+const CUSTOMARY: &[&str] = &[
+    "%d.%m.%Y %H:%M:%S%.f",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y",
+    "%d/%m/%Y %H:%M:%S%.f",
+    "%m/%d/%Y %H:%M:%S%.f",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%m/%d/%Y %I:%M %p",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y %H:%M:%S%.f",
+    "%d-%m-%Y %H:%M",
+    "%d-%m-%Y",
+    "%Y/%m/%d %H:%M:%S%.f",
+    "%Y/%m/%d %H:%M",
+    "%Y/%m/%d",
+    "%Y.%m.%d %H:%M:%S%.f",
+    "%Y%m%dT%H%M%S%z",
+    "%Y%m%dT%H%M%SZ",
+    "%Y%m%d%H%M%S",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%d %b %Y %H:%M:%S",
+    "%d %b %Y %H:%M",
+    "%d %b %Y",
+    "%b %d, %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+];
+
+impl DateFormat {
+    /// A pattern in the words of `strftime`: `%d` day, `%m` month, `%Y` year, `%H` hour, `%M` minute, `%S` second, `%.f`
+    /// fraction, `%z` offset, `%b` name of a month.
+    pub fn new(pattern: &str) -> Result<DateFormat, Invalid> {
+        // One that formats no time parses none.
+        let sample = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
+        jiff::fmt::strtime::format(pattern, &sample)
+            .map_err(|e| Invalid::new(format!("{pattern:?}: {e}: expected a pattern such as \"%d.%m.%Y %H:%M\"")))?;
+        let names_a_day = ["%d", "%e", "%j", "%D", "%F", "%s"].iter().any(|part| pattern.contains(part));
+        if !names_a_day {
+            let detail = format!("{pattern:?} has no day: expected a pattern such as \"%d.%m.%Y %H:%M\"");
+            return Err(Invalid::new(detail));
+        }
+        Ok(DateFormat { pattern: pattern.to_owned() })
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// A time in this form as RFC 3339 has it: a date alone, or a time with an offset if one was given. `None` of other
+    /// texts.
+    pub(crate) fn iso(&self, text: &str) -> Option<String> {
+        iso(&self.pattern, text)
+    }
+}
+
+fn iso(pattern: &str, text: &str) -> Option<String> {
+    let parts = BrokenDownTime::parse(pattern, text).ok()?;
+    if pattern.contains("%s") {
+        return parts.to_timestamp().ok().map(|stamp| stamp.to_string());
+    }
+    let date = parts.to_date().ok()?;
+    // A pattern of four digits takes two as well, and they would be a year of antiquity.
+    if pattern.contains("%Y") && date.year() < 1000 {
+        return None;
+    }
+    if parts.hour().is_none() {
+        return Some(date.to_string());
+    }
+    let time = parts.to_time().unwrap_or(Time::midnight());
+    let offset = match parts.offset() {
+        Some(offset) => {
+            let seconds = offset.seconds();
+            let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
+            format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        }
+        // A letter in the pattern stands for itself, and this one means UTC.
+        None if pattern.ends_with('Z') => "Z".to_owned(),
+        None => String::new(),
+    };
+    Some(format!("{date}T{time}{offset}"))
+}
+
+/// The customary patterns that all of some texts have, the likeliest first.
+pub(crate) fn fitting<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<&'static str> {
+    let fits = |pattern: &&&str| {
+        let mut texts = texts.clone().peekable();
+        texts.peek().is_some() && texts.all(|text| iso(pattern, text).is_some())
+    };
+    CUSTOMARY.iter().filter(fits).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_by_their_pattern() {
+        for (pattern, text, expected) in [
+            ("%d.%m.%Y %H:%M", "31.01.2026 12:05", Some("2026-01-31T12:05:00")),
+            ("%d.%m.%Y", "31.01.2026", Some("2026-01-31")),
+            ("%m/%d/%Y %I:%M %p", "01/31/2026 1:05 PM", Some("2026-01-31T13:05:00")),
+            ("%Y%m%dT%H%M%S%z", "20260131T120500+0530", Some("2026-01-31T12:05:00+05:30")),
+            ("%Y%m%dT%H%M%SZ", "20260131T120500Z", Some("2026-01-31T12:05:00Z")),
+            ("%d %b %Y", "3 Feb 2026", Some("2026-02-03")),
+            ("%d.%m.%Y", "31.02.2026", None),
+            ("%d.%m.%Y", "31.01.2026 12:05", None),
+            ("%s", "1767225600", Some("2026-01-01T00:00:00Z")),
+        ] {
+            assert_eq!(DateFormat::new(pattern).unwrap().iso(text).as_deref(), expected, "{text}");
+        }
+        assert!(DateFormat::new("%Q").is_err() && DateFormat::new("%H:%M").is_err());
+    }
+
+    #[test]
+    fn a_pattern_is_guessed_and_what_is_ambiguous_has_two() {
+        let guess = |texts: &[&str]| fitting(texts.iter().copied());
+        assert_eq!(guess(&["31.01.2026 12:05", "01.02.2026 00:00"]), ["%d.%m.%Y %H:%M"]);
+        assert_eq!(guess(&["01/02/2026", "03/04/2026"]), ["%d/%m/%Y", "%m/%d/%Y"]);
+        assert_eq!(guess(&["01/31/2026", "03/04/2026"]), ["%m/%d/%Y"]);
+        assert!(guess(&["Tuesday"]).is_empty() && guess(&[]).is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! GeoPackage 1.3: one layer.
+
+use super::table::{Columns, Extent};
+use crate::columns::Column;
+use crate::instant;
+use crate::write::WriteError;
+use arrow_array::{Array, RecordBatch};
+use meridian_model::{FieldType, GeometryType, Schema};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+use std::path::Path;
+
+/// `GPKG` as a number, and version 1.3 of the format.
+const APPLICATION: i32 = 0x4750_4b47;
+const VERSION: i32 = 10_300;
+/// The head of a geometry: little-endian, without a box, in EPSG:4326.
+const GEOMETRY_HEAD: [u8; 8] = [b'G', b'P', 0, 1, 0xe6, 0x10, 0, 0];
+
+const TABLES: &str = r#"
+CREATE TABLE gpkg_spatial_ref_sys (srs_name TEXT NOT NULL, srs_id INTEGER PRIMARY KEY, organization TEXT NOT NULL,
+  organization_coordsys_id INTEGER NOT NULL, definition TEXT NOT NULL, description TEXT);
+INSERT INTO gpkg_spatial_ref_sys VALUES
+  ('Undefined Cartesian SRS', -1, 'NONE', -1, 'undefined', 'undefined Cartesian coordinate reference system'),
+  ('Undefined geographic SRS', 0, 'NONE', 0, 'undefined', 'undefined geographic coordinate reference system'),
+  ('WGS 84 geodetic', 4326, 'EPSG', 4326, 'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563,AUTHORITY["EPSG","7030"]],AUTHORITY["EPSG","6326"]],PRIMEM["Greenwich",0,AUTHORITY["EPSG","8901"]],UNIT["degree",0.0174532925199433,AUTHORITY["EPSG","9122"]],AXIS["Latitude",NORTH],AXIS["Longitude",EAST],AUTHORITY["EPSG","4326"]]', 'longitude and latitude on WGS 84');
+CREATE TABLE gpkg_contents (table_name TEXT NOT NULL PRIMARY KEY, data_type TEXT NOT NULL, identifier TEXT UNIQUE,
+  description TEXT DEFAULT '', last_change DATETIME NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')),
+  min_x DOUBLE, min_y DOUBLE, max_x DOUBLE, max_y DOUBLE, srs_id INTEGER REFERENCES gpkg_spatial_ref_sys(srs_id));
+CREATE TABLE gpkg_geometry_columns (table_name TEXT NOT NULL UNIQUE REFERENCES gpkg_contents(table_name),
+  column_name TEXT NOT NULL, geometry_type_name TEXT NOT NULL,
+  srs_id INTEGER NOT NULL REFERENCES gpkg_spatial_ref_sys(srs_id), z TINYINT NOT NULL, m TINYINT NOT NULL,
+  CONSTRAINT pk_geom_cols PRIMARY KEY (table_name, column_name));
+"#;
+
+/// Writes events into a new database.
+pub struct GeoPackageWriter {
+    columns: Columns,
+    connection: Connection,
+    name: String,
+    insert: String,
+    extent: Extent,
+}
+
+impl GeoPackageWriter {
+    /// A file with one layer, at a path where there is none yet.
+    pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
+        let columns = Columns::of(schema)?;
+        let free = |wanted: &str| {
+            let taken = columns.named.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            if taken { format!("@{wanted}") } else { wanted.to_owned() }
+        };
+        let (key, geometry) = (free("fid"), free("geom"));
+        let connection = Connection::open(path).map_err(WriteError::of)?;
+        // A file that is not finished is removed, so its writes need no journal.
+        connection.pragma_update(None, "journal_mode", "OFF").map_err(WriteError::of)?;
+        connection.pragma_update(None, "synchronous", "OFF").map_err(WriteError::of)?;
+        connection.pragma_update(None, "application_id", APPLICATION).map_err(WriteError::of)?;
+        connection.pragma_update(None, "user_version", VERSION).map_err(WriteError::of)?;
+        let kind = match columns.shape {
+            GeometryType::Point => "POINT",
+            GeometryType::Line => "LINESTRING",
+            GeometryType::Polygon => "POLYGON",
+            // Single shapes are of the multi types too here, and of these types there only in the general one.
+            GeometryType::MultiPoint | GeometryType::MultiLine | GeometryType::MultiPolygon | GeometryType::Any => {
+                "GEOMETRY"
+            }
+        };
+        let typed = |(name, kind): &(String, FieldType)| format!(", {} {}", quoted(name), word(*kind));
+        let fields: String = columns.named.iter().map(typed).collect();
+        let layer = quoted(name);
+        let table = format!(
+            "CREATE TABLE {layer} ({} INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, {} {kind}{fields})",
+            quoted(&key),
+            quoted(&geometry)
+        );
+        connection.execute_batch(&format!("BEGIN; {TABLES} {table}")).map_err(WriteError::of)?;
+        connection
+            .execute("INSERT INTO gpkg_contents (table_name, data_type, identifier, srs_id) VALUES (?1, 'features', ?1, 4326)", [name])
+            .and_then(|_| {
+                let insert = "INSERT INTO gpkg_geometry_columns VALUES (?1, ?2, ?3, 4326, 0, 0)";
+                connection.execute(insert, [name, geometry.as_str(), kind])
+            })
+            .map_err(WriteError::of)?;
+        let names: String = columns.named.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
+        let marks = ", ?".repeat(columns.named.len());
+        let insert = format!("INSERT INTO {layer} ({}{names}) VALUES (?{marks})", quoted(&geometry));
+        Ok(GeoPackageWriter { columns, connection, name: name.to_owned(), insert, extent: Extent::default() })
+    }
+
+    /// Adds the events of a batch.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
+        let rows = self.columns.rows(batch)?;
+        let mut insert = self.connection.prepare(&self.insert).map_err(WriteError::of)?;
+        for row in 0..rows.len {
+            let shape = rows.shape(row);
+            shape.into_iter().for_each(|wkb| self.extent.add(wkb));
+            let shape = shape.map_or(Value::Null, |wkb| Value::Blob([&GEOMETRY_HEAD, wkb].concat()));
+            let fields =
+                rows.columns.iter().zip(&self.columns.named).map(|(column, (_, kind))| value(column, *kind, row));
+            insert.execute(params_from_iter(std::iter::once(shape).chain(fields))).map_err(WriteError::of)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the file.
+    pub fn finish(self) -> Result<(), WriteError> {
+        if let Some([west, south, east, north]) = self.extent.0 {
+            let update =
+                "UPDATE gpkg_contents SET min_x = ?2, min_y = ?3, max_x = ?4, max_y = ?5 WHERE table_name = ?1";
+            self.connection.execute(update, params![self.name, west, south, east, north]).map_err(WriteError::of)?;
+        }
+        self.connection.execute_batch("COMMIT").map_err(WriteError::of)?;
+        self.connection.close().map_err(|(_, error)| WriteError::of(error))
+    }
+}
+
+fn word(kind: FieldType) -> &'static str {
+    match kind {
+        FieldType::Text | FieldType::TextList => "TEXT",
+        FieldType::Int => "INTEGER",
+        FieldType::Float => "DOUBLE",
+        FieldType::Bool => "BOOLEAN",
+        FieldType::Time => "DATETIME",
+        FieldType::Date => "DATE",
+    }
+}
+
+fn value(column: &Column, kind: FieldType, row: usize) -> Value {
+    let value = match column {
+        Column::Text(texts) => texts.get(row).map(|text| Value::Text(text.to_owned())),
+        Column::Int(a) => a.is_valid(row).then(|| Value::Integer(a.value(row))),
+        Column::Float(a) => a.is_valid(row).then(|| Value::Real(a.value(row))),
+        Column::Bool(a) => a.is_valid(row).then(|| Value::Integer(a.value(row).into())),
+        Column::Time(times) => times.get(row).and_then(Result::ok).map(|micros| Value::Text(moment(kind, micros))),
+        list => list.json(row).map(Value::Text),
+    };
+    value.unwrap_or(Value::Null)
+}
+
+/// A time as the format wants it, with milliseconds; microseconds are kept where there are some.
+fn moment(kind: FieldType, micros: i64) -> String {
+    let mut out = Vec::new();
+    instant::write_as(kind, micros, &mut out);
+    let text = String::from_utf8_lossy(&out).into_owned();
+    if kind == FieldType::Date {
+        return text;
+    }
+    let bare = text.trim_end_matches('Z');
+    match bare.split_once('.') {
+        None => format!("{bare}.000Z"),
+        Some((whole, fraction)) => format!("{whole}.{fraction:0<3}Z"),
+    }
+}
+
+/// A name in SQL.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

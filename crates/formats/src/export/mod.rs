@@ -1,0 +1,17 @@
+//! Files for other programs, from the record batches of an Arrow answer ([`crate::Format::Arrow`] as the writers here
+//! make it): formats that need a file of their own, and so cannot be streamed.
+
+#[cfg(feature = "flatgeobuf")]
+mod flatgeobuf;
+#[cfg(feature = "geopackage")]
+mod geopackage;
+mod pmtiles;
+
+#[cfg(feature = "flatgeobuf")]
+pub use flatgeobuf::FlatGeobufWriter;
+#[cfg(feature = "geopackage")]
+pub use geopackage::GeoPackageWriter;
+pub use pmtiles::{PmTilesWriter, tile_number};
+
+#[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
+mod table;

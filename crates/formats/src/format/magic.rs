@@ -1,0 +1,91 @@
+//! Formats by how their files begin.
+
+use super::{Format, name_hint};
+use memchr::memmem::find;
+
+/// Bytes in which the first element of an XML document is looked for.
+const XML_HEAD: usize = 8 << 10;
+
+/// The format of a binary file: `Some(None)` where it is binary and of no format that is read.
+pub(super) fn binary(name: &str, first: &[u8]) -> Option<Option<Format>> {
+    if first.starts_with(b"fgb") && first.get(4..7) == Some(b"fgb") {
+        return Some(Some(Format::FlatGeobuf));
+    }
+    if first.starts_with(b"SQLite format 3\0") {
+        // The number of the application that a database is of: those of version 1.0 and 1.1 have numbers of their own.
+        let marked = matches!(first.get(68..72), Some(b"GPKG" | b"GP10" | b"GP11"));
+        return Some((marked || name_hint(name) == Some(Format::GeoPackage)).then_some(Format::GeoPackage));
+    }
+    if first.starts_with(&[0, 0, 0x27, 0x0a]) && first.get(28..32) == Some(&[0xe8, 3, 0, 0]) {
+        return Some(Some(Format::Shapefile));
+    }
+    if first.starts_with(b"PK\x03\x04") {
+        let inside = |ending: &[u8]| find(first, ending).is_some();
+        let shapes = [&b".shp"[..], b".shx", b".dbf", b".prj"].into_iter().any(inside);
+        return Some(match name_hint(name) {
+            Some(hint @ (Format::Kml | Format::Shapefile)) => Some(hint),
+            _ if shapes => Some(Format::Shapefile),
+            _ if inside(b".kml") => Some(Format::Kml),
+            _ => None,
+        });
+    }
+    // A feed message begins with a header, and that with its version.
+    if let [0x0a, _, 0x0a, 3, b'1' | b'2', b'.', ..] = first {
+        return Some(Some(Format::GtfsRt));
+    }
+    None
+}
+
+/// The format of an XML document, by its root element.
+pub(super) fn xml(first: &[u8]) -> Option<Format> {
+    let head = &first[..first.len().min(XML_HEAD)];
+    let root = |name: &[u8]| {
+        find(head, name).is_some_and(|at| head.get(at + name.len()).is_none_or(|b| !b.is_ascii_alphanumeric()))
+    };
+    if root(b"<gpx") {
+        Some(Format::Gpx)
+    } else if root(b"<kml") {
+        Some(Format::Kml)
+    } else {
+        None
+    }
+}
+
+/// Whether the first line that is no comment is a sentence of NMEA: `!AIVDM,` or `$GPRMC,` behind a time or tags, with
+/// a checksum.
+pub(super) fn is_sentence(first: &[u8]) -> bool {
+    let lines = first.split(|&b| b == b'\n').take(100);
+    let Some(line) = lines.map(<[u8]>::trim_ascii).find(|line| !line.is_empty() && line[0] != b'#') else {
+        return false;
+    };
+    let Some(start) = line.iter().position(|b| matches!(b, b'!' | b'$')) else { return false };
+    let word = line.get(start + 1..start + 6).unwrap_or_default();
+    let named = word.len() == 5 && word.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    named && line.get(start + 6) == Some(&b',') && line[start..].contains(&b'*')
+}
+
+/// What a file of a kind that is not read is.
+pub(super) fn foreign(name: &str, first: &[u8]) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    Some(match ending {
+        "gml" => "GML",
+        "tab" | "mif" | "mid" if !first.contains(&b'\t') => "MapInfo",
+        "gdb" => "a file geodatabase",
+        "osm" => "OpenStreetMap XML",
+        "dxf" => "DXF",
+        "dgn" => "DGN",
+        "xlsx" => "an Excel workbook",
+        "ods" => "an OpenDocument spreadsheet",
+        "topojson" => "TopoJSON",
+        "nc" => "NetCDF",
+        "mbtiles" | "sqlite" | "db" => "an SQLite database",
+        "jml" => "OpenJUMP GML",
+        "e00" => "an Arc/Info export",
+        _ if name.ends_with(".osm.pbf") => "OpenStreetMap PBF",
+        _ if first.starts_with(b"SQLite format 3\0") => "an SQLite database",
+        _ if find(&first[..first.len().min(XML_HEAD)], b"opengis.net/gml").is_some() => "GML",
+        _ if first.trim_ascii_start().starts_with(b"<") => "XML of another kind",
+        _ => return None,
+    })
+}

@@ -1,0 +1,175 @@
+//! NMEA 0183: positions of ships over AIS, and of a receiver itself (RMC), a sentence a line.
+
+mod ais;
+mod sentence;
+
+use crate::error::Fault;
+use crate::input::{Input, utf8};
+use crate::options::ReadOptions;
+use crate::table::{Cell, Kind, Row, Source};
+use crate::wkb_out::{Parts, Position};
+use ais::{Report, Unpacked};
+use meridian_model::Invalid;
+use sentence::{Fix, Sentence};
+use std::collections::VecDeque;
+use std::io::Read;
+
+/// Messages of several sentences that are waited for at a time: parts of one come within seconds of each other.
+const WAITING_MAX: usize = 64;
+
+const COLUMNS: [(&str, Kind); 17] = [
+    ("geometry", Kind::Shape),
+    ("time", Kind::Time),
+    ("mmsi", Kind::Int),
+    ("message", Kind::Text),
+    ("speed", Kind::Float),
+    ("course", Kind::Float),
+    ("heading", Kind::Int),
+    ("status", Kind::Int),
+    ("altitude", Kind::Float),
+    ("satellites", Kind::Int),
+    ("name", Kind::Text),
+    ("callsign", Kind::Text),
+    ("imo", Kind::Int),
+    ("ship_type", Kind::Int),
+    ("draught", Kind::Float),
+    ("destination", Kind::Text),
+    ("aid_type", Kind::Int),
+];
+
+/// Events of a log of sentences.
+pub(crate) struct Nmea {
+    input: Input,
+    line: u64,
+    waiting: VecDeque<Waiting>,
+    /// The height and the number of satellites of the fix that came last, by its time of day.
+    height: Option<(String, Option<f64>, Option<i64>)>,
+}
+
+/// A message of several sentences, of which some are there.
+struct Waiting {
+    /// What its sentences have in common.
+    key: (String, String, u8),
+    have: u8,
+    payload: String,
+    /// When it was received, in microseconds, by the first sentence that says so.
+    time: Option<i64>,
+}
+
+impl Nmea {
+    pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Nmea {
+        Nmea { input: Input::new(source, options), line: 0, waiting: VecDeque::new(), height: None }
+    }
+
+    /// The report in a sentence; `None` where it has none, or waits for others.
+    fn report(&mut self, text: &str) -> Result<Option<(Option<i64>, Report)>, Invalid> {
+        let Some(sentence) = Sentence::parse(text)? else { return Ok(None) };
+        match sentence.kind() {
+            "VDM" | "VDO" => self.vessel(&sentence),
+            "GGA" => {
+                self.height = sentence.height()?;
+                Ok(None)
+            }
+            "RMC" => {
+                let Some(fix) = sentence.fix()? else { return Ok(None) };
+                Ok(Some(self.own(fix)))
+            }
+            // Satellites in view, depths, winds: no positions.
+            _ => Ok(None),
+        }
+    }
+
+    fn own(&mut self, fix: Fix) -> (Option<i64>, Report) {
+        let height = self.height.take().filter(|(time, ..)| *time == fix.of_day);
+        let (altitude, satellites) = height.map_or((None, None), |(_, altitude, satellites)| (altitude, satellites));
+        let report = Report {
+            message: "RMC".to_owned(),
+            place: Some((fix.lon, fix.lat)),
+            speed: fix.speed,
+            course: fix.course,
+            altitude,
+            satellites,
+            ..Report::default()
+        };
+        (Some(fix.time), report)
+    }
+
+    fn vessel(&mut self, sentence: &Sentence<'_>) -> Result<Option<(Option<i64>, Report)>, Invalid> {
+        let part = sentence.part()?;
+        if part.total == 1 {
+            let report = ais::read(&Unpacked::of(part.payload)?)?;
+            return Ok(report.map(|report| (sentence.time, report)));
+        }
+        let key = (part.sequence.to_owned(), part.channel.to_owned(), part.total);
+        let at = self.waiting.iter().position(|waiting| waiting.key == key);
+        let mut waiting = match at.and_then(|at| self.waiting.remove(at)) {
+            Some(waiting) if waiting.have + 1 == part.number => waiting,
+            // Its first sentence begins it anew; without that one the others mean nothing.
+            _ if part.number == 1 => Waiting { key, have: 0, payload: String::new(), time: None },
+            _ => return Ok(None),
+        };
+        waiting.have += 1;
+        waiting.payload.push_str(part.payload);
+        waiting.time = waiting.time.or(sentence.time);
+        if waiting.have < part.total {
+            if self.waiting.len() == WAITING_MAX {
+                self.waiting.pop_front();
+            }
+            self.waiting.push_back(waiting);
+            return Ok(None);
+        }
+        let report = ais::read(&Unpacked::of(&waiting.payload)?)?;
+        Ok(report.map(|report| (waiting.time, report)))
+    }
+}
+
+impl Source for Nmea {
+    fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
+        Ok(COLUMNS.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect())
+    }
+
+    fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
+        loop {
+            self.line += 1;
+            let Some(range) = self.input.line(self.line)? else { return Ok(false) };
+            let text = utf8(self.input.bytes(range)).map(str::to_owned);
+            let line = self.line;
+            let report = text.and_then(|text| self.report(&text)).map_err(|e| Fault::Event(e.at_line(line)))?;
+            if let Some((time, report)) = report {
+                put(time, &report, row)?;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+fn put(time: Option<i64>, report: &Report, row: &mut Row) -> Result<(), Invalid> {
+    if let Some((x, y)) = report.place {
+        row.set(0, Cell::Shape(&Parts::Point(Position { x, y, z: None }).wkb()))?;
+    }
+    let int = |n: Option<i64>| n.map(Cell::Int);
+    let float = |x: Option<f64>| x.map(Cell::Float);
+    let cells = [
+        // A base station says the time itself.
+        time.or(report.time).map(Cell::Time),
+        int(report.mmsi),
+        Some(Cell::Text(&report.message)),
+        float(report.speed),
+        float(report.course),
+        int(report.heading),
+        int(report.status),
+        float(report.altitude),
+        int(report.satellites),
+        report.name.as_deref().map(Cell::Text),
+        report.callsign.as_deref().map(Cell::Text),
+        int(report.imo),
+        int(report.ship_type),
+        float(report.draught),
+        report.destination.as_deref().map(Cell::Text),
+        int(report.aid_type),
+    ];
+    for (i, cell) in cells.into_iter().enumerate() {
+        cell.map_or(Ok(()), |cell| row.set(i + 1, cell))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! The attributes of a Shapefile: a dBASE table.
+
+use crate::error::Fault;
+use crate::input::Input;
+use crate::reference::convert;
+use crate::table::{Cell, Kind, Row};
+use crate::values::{blame, shorten};
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use meridian_model::Invalid;
+use meridian_model::civil::{civil_from_days, days_from_civil};
+use std::borrow::Cow;
+
+/// Bytes of the header and of the description of a field.
+const HEADER_BYTES: usize = 32;
+const FIELD_BYTES: usize = 32;
+
+/// Records, one at a time.
+pub(super) struct Dbf {
+    input: Input,
+    fields: Vec<Field>,
+    encoding: &'static Encoding,
+    record_bytes: usize,
+    records: u64,
+    ordinal: u64,
+    record: Vec<u8>,
+}
+
+/// How a record was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Kept,
+    /// Marked as deleted, and still in the file: neither it nor its shape counts.
+    Deleted,
+    End,
+}
+
+/// A column: its name and type, and where it is in a record.
+struct Field {
+    name: String,
+    kind: Kind,
+    from: usize,
+    bytes: usize,
+}
+
+impl Dbf {
+    /// Reads the header; `encoding` is the text of the `.cpg` file.
+    pub(super) fn open(mut input: Input, encoding: Option<&str>) -> Result<Dbf, Fault> {
+        let what = "the header of the .dbf file";
+        let stop = |detail: &str| Fault::stop(Invalid::new(detail));
+        let header = input.needed(HEADER_BYTES, 1, what)?;
+        let header = input.bytes(header);
+        let records = u64::from(u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
+        let header_bytes = usize::from(u16::from_le_bytes([header[8], header[9]]));
+        let record_bytes = usize::from(u16::from_le_bytes([header[10], header[11]]));
+        let language = header[29];
+        if header_bytes < HEADER_BYTES + 1 || record_bytes == 0 {
+            return Err(stop("not a .dbf file: its header has no fields"));
+        }
+        let rest = input.needed(header_bytes - HEADER_BYTES, 1, what)?;
+        let encoding = encoding_of(encoding, language);
+        let mut fields = Vec::new();
+        // The first byte of a record says whether it is deleted.
+        let mut from = 1;
+        for field in input.bytes(rest).chunks_exact(FIELD_BYTES) {
+            if field[0] == 0x0d {
+                break;
+            }
+            let name = field[..11].split(|b| *b == 0).next().unwrap_or_default();
+            let name = encoding.decode_without_bom_handling(name).0.trim().to_owned();
+            let (bytes, decimals) = (usize::from(field[16]), field[17]);
+            let kind = match field[11] {
+                b'C' => Kind::Text,
+                // Whole numbers of more digits than a 64-bit integer has are read as numbers.
+                b'N' if decimals == 0 && bytes <= 18 => Kind::Int,
+                b'N' | b'F' => Kind::Float,
+                b'L' => Kind::Bool,
+                b'D' => Kind::Date,
+                other => {
+                    let detail =
+                        format!("a column of dBASE type {:?} is not supported: {}", char::from(other), convert());
+                    return Err(Fault::stop(Invalid::field(shorten(&name), detail)));
+                }
+            };
+            fields.push(Field { name, kind, from, bytes });
+            from += bytes;
+        }
+        if from > record_bytes {
+            return Err(stop("the .dbf file is damaged: its fields are wider than its records"));
+        }
+        Ok(Dbf { input, fields, encoding, record_bytes, records, ordinal: 0, record: Vec::new() })
+    }
+
+    pub(super) fn columns(&self) -> impl Iterator<Item = (String, Kind)> {
+        self.fields.iter().map(|field| (field.name.clone(), field.kind))
+    }
+
+    /// Takes the next record.
+    pub(super) fn take(&mut self) -> Result<Taken, Fault> {
+        if self.ordinal == self.records {
+            return Ok(Taken::End);
+        }
+        self.ordinal += 1;
+        let record = self.input.needed(self.record_bytes, self.ordinal, "a record of the .dbf file")?;
+        self.record.clear();
+        self.record.extend_from_slice(self.input.bytes(record));
+        Ok(if self.record.first() == Some(&b'*') { Taken::Deleted } else { Taken::Kept })
+    }
+
+    /// Puts the record that was taken last into a row, from this column on.
+    pub(super) fn set(&self, row: &mut Row, first: usize) -> Result<(), Invalid> {
+        for (i, field) in self.fields.iter().enumerate() {
+            let bytes = self.record.get(field.from..field.from + field.bytes).unwrap_or_default();
+            let text = self.text(bytes);
+            cell(field.kind, &text)
+                .and_then(|cell| cell.map_or(Ok(()), |cell| row.set(first + i, cell)))
+                .map_err(|e| blame(e, &field.name))?;
+        }
+        Ok(())
+    }
+
+    fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+        let end = bytes.iter().rposition(|b| !matches!(b, b' ' | 0)).map_or(0, |at| at + 1);
+        self.encoding.decode_without_bom_handling(&bytes[..end]).0
+    }
+}
+
+/// A value from its text; `None` where it is empty.
+fn cell(kind: Kind, text: &str) -> Result<Option<Cell<'_>>, Invalid> {
+    let bare = text.trim();
+    let wrong = |expected: &str| Invalid::new(format!("{:?} where {expected} was expected", shorten(bare)));
+    // A number too wide for its field is written as asterisks.
+    if bare.is_empty() || bare.bytes().all(|b| b == b'*') {
+        return Ok(None);
+    }
+    Ok(Some(match kind {
+        Kind::Int => match bare.parse::<i64>() {
+            Ok(n) => Cell::Int(n),
+            Err(_) => return Err(wrong("an integer")),
+        },
+        Kind::Float => Cell::Float(crate::values::float(bare).ok_or_else(|| wrong("a number"))?),
+        Kind::Bool => match bare {
+            "T" | "t" | "Y" | "y" => Cell::Bool(true),
+            "F" | "f" | "N" | "n" => Cell::Bool(false),
+            "?" => return Ok(None),
+            _ => return Err(wrong("T or F")),
+        },
+        Kind::Date => match day(bare) {
+            Some(Some(day)) => Cell::Date(day),
+            Some(None) => return Ok(None),
+            None => return Err(wrong("a day as yyyyMMdd")),
+        },
+        _ => Cell::Text(text),
+    }))
+}
+
+/// Days since 1970 of `yyyyMMdd`; `Some(None)` of eight zeros, which are no day.
+fn day(text: &str) -> Option<Option<i32>> {
+    if text.len() != 8 || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    if text == "00000000" {
+        return Some(None);
+    }
+    let (year, month, day) = (text[..4].parse().ok()?, text[4..6].parse().ok()?, text[6..].parse().ok()?);
+    let days = days_from_civil(year, month, day);
+    // A day that does not exist comes back as another.
+    (civil_from_days(days) == (year, month, day)).then(|| i32::try_from(days).ok())
+}
+
+/// The encoding that a `.cpg` file names, else that of the language in the header, else UTF-8.
+fn encoding_of(named: Option<&str>, language: u8) -> &'static Encoding {
+    let label = named.unwrap_or("").trim().trim_matches('\u{feff}');
+    if let Some(known) = Encoding::for_label(label.as_bytes()) {
+        return known;
+    }
+    let digits: String = label.chars().filter(char::is_ascii_digit).collect();
+    match (digits.as_str(), language) {
+        ("65001", _) => UTF_8,
+        // Without a word about it, text is mostly UTF-8 today.
+        ("", 0) => UTF_8,
+        ("", 0xc9) => Encoding::for_label(b"windows-1251").unwrap_or(WINDOWS_1252),
+        ("", 0xc8) => Encoding::for_label(b"windows-1250").unwrap_or(WINDOWS_1252),
+        ("", 0x4d) => Encoding::for_label(b"gbk").unwrap_or(WINDOWS_1252),
+        ("", 0x13) => Encoding::for_label(b"shift_jis").unwrap_or(WINDOWS_1252),
+        ("", _) => WINDOWS_1252,
+        (page, _) => Encoding::for_label(format!("windows-{page}").as_bytes()).unwrap_or(WINDOWS_1252),
+    }
+}

@@ -1,0 +1,135 @@
+//! Shapefile: shapes and attributes in files side by side, or together in a zip archive.
+
+mod dbf;
+mod shp;
+
+use super::spool::spool;
+use super::zip::Zip;
+use crate::error::Fault;
+use crate::input::Input;
+use crate::options::ReadOptions;
+use crate::reference::check_wkt;
+use crate::table::{Cell, Kind, Row, Source};
+use dbf::{Dbf, Taken};
+use meridian_model::Invalid;
+use shp::Shp;
+use std::io::Read;
+
+/// Most bytes of a `.prj` or `.cpg` file, which hold a line.
+const TEXT_BYTES: u64 = 64 << 10;
+
+/// The files of a data set.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) shp: Option<Box<dyn Read + Send>>,
+    pub(crate) dbf: Option<Box<dyn Read + Send>>,
+    pub(crate) prj: Option<Box<dyn Read + Send>>,
+    pub(crate) cpg: Option<Box<dyn Read + Send>>,
+}
+
+/// Where the files are.
+pub(crate) enum Files {
+    /// Each by itself.
+    Apart(Parts),
+    /// One stream: a zip archive, or shapes alone.
+    Stream(Box<dyn Read + Send>),
+}
+
+/// Records of a data set.
+pub(crate) struct Shapefile {
+    files: Option<Files>,
+    options: ReadOptions,
+    shp: Option<Shp>,
+    dbf: Option<Dbf>,
+    ordinal: u64,
+}
+
+impl Shapefile {
+    pub(crate) fn new(files: Files, options: &ReadOptions) -> Shapefile {
+        Shapefile { files: Some(files), options: options.clone(), shp: None, dbf: None, ordinal: 0 }
+    }
+
+    fn parts(&mut self) -> Result<Parts, Fault> {
+        match self.files.take() {
+            Some(Files::Apart(parts)) => Ok(parts),
+            Some(Files::Stream(source)) => {
+                let mut input = Input::new(source, &self.options);
+                input.has_more()?;
+                if !input.available().starts_with(b"PK") {
+                    return Ok(Parts { shp: Some(Box::new(input.into_read())), ..Parts::default() });
+                }
+                self.unpack(Zip::open(spool(Box::new(input.into_read()), self.options.spool_bytes, "zip")?)?)
+            }
+            None => Err(Fault::stop(Invalid::new("the Shapefile was opened twice"))),
+        }
+    }
+
+    fn unpack(&self, zip: Zip) -> Result<Parts, Fault> {
+        let stem = |name: &str| {
+            // Archives made on a Mac hold a shadow of each file.
+            let (stem, ending) = name.rsplit_once('.').filter(|_| !name.starts_with("__MACOSX"))?;
+            ending.eq_ignore_ascii_case("shp").then(|| stem.to_owned())
+        };
+        let stems: Vec<String> = zip.names().filter_map(stem).collect();
+        if stems.is_empty() {
+            return Err(Fault::stop(Invalid::new("the zip archive holds no .shp file")));
+        }
+        let stem = super::layer_of(&stems, self.options.layer.as_deref()).map_err(Fault::stop)?;
+        let file = |ending: &str| zip.file(&format!("{stem}.{ending}"));
+        Ok(Parts { shp: file("shp")?, dbf: file("dbf")?, prj: file("prj")?, cpg: file("cpg")? })
+    }
+}
+
+fn text(source: Box<dyn Read + Send>) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    source.take(TEXT_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+impl Source for Shapefile {
+    fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
+        let parts = self.parts()?;
+        if let Some(prj) = parts.prj {
+            check_wkt(&text(prj)?).map_err(Fault::stop)?;
+        }
+        let encoding = parts.cpg.map(text).transpose()?;
+        let shp = parts.shp.ok_or_else(|| Fault::stop(Invalid::new("the .shp file is missing")))?;
+        self.shp = Some(Shp::open(Input::new(shp, &self.options))?);
+        let mut columns = vec![("geometry".to_owned(), Kind::Shape)];
+        if let Some(dbf) = parts.dbf {
+            let dbf = Dbf::open(Input::new(dbf, &self.options), encoding.as_deref())?;
+            columns.extend(dbf.columns());
+            if columns[1..].iter().any(|(name, _)| name == "geometry") {
+                columns[0].0 = "@geometry".to_owned();
+            }
+            self.dbf = Some(dbf);
+        }
+        Ok(columns)
+    }
+
+    fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
+        let Some(shp) = &mut self.shp else { return Ok(false) };
+        // Both files are taken on before either record is judged: they go side by side.
+        let shape = loop {
+            let shape = shp.next()?;
+            match (self.dbf.as_mut().map(Dbf::take).transpose()?, &shape) {
+                (None, _) | (Some(Taken::Kept), Some(_)) | (Some(Taken::End), None) => break shape,
+                (Some(Taken::Deleted), Some(_)) => self.ordinal += 1,
+                _ => {
+                    let detail =
+                        format!("the .shp and .dbf files part after {} records: was one cut off?", self.ordinal);
+                    return Err(Fault::stop(Invalid::new(detail)));
+                }
+            }
+        };
+        let Some(shape) = shape else { return Ok(false) };
+        self.ordinal += 1;
+        if let Some(shape) = shape? {
+            row.set(0, Cell::Shape(&shape.wkb()))?;
+        }
+        if let Some(dbf) = &self.dbf {
+            dbf.set(row, 1)?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,20 @@
+//! Formats that cannot be read front to back are taken into memory first, up to a limit.
+
+use crate::error::ReadError;
+use bytes::Bytes;
+use meridian_model::Invalid;
+use std::io::Read;
+
+/// All of a source, of at most so many bytes; `what` names the format in the refusal of more.
+pub(crate) fn spool(source: Box<dyn Read + Send>, bytes_max: usize, what: &str) -> Result<Bytes, ReadError> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed shows that it is too long.
+    source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        return Err(Invalid::new(format!(
+            "a {what} stream of more than {bytes_max} bytes is too large: give it as a file"
+        ))
+        .into());
+    }
+    Ok(bytes.into())
+}
