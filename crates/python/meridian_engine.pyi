@@ -10,13 +10,13 @@ class Engine:
 
     def request(
         self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None, timeout: float | None
-    ) -> Answer:
+    ) -> EngineResponse:
         """The head of the answer. `TimeoutError` after so many seconds; `ConnectionError`: it is closed."""
 
     def close(self) -> None:
         """Ends what runs, and closes the folder. Repeated, it does nothing."""
 
-class Answer:
+class EngineResponse:
     """An answer. Reads wait for at most the timeout of its request."""
 
     mode: str

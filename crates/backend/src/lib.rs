@@ -24,7 +24,7 @@ pub mod measured;
 mod partitioned;
 mod read;
 mod records;
-mod turns;
+mod scheduler;
 mod view;
 mod written;
 
@@ -35,7 +35,7 @@ pub use embedded::Embedded;
 pub use partitioned::{Part, Partitioned};
 pub use read::{At, Changes, Eventual, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::{BackupOf, RecordSource, Records};
-pub use turns::PermitTurns;
+pub use scheduler::PermitScheduler;
 pub use view::View;
 pub use written::{Deleted, Files, Written};
 

@@ -22,7 +22,7 @@ const OVER: &str = "the answer was closed, or broke off before";
 
 /// An answer. Reads wait for at most the timeout of its request.
 #[pyclass(frozen, module = "meridian_engine")]
-pub struct Answer {
+pub struct EngineResponse {
     /// Status of HTTP.
     #[pyo3(get)]
     status: u16,
@@ -48,12 +48,12 @@ struct Source {
     bytes: usize,
 }
 
-impl Answer {
+impl EngineResponse {
     /// An answer whose body has not been read.
-    pub fn new(opened: Arc<Opened>, response: Response<Body>, limit: Option<Duration>) -> Answer {
+    pub fn new(opened: Arc<Opened>, response: Response<Body>, limit: Option<Duration>) -> EngineResponse {
         let (head, body) = response.into_parts();
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        Answer {
+        EngineResponse {
             status: head.status.as_u16(),
             headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
             opened,
@@ -142,7 +142,7 @@ impl Answer {
 }
 
 #[pymethods]
-impl Answer {
+impl EngineResponse {
     /// As files of Python have it.
     #[getter]
     fn mode(&self) -> &'static str {
@@ -179,7 +179,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl EngineResponse {
     /// Drops what is to come, which ends the work on it.
     fn drop_body(&self) {
         let body = {
@@ -200,7 +200,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for EngineResponse {
     fn drop(&mut self) {
         self.drop_body();
     }

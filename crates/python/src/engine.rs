@@ -1,6 +1,6 @@
 //! An open folder, as an object of Python.
 
-use crate::answer::Answer;
+use crate::answer::EngineResponse;
 use crate::opened::{Closed, Fault, Opened};
 use crate::wait::wait;
 use axum::body::{Body, Bytes};
@@ -40,7 +40,7 @@ impl Engine {
         headers: Vec<(PyBackedStr, PyBackedStr)>,
         body: Option<PyBackedBytes>,
         timeout: Option<f64>,
-    ) -> PyResult<Answer> {
+    ) -> PyResult<EngineResponse> {
         // Not copied: the body is the memory of Python's bytes.
         let body = body.map_or_else(Body::empty, |body| Body::from(Bytes::from_owner(body)));
         let mut request = Request::builder().method(method).uri(target).header(header::HOST, "localhost");
@@ -50,7 +50,7 @@ impl Engine {
         let request = request.body(body).map_err(|e| PyValueError::new_err(format!("no request: {e}")))?;
         let limit = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let response = wait(py, &self.0, limit, self.0.answer(request))?;
-        Ok(Answer::new(self.0.clone(), response, limit))
+        Ok(EngineResponse::new(self.0.clone(), response, limit))
     }
 
     /// Ends what runs, and closes the folder. Repeated, it does nothing.

@@ -15,7 +15,7 @@ mod engine;
 mod opened;
 mod wait;
 
-use answer::Answer;
+use answer::EngineResponse;
 use engine::Engine;
 use pyo3::prelude::*;
 
@@ -24,5 +24,5 @@ use pyo3::prelude::*;
 fn meridian_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Engine>()?;
-    module.add_class::<Answer>()
+    module.add_class::<EngineResponse>()
 }

@@ -62,7 +62,7 @@ impl Drop for Unparks<'_> {
 }
 
 /// The processors that questions share. What runs is decided elsewhere; a question asks as it goes.
-pub trait Turns: Send + Sync + std::fmt::Debug {
+pub trait Scheduler: Send + Sync + std::fmt::Debug {
     /// Called before each block, by the thread that runs the question. It may block while other questions have more right
     /// to run, until `over` says that this one is no longer wanted.
     fn tick(&self, over: &dyn Fn() -> bool);
@@ -97,7 +97,7 @@ pub struct Control {
     deadline_us: i64,
     cancel: CancelFlag,
     memory: Option<Arc<dyn MemoryPool>>,
-    turns: Option<Arc<dyn Turns>>,
+    scheduler: Option<Arc<dyn Scheduler>>,
     allowance: Option<Arc<Allowance>>,
     /// Whether this thread helps the one that runs the question: it is charged, and never blocks.
     helps: bool,
@@ -108,7 +108,7 @@ impl Control {
     pub fn new(clock: Arc<dyn Clock>, timeout: Duration, cancel: CancelFlag) -> Control {
         let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         let deadline_us = clock.elapsed().saturating_add(timeout_us);
-        Control { clock, deadline_us, cancel, memory: None, turns: None, allowance: None, helps: false }
+        Control { clock, deadline_us, cancel, memory: None, scheduler: None, allowance: None, helps: false }
     }
 
     /// The same, with its memory taken from a pool that questions share.
@@ -117,8 +117,8 @@ impl Control {
     }
 
     /// The same, which runs when it is its turn.
-    pub fn taking_turns(self, turns: Arc<dyn Turns>) -> Control {
-        Control { turns: Some(turns), ..self }
+    pub fn scheduled_by(self, scheduler: Arc<dyn Scheduler>) -> Control {
+        Control { scheduler: Some(scheduler), ..self }
     }
 
     /// The control of a helper thread.
@@ -129,8 +129,8 @@ impl Control {
     /// Charges what a helper thread did since `began_us`. Its elapsed time is charged, which its processor time does not
     /// exceed.
     pub(crate) fn helped(&self, began_us: i64) {
-        if let Some(turns) = &self.turns {
-            turns.charge(Duration::from_micros((self.clock.elapsed() - began_us).max(0) as u64));
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.charge(Duration::from_micros((self.clock.elapsed() - began_us).max(0) as u64));
         }
     }
 
@@ -146,22 +146,22 @@ impl Control {
 
     /// Charges bytes of events that another server has read for the question: its limit was enforced there.
     pub fn charge_elsewhere(&self, bytes: u64) {
-        if let Some(turns) = &self.turns {
-            turns.read(bytes);
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.read(bytes);
         }
     }
 
     /// Notes that another server refused the question, or ended it, because it reads too much.
     pub fn refused_elsewhere(&self) {
-        if let Some(turns) = &self.turns {
-            turns.read_too_much();
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.read_too_much();
         }
     }
 
     /// Charges bytes of events that are about to be read.
     pub(crate) fn read(&self, bytes: u64) -> Result<(), QueryError> {
-        if let Some(turns) = &self.turns {
-            turns.read(bytes);
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.read(bytes);
         }
         let Some(Allowance { bytes: limit, read }) = self.allowance.as_deref() else { return Ok(()) };
         let before = read.fetch_add(bytes, Ordering::Relaxed);
@@ -178,15 +178,15 @@ impl Control {
 
     /// The error of a question that reads more than it may.
     pub(crate) fn too_large(&self, events: u64, bytes: u64) -> QueryError {
-        if let Some(turns) = &self.turns {
-            turns.read_too_much();
+        if let Some(scheduler) = &self.scheduler {
+            scheduler.read_too_much();
         }
         QueryError::TooLarge { events, bytes, limit: self.bytes_max() }
     }
 
     /// Whether other questions wait for a processor.
     pub(crate) fn is_contended(&self) -> bool {
-        self.turns.as_ref().is_some_and(|turns| turns.is_contended())
+        self.scheduler.as_ref().is_some_and(|scheduler| scheduler.is_contended())
     }
 
     /// A share of that pool, empty at first.
@@ -207,8 +207,8 @@ impl Control {
     /// Whether work may continue.
     pub fn check(&self) -> Result<(), QueryError> {
         // A turn first: it may take long, and the question may be over by then.
-        if let Some(turns) = self.turns.as_ref().filter(|_| !self.helps) {
-            turns.tick(&|| self.is_over().is_some());
+        if let Some(scheduler) = self.scheduler.as_ref().filter(|_| !self.helps) {
+            scheduler.tick(&|| self.is_over().is_some());
         }
         self.is_over().map_or(Ok(()), Err)
     }

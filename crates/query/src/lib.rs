@@ -58,7 +58,7 @@ pub use aggregate::{
     Aggregate, Aggregated, BY_FIELDS_MAX, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, Percent, aggregate,
 };
 pub use by::BY_VALUES_MAX;
-pub use control::{CancelFlag, Control, Stats, Turns};
+pub use control::{CancelFlag, Control, Scheduler, Stats};
 pub use count::count;
 pub use cursor::{Cursor, SortValue};
 pub use cuts::{cuts, joined_cuts};

@@ -4,7 +4,7 @@
 //! If there are too many, only the newest are processed, and each saved search reports what was left out.
 
 use super::checkpoint::{LogPosition, Positions, unopened_of};
-use super::matcher::Place;
+use super::matcher::Origin;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use super::slots_before::Checkpoints;
@@ -80,7 +80,7 @@ impl SavedSearches {
     }
 
     /// Whether a write was there when these saved searches were opened.
-    pub(super) fn was_opened_after(&self, place: Place<'_>, made: i64, partition: usize, position: u64) -> bool {
+    pub(super) fn was_opened_after(&self, place: Origin<'_>, made: i64, partition: usize, position: u64) -> bool {
         let opened_at = self.opened_at.lock();
         let at = opened_at.get(place.tenant).and_then(|places| places.get(&**place.collection));
         at.is_some_and(|at| at.made == made && position <= at.position.at(partition))
@@ -102,7 +102,7 @@ impl SavedSearches {
                 }
             }
             let collection = missed.collection.name().into();
-            let place = Place { tenant: &missed.tenant, collection: &collection };
+            let place = Origin { tenant: &missed.tenant, collection: &collection };
             self.progress.mark_processed(place, missed.collection.created(), missed.upto.clone());
         }
         self.progress.set_caught_up();
@@ -156,7 +156,7 @@ impl SavedSearches {
                 let is_new = before.is_none_or(|before| seq > before);
                 is_new && missed.from.get(&search.number).is_some_and(|from| seq.position() > from.at(partition))
             };
-            let place = Place { tenant: &missed.tenant, collection: &collection };
+            let place = Origin { tenant: &missed.tenant, collection: &collection };
             self.process(place, partition, &batch, &seqs, &wants);
             done.extend(seqs.last().map(|last| (partition, before.map_or(*last, |before| before.max(*last)))));
         }

@@ -36,7 +36,7 @@ impl MatchIndex {
 
 /// The collection of some events, and its tenant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Origin<'a> {
     pub(super) tenant: &'a Arc<str>,
     pub(super) collection: &'a Arc<str>,
 }
@@ -65,7 +65,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         // Weak, so that this thread does not keep a dropped server alive while it waits.
         let Some(saved) = saved.upgrade() else { return };
         // Writes before the creation of a saved search do not match it.
-        let place = Place { tenant: &written.tenant, collection: &written.collection };
+        let place = Origin { tenant: &written.tenant, collection: &written.collection };
         let partition = written.partition();
         // The catch-up had it.
         if saved.was_opened_after(place, written.made, partition, written.first.position()) {
@@ -84,8 +84,8 @@ type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
     /// Matches events of a partition and sends the matches. A panic costs the events of its call and is counted.
-    pub(super) fn process(&self, place: Place<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
-        let Place { tenant, collection } = place;
+    pub(super) fn process(&self, place: Origin<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+        let Origin { tenant, collection } = place;
         let mut done = false;
         self.background.run(tenant, &mut || {
             done = catch_unwind(AssertUnwindSafe(|| self.process_events(place, partition, batch, seqs, wants))).is_ok();
@@ -97,8 +97,8 @@ impl SavedSearches {
         }
     }
 
-    fn process_events(&self, place: Place<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
-        let Place { tenant, collection } = place;
+    fn process_events(&self, place: Origin<'_>, partition: usize, batch: &Batch, seqs: &[Seq], wants: Wants<'_>) {
+        let Origin { tenant, collection } = place;
         let writer = match FeatureWriter::new(batch.schema(), None) {
             Ok(writer) => writer,
             Err(error) => {

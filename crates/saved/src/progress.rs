@@ -1,7 +1,7 @@
 //! The progress of the matcher: in memory, and written as the checkpoint soon after a change.
 
 use super::checkpoint::{Checkpoint, LogPosition, Positions, RECORD, Waiting, earliest, positions_of, unopened_of};
-use super::matcher::Place;
+use super::matcher::Origin;
 use super::registry::SavedSearches;
 use super::search::SavedSearch;
 use super::slots_before::Checkpoints;
@@ -42,14 +42,14 @@ struct State {
 
 impl Progress {
     /// Records that all writes up to these positions of the collection created at `made` were processed.
-    pub(super) fn mark_processed(&self, place: Place<'_>, made: i64, position: meridian_model::Positions) {
+    pub(super) fn mark_processed(&self, place: Origin<'_>, made: i64, position: meridian_model::Positions) {
         let mut state = self.state.lock();
         let places = state.places.entry(place.tenant.clone()).or_default();
         places.insert(place.collection.clone(), LogPosition { made, position });
     }
 
     /// The same of one partition.
-    pub(super) fn mark_partition(&self, place: Place<'_>, made: i64, partition: usize, position: u64) {
+    pub(super) fn mark_partition(&self, place: Origin<'_>, made: i64, partition: usize, position: u64) {
         let mut state = self.state.lock();
         let places = state.places.entry(place.tenant.clone()).or_default();
         // Another collection of this name begins at 0.
@@ -61,7 +61,7 @@ impl Progress {
     }
 
     /// The last processed position of a collection.
-    fn place(&self, place: Place<'_>) -> Option<LogPosition> {
+    fn place(&self, place: Origin<'_>) -> Option<LogPosition> {
         self.state.lock().places.get(place.tenant)?.get(place.collection).cloned()
     }
 
@@ -127,7 +127,7 @@ impl SavedSearches {
                     None if unopened.contains(name) => position.clone(),
                     _ => continue,
                 };
-                let place = Place { tenant: &tenant.into(), collection: &name.as_str().into() };
+                let place = Origin { tenant: &tenant.into(), collection: &name.as_str().into() };
                 let known = self.progress.place(place).filter(|known| known.made == *made);
                 let position = known.map_or(position.clone(), |known| known.position.earlier(&position));
                 self.progress.mark_processed(place, *made, position);
@@ -143,7 +143,7 @@ impl SavedSearches {
     /// Those of [`list`](meridian_backend::Backend::list).
     pub(super) fn mark_all_processed(&self, tenant: &Arc<str>) -> Result<(), StoreError> {
         for collection in self.backend.list(tenant)? {
-            let place = Place { tenant, collection: &collection.name().into() };
+            let place = Origin { tenant, collection: &collection.name().into() };
             self.progress.mark_processed(place, collection.created(), collection.position());
         }
         Ok(())

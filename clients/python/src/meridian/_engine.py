@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Answer(urllib3.HTTPResponse):
     """An answer of the engine, which everything reads as it reads one of a server."""
 
-    def __init__(self, engine: Engine, source: meridian_engine.Answer) -> None:
+    def __init__(self, engine: Engine, source: meridian_engine.EngineResponse) -> None:
         body: Any = source
         headers = urllib3.HTTPHeaderDict(source.headers)
         super().__init__(body, headers, source.status, preload_content=False, enforce_content_length=False)

@@ -207,7 +207,7 @@ impl Gate {
         };
         self.0.waits.notify_one();
         // Whatever ends this wait, such as a client that disconnects, removes the query from the queue.
-        let mut place = Place { gate: self, ticket: Some(ticket) };
+        let mut place = QueueEntry { gate: self, ticket: Some(ticket) };
         // The sender is dropped only with the gate.
         turn.await.unwrap_or(Err(Refusal::Waited))?;
         // From here on the permit owns the slot, and releases it.
@@ -287,13 +287,13 @@ impl State {
     }
 }
 
-/// A place in the queue, given up when dropped.
-struct Place<'a> {
+/// An entry of the queue, given up when dropped.
+struct QueueEntry<'a> {
     gate: &'a Gate,
     ticket: Option<Ticket>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
             self.gate.leave(ticket, Duration::ZERO);

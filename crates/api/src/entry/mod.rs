@@ -10,6 +10,7 @@
 //!
 //! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
 
+mod arrival;
 mod browser;
 mod caching;
 mod caller;
@@ -18,6 +19,7 @@ mod conditions;
 mod forwarded;
 mod handler;
 mod lease;
+mod matching;
 mod observation;
 mod outgoing;
 mod path;
@@ -27,6 +29,7 @@ mod table;
 mod unauthorized;
 mod unread;
 
+pub use arrival::{Arrival, Connection, Peer};
 pub use caller::CHALLENGE;
 #[cfg(feature = "flight")]
 pub use caller::may_write;
@@ -37,17 +40,18 @@ pub use forwarded::{Client, client, is_forwarded};
 pub use handler::Handler;
 use handler::ResponseFuture;
 pub use lease::Lease;
+use matching::RouteMatch;
 pub use path::{Path, Segments, decoded};
 pub use revocation::void;
 pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::audit;
-use crate::guard::{Guard, types};
+use crate::guard::Guard;
 use crate::overload;
 use crate::places;
-use crate::problem::{Kind, Problem, Result};
+use crate::problem::Result;
 use crate::quota;
-use crate::relay::{self, Relayed};
+use crate::relay;
 use crate::request;
 use crate::routes::ROUTES;
 use crate::scope::Scope;
@@ -56,28 +60,20 @@ use crate::tags;
 use axum::body::{Body, HttpBody};
 #[cfg(feature = "flight")]
 use axum::http::Uri;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use matchit::Params;
 use meridian_admission::gate::{self, Account, Gate, Permit};
 use meridian_admission::identity::Caller;
-use meridian_backend::Act;
 use meridian_observe::{self as observe, Stage};
 use observation::Observation;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 pub use table::Row;
 use table::Table;
 use tokio::time::{Duration, Instant};
-
-/// All methods of all routes, for `OPTIONS *`.
-static METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE");
-
-/// The methods that a server has for collections which another process writes.
-static READS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD");
 
 /// How urgent a request is (RFC 9218).
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -94,39 +90,6 @@ pub trait Incoming: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send +
 
 impl<B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static> Incoming for B {}
 
-/// Where a request came from, and when.
-#[derive(Debug, Clone)]
-pub struct Arrival {
-    /// The other end of its connection.
-    pub peer: Peer,
-    /// The address of its client: the peer's, or that stated by a trusted proxy; none over the control socket.
-    pub client: Option<IpAddr>,
-    /// Whether its client uses TLS, as seen here or by a trusted proxy.
-    pub secure: bool,
-    /// When its head had been read.
-    pub at: Instant,
-    /// The statement of another gateway that has passed it on.
-    pub relayed: Option<Relayed>,
-}
-
-/// A connection, as its requests see it.
-#[derive(Debug, Clone, Copy)]
-pub struct Connection {
-    /// Its other end.
-    pub peer: Peer,
-    /// Whether it uses TLS.
-    pub secure: bool,
-}
-
-/// The other end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
-    /// A program at this address.
-    Address(IpAddr),
-    /// A program of the data folder's owner, over the control socket.
-    Socket,
-}
-
 /// Data from the entry point for a handler, as an extension of the request.
 #[derive(Clone)]
 pub struct Dispatch {
@@ -142,14 +105,6 @@ pub struct Dispatch {
     pub lease: Lease,
     /// Max bytes of its body.
     pub body_bytes_max: usize,
-}
-
-/// The match of a request in the route table.
-enum RouteMatch<'e, 'p> {
-    /// A row, whose handler responds.
-    Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },
-    /// A request for the allowed methods, with the headers of the response.
-    Options(HeaderMap),
 }
 
 impl Entry {
@@ -216,25 +171,6 @@ impl Entry {
         self.guard.admit(method, uri, headers)?;
         let arrival = self.arrival(connection, Instant::now(), headers)?;
         caller::identify(&self.state, &self.guard, &arrival, Access::Needs(Action::Read, Resource::Collections), head)
-    }
-
-    /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
-    fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
-        let Connection { peer, secure } = connection;
-        let Peer::Address(address) = peer else {
-            return Ok(Arrival { peer, client: None, secure, at, relayed: None });
-        };
-        let gateways = self.state.config.gateways.as_ref();
-        if let Some((gateways, header)) = gateways.zip(headers.get(&relay::HEADER)) {
-            let relayed = gateways.read(header.as_bytes()).ok_or_else(|| {
-                let detail = "the request was passed on to another process, which has ended: try again";
-                Problem::new(Kind::Overloaded, detail).retry_after(Duration::from_secs(1))
-            })?;
-            let (client, secure) = (Some(relayed.client), relayed.is_secure());
-            return Ok(Arrival { peer, client, secure, at, relayed: Some(relayed) });
-        }
-        let client = client(Client { address, secure }, &self.state.config.proxies, headers)?;
-        Ok(Arrival { peer, client: Some(client.address), secure: client.secure, at, relayed: None })
     }
 
     /// Steps 2 to 7. Rare futures are boxed, since the future of every request has room for everything that it may
@@ -377,69 +313,6 @@ impl Entry {
             None => response,
             Some(coding) => Box::pin(coding::apply(response, coding, accepted, caller, &self.state)).await,
         }
-    }
-
-    /// Finds the row of a request, or the error to respond with. Sets the number of its path as soon as
-    /// that is known, so that metrics of refused requests carry the route.
-    fn route<'e, 'p, B: HttpBody>(
-        &'e self,
-        arrival: &Arrival,
-        request: &'p Request<B>,
-        observation: &mut Observation<'_>,
-    ) -> Result<RouteMatch<'e, 'p>> {
-        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        // First, before the path is matched: a foreign host learns nothing, not even which paths exist.
-        self.guard.admit(method, uri, headers)?;
-        if *method == Method::OPTIONS && uri.path() == "*" {
-            // The server as a whole (RFC 9110, 9.3.7).
-            return Ok(RouteMatch::Options(HeaderMap::from_iter([(header::ALLOW, METHODS.clone())])));
-        }
-        let found = self.table.find(uri.path()).ok_or_else(|| {
-            Problem::not_found(format!("there is nothing at {}: see / for the available resources", uri.path()))
-        })?;
-        observation.path = Some(found.number);
-        if *method == Method::OPTIONS {
-            // Before the caller is identified: a browser sends no credential with the question whether it may send one.
-            return Ok(RouteMatch::Options(self.guard.options(headers, found.allow())));
-        }
-        let row = found.row(method)?;
-        if *method != Method::GET && !request.body().is_end_stream() {
-            let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
-            // Any page can make a browser send a form without asking first, so its origin must be stated.
-            if types::check(method, headers, media_types)? == types::Sender::MayBeForm {
-                self.guard.of_own_page(headers)?;
-            }
-        }
-        // Last of the checks and before admission: a caller without access must not take a permit.
-        let caller = caller::identify(&self.state, &self.guard, arrival, row.route.access, (method, uri, headers))?;
-        if let Err(problem) = caller::allow(&caller, row.route.access, &found.segments) {
-            let from = (arrival.client, observation.id());
-            // A refused act never reaches its handler, where acts are recorded, so it is recorded here.
-            let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
-            if let Some(act) = act {
-                let source = audit::Source::of(&caller);
-                self.state.audit.refused(source, Act { status: Some(problem.status().as_u16()), ..act });
-            }
-            return Err(problem);
-        }
-        self.takes(row.route)?;
-        conditions::check(row.route, headers)?;
-        audit::admit(&self.state, row.route, &caller, &found.segments)?;
-        Ok(RouteMatch::Row { row, caller, segments: found.segments })
-    }
-
-    /// Refuses changes of collections where another process has them: this server shows what that one has flushed. Tokens, tenants and users
-    /// are changed at any server.
-    fn takes(&self, route: &Route) -> Result<()> {
-        let Access::Needs(Action::Write | Action::Manage, Resource::Collection | Resource::Places) = route.access
-        else {
-            return Ok(());
-        };
-        if !self.state.backend.follows() {
-            return Ok(());
-        }
-        let detail = "this server only reads: send changes of collections and events to a gateway of its cluster";
-        Err(Problem::new(Kind::MethodNotAllowed, detail).header(header::ALLOW, READS.clone()))
     }
 
     /// The gate of a class.

@@ -11,7 +11,7 @@ use crate::scope::Scope;
 use crate::stream::{Readers, Registration};
 use meridian_admission::gate::{Account, Permit};
 use meridian_admission::{ByteBudget, ByteShare};
-use meridian_backend::{Collection, PermitTurns};
+use meridian_backend::{Collection, PermitScheduler};
 use meridian_model::Seqs;
 use meridian_observe::Current;
 use std::pin::pin;
@@ -175,7 +175,7 @@ impl Follower {
             };
             let read = tokio::task::spawn_blocking(move || {
                 permit.meter().begin();
-                let turns = PermitTurns::of(&permit);
+                let turns = PermitScheduler::of(&permit);
                 let work = Current::default().holding(&turns);
                 let read = work.run(|| follower.reading.read(follower.pace.room()));
                 drop(permit);

@@ -23,7 +23,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
 use meridian_admission::gate::Permit;
-use meridian_backend::{Collection, Near, PermitTurns, Settings, StoreError, Write};
+use meridian_backend::{Collection, Near, PermitScheduler, Settings, StoreError, Write};
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use meridian_observe as observe;
 use new::NewPlace;
@@ -116,7 +116,7 @@ pub async fn near(
     let lon = coordinate("longitude", &text("longitude")?.unwrap_or_default(), 180.0)?;
     let page = page(query_string);
     // A gateway asks another process, and waits for it without the permit.
-    let turns = state.config.gateways.as_ref().map(|_| PermitTurns::of(&permit));
+    let turns = state.config.gateways.as_ref().map(|_| PermitScheduler::of(&permit));
     turns.iter().for_each(observe::hold);
     let Some(collection) = existing(state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
     let question = Near { lon, lat, radius_m: radius_km * 1000.0, skip: page.saturating_mul(PAGE), limit: PAGE };

@@ -12,7 +12,7 @@ use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
-use meridian_backend::PermitTurns;
+use meridian_backend::PermitScheduler;
 use meridian_observe::Current;
 use meridian_query::Control;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct Job {
     pub(super) source: Option<Box<dyn Source>>,
     pub(super) sink: Sink,
     pub(super) control: Control,
-    pub(super) turns: Arc<PermitTurns>,
+    pub(super) turns: Arc<PermitScheduler>,
     pub(super) state: AppState,
     pub(super) deadline: Instant,
     pub(super) arrived: Instant,
@@ -218,13 +218,13 @@ fn evicted() -> Problem {
 /// How work that cannot be interrupted waits for its client: on its thread, but without its permit.
 pub(super) struct BlockingWait {
     permit: Option<Permit>,
-    turns: Arc<PermitTurns>,
+    turns: Arc<PermitScheduler>,
     runtime: Handle,
     deadline: Instant,
 }
 
 impl BlockingWait {
-    pub(super) fn new(permit: Permit, turns: Arc<PermitTurns>, runtime: Handle, deadline: Instant) -> BlockingWait {
+    pub(super) fn new(permit: Permit, turns: Arc<PermitScheduler>, runtime: Handle, deadline: Instant) -> BlockingWait {
         BlockingWait { permit: Some(permit), turns, runtime, deadline }
     }
 

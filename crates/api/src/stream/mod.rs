@@ -28,7 +28,7 @@ use axum::response::{IntoResponse, Response};
 use job::{BlockingWait, Job};
 use memory::QueryMemory;
 use meridian_admission::gate::Permit;
-use meridian_backend::PermitTurns;
+use meridian_backend::PermitScheduler;
 use meridian_model::policy::quota::Quota;
 use meridian_observe::{self as observe, Current};
 use meridian_query::{CancelFlag, Control};
@@ -53,7 +53,7 @@ pub struct Run {
     pub control: Control,
     deadline: Instant,
     permit: Permit,
-    turns: Arc<PermitTurns>,
+    turns: Arc<PermitScheduler>,
     /// The work that its threads belong to.
     current: Current,
 }
@@ -62,10 +62,10 @@ impl Run {
     /// A run of the current work, with a permit.
     pub fn new(state: &AppState, permit: Permit, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
-        let turns = PermitTurns::of(&permit);
+        let turns = PermitScheduler::of(&permit);
         let control = Control::new(state.clock.clone(), left, CancelFlag::new())
             .sharing(QueryMemory::of(&state.memory.of(permit.account().ledger.tenant())))
-            .taking_turns(turns.clone());
+            .scheduled_by(turns.clone());
         let bytes_max = permit.account().ledger.limit(Quota::ScannedBytesPerRequest);
         let control = match bytes_max {
             Some(bytes) => control.reading_at_most(bytes),

@@ -7,7 +7,7 @@ use crate::question::Question;
 use crate::search_result::SearchResult;
 use crate::sink::Sink;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
-use meridian_backend::{At, Clock, Collection, PermitTurns, View};
+use meridian_backend::{At, Clock, Collection, PermitScheduler, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::policy::quota::Quota;
@@ -58,7 +58,7 @@ impl LocalProvider {
         let mut control = Control::new(self.clock.clone(), time, sink.over());
         let door = self.gate.clone().map(|gate| Door::new(gate, sink.view(), Instant::now() + time));
         if let Some(door) = &door {
-            control = control.taking_turns(door.turns.clone());
+            control = control.scheduled_by(door.turns.clone());
         }
         // One allowance for all collections: a search is one request.
         if let Some(bytes) = sink.view().caller().ledger.limit(Quota::ScannedBytesPerRequest) {
@@ -140,7 +140,7 @@ struct Door {
     account: Account,
     deadline: Instant,
     runtime: Handle,
-    turns: Arc<PermitTurns>,
+    turns: Arc<PermitScheduler>,
     permit: Option<Permit>,
     /// Processor time used under earlier permits.
     used: Duration,
@@ -149,7 +149,7 @@ struct Door {
 impl Door {
     fn new(gate: Gate, view: &View, deadline: Instant) -> Door {
         let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive };
-        let (runtime, turns) = (Handle::current(), Arc::new(PermitTurns::default()));
+        let (runtime, turns) = (Handle::current(), Arc::new(PermitScheduler::default()));
         Door { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
     }
 

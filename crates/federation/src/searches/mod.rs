@@ -181,7 +181,7 @@ impl Searches {
         let place = match self.admit(&key, &question, view, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
             // From here on, every early return drops the slot, and so does a client that leaves.
-            Admitted::Place(place) => place,
+            Admitted::Running(place) => place,
         };
         let question = self.located(question, view, arrived).await?;
         self.ready_to_keep(&question, view).await?;
@@ -261,7 +261,7 @@ impl Searches {
         let tenant = view.caller().tenant.clone();
         // There is a slot: the check was under the same lock.
         registry.slots.force(tenant.clone(), 1);
-        Ok(Admitted::Place(Running { searches: self.clone(), key, tenant, _held: held }))
+        Ok(Admitted::Running(Running { searches: self.clone(), key, tenant, _held: held }))
     }
 
     /// Decides admission after work has waited for `delay`: the search to join, `None` for a slot of its own, or a

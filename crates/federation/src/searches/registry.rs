@@ -100,7 +100,7 @@ impl Registry {
 
 pub(super) enum Admitted {
     Join(Arc<Search>),
-    Place(Running),
+    Running(Running),
 }
 
 /// A slot of a running search, released when dropped.

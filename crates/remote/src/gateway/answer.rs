@@ -18,15 +18,15 @@ pub(super) struct Message {
 }
 
 /// The rest of an answer.
-pub(super) struct Answer {
+pub(super) struct MessageStream {
     messages: Streaming<FlightData>,
     decoder: Decoder,
     done: bool,
 }
 
-impl Answer {
-    pub(super) fn new(messages: Streaming<FlightData>) -> Answer {
-        Answer { messages, decoder: Decoder::default(), done: false }
+impl MessageStream {
+    pub(super) fn new(messages: Streaming<FlightData>) -> MessageStream {
+        MessageStream { messages, decoder: Decoder::default(), done: false }
     }
 
     /// The next message that says anything; `None` after the last. An answer that was cut is an error.
@@ -51,7 +51,7 @@ impl Answer {
     }
 
     /// Waits for the next message.
-    pub(super) fn wait(self, link: &Link, patience: &Patience) -> Result<(Answer, Option<Message>), Fault> {
+    pub(super) fn wait(self, link: &Link, patience: &Patience) -> Result<(MessageStream, Option<Message>), Fault> {
         let mut answer = self;
         link.wait(patience, async move {
             let next = answer.next().await?;

@@ -1,6 +1,6 @@
 //! The calls to the owner: what begins an answer, what is done, and what is written.
 
-use super::answer::{Answer, Message};
+use super::answer::{Message, MessageStream};
 use super::engine::Patience;
 use super::failed::{Failed, is_refused};
 use super::link::{Asked, Link};
@@ -21,19 +21,19 @@ pub(super) const SOON: Duration = Duration::from_secs(1);
 
 impl Link {
     /// Begins an answer: its first message has arrived.
-    pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(Answer, Message), Fault> {
+    pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(MessageStream, Message), Fault> {
         let mut asked = self.connect()?;
         let request = asked.request(Ticket::new(ticket));
         let response = asked.client.do_get(request).await.map_err(|status| self.broken(&asked, status))?;
         self.heard(&asked, response.metadata(), false)?;
-        let mut answer = Answer::new(response.into_inner());
+        let mut answer = MessageStream::new(response.into_inner());
         let first = answer.next().await?;
         let first = first.ok_or_else(|| Fault::internal("an answer without a message"))?;
         Ok((answer, first))
     }
 
     /// Asks and waits for the first message; again if the link was at fault.
-    pub(super) fn ask(self: &Arc<Self>, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
+    pub(super) fn ask(self: &Arc<Self>, get: Get, patience: &Patience) -> Result<(MessageStream, Message), Fault> {
         let ticket = Call::of(get, patience.left()).to_json()?;
         let link = self.clone();
         self.wait(patience, async move { link.again(|| link.get(ticket.clone())).await })

@@ -1,6 +1,6 @@
 //! Changes of a collection, and the events that were before them.
 
-use super::answer::{Answer, Message};
+use super::answer::{Message, MessageStream};
 use super::link::Link;
 use crate::wire::answer::ChangesHead;
 use crate::wire::fault::Fault;
@@ -25,7 +25,7 @@ pub(super) fn schema_of(value: Value, known: Option<&Arc<Schema>>) -> Result<Arc
 pub(super) struct RemoteChanges {
     link: Arc<Link>,
     /// `None` once the changes have ended.
-    answer: Option<Answer>,
+    answer: Option<MessageStream>,
     schema: Arc<Schema>,
     upto: Seqs,
     left_out: u64,
@@ -35,7 +35,7 @@ pub(super) struct RemoteChanges {
 impl RemoteChanges {
     pub(super) fn new(
         link: Arc<Link>,
-        answer: Answer,
+        answer: MessageStream,
         first: Message,
         known: &Arc<Schema>,
     ) -> Result<RemoteChanges, Fault> {

@@ -8,7 +8,7 @@ use super::remote::Remote;
 use super::rows::{RemoteRows, head, query_error};
 use crate::wire::answer::{WireDeleted, WireFiles};
 use crate::wire::call::{Do, Get};
-use crate::wire::described::{Description, Place};
+use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::measured::counted;
@@ -77,7 +77,8 @@ impl Collection for Remote {
 
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
         let Ok(partition) = u16::try_from(number) else { return Ok(None) };
-        let (asked, place) = (Instant::now(), Place { partition: Some(partition), ..self.mirror.place.clone() });
+        let (asked, place) =
+            (Instant::now(), CollectionRef { partition: Some(partition), ..self.mirror.place.clone() });
         let found = self.describe(&place).map_err(Fault::into_store)?;
         Ok(found.map(|found| {
             let mirror = self.shared.mirrors.put(found, asked);

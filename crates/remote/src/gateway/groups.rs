@@ -14,7 +14,7 @@ use super::scans::Scans;
 use super::{OwnerAt, RemoteOptions};
 use crate::wire::answer::Reply;
 use crate::wire::call::{Call, Do};
-use crate::wire::described::{Description, Place};
+use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
 use meridian_backend::cluster::ScanReads;
@@ -158,7 +158,7 @@ impl GroupsBackend {
 
     /// Puts a collection together, by what its first partition says.
     fn whole(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
-        let place = Place { partition: Some(0), ..found.place };
+        let place = CollectionRef { partition: Some(0), ..found.place };
         let at = (place.tenant.clone(), place.name.clone());
         let found = Description { place, ..found };
         let owner = self.owner(&at.0, &at.1, 0);
@@ -184,7 +184,7 @@ impl GroupsBackend {
         }
         let (tenant, name) = (&found.place.tenant, &found.place.name);
         let other = |number: u16| {
-            let place = Place { partition: Some(number), ..found.place.clone() };
+            let place = CollectionRef { partition: Some(number), ..found.place.clone() };
             // Until its owner is asked, which it is as soon as somebody wants to know: its schema begins with that of the first.
             let assumed = Description {
                 place,

@@ -3,7 +3,7 @@
 //! A description holds for [`FRESH`] after it was asked for, unless this gateway wrote to the collection since. So a
 //! request sees its own writes, and those of other gateways no later than that.
 
-use crate::wire::described::{Description, Place};
+use crate::wire::described::{CollectionRef, Description};
 use meridian_model::Positions;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ const KNOWN_MAX: usize = 4_096;
 /// The mirror of one collection. Everything here that names the collection shares it.
 #[derive(Debug)]
 pub(super) struct Mirror {
-    pub(super) place: Place,
+    pub(super) place: CollectionRef,
     state: Mutex<State>,
 }
 
@@ -66,7 +66,7 @@ impl Mirror {
             (state.description.clone(), state.asked)
         };
         let part = |partition: usize| {
-            let place = Place { partition: u16::try_from(partition).ok(), ..self.place.clone() };
+            let place = CollectionRef { partition: u16::try_from(partition).ok(), ..self.place.clone() };
             let position = Positions::one(description.position.at(partition));
             let description = Arc::new(Description { place: place.clone(), ..(*description).clone() });
             Arc::new(Mirror {
@@ -115,7 +115,7 @@ impl Mirror {
 
 /// The mirrors in use.
 #[derive(Debug, Default)]
-pub(super) struct Mirrors(Mutex<HashMap<Place, Weak<Mirror>>>);
+pub(super) struct Mirrors(Mutex<HashMap<CollectionRef, Weak<Mirror>>>);
 
 impl Mirrors {
     /// The mirror of a collection, with a description that was asked for at a time.
@@ -156,7 +156,7 @@ impl Mirrors {
     }
 
     /// The mirror of a collection, if anyone holds it.
-    pub(super) fn get(&self, place: &Place) -> Option<Arc<Mirror>> {
+    pub(super) fn get(&self, place: &CollectionRef) -> Option<Arc<Mirror>> {
         self.0.lock().get(place).and_then(Weak::upgrade)
     }
 }

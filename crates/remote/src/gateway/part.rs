@@ -1,6 +1,6 @@
 //! Rows of one partition as a blocking iterator, each with its cursor, for a merge with those of the others.
 
-use super::answer::{Answer, Message};
+use super::answer::{Message, MessageStream};
 use super::engine::Patience;
 use super::link::WINDOW_BYTES;
 use super::remote::question_json;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The rows of a partition that another process has. Where scan servers answer, another one goes on from the last row that has arrived.
 pub(super) struct RemotePartRows {
     /// `None` once the rows have ended.
-    running: Option<(Via, Answer)>,
+    running: Option<(Via, MessageStream)>,
     control: Control,
     head: Head,
     /// Its snapshot, where the owner does not show it itself.
@@ -44,7 +44,7 @@ pub(super) struct RemotePartRows {
 impl RemotePartRows {
     /// Of an answer that has begun.
     pub(super) fn new(
-        (via, answer, mut first): (Via, Answer, Message),
+        (via, answer, mut first): (Via, MessageStream, Message),
         (at, question): (At, &Items),
         control: &Control,
         known: &Arc<Schema>,

@@ -3,7 +3,7 @@
 use super::changes::schema_of;
 use super::link::Link;
 use crate::wire::call::Get;
-use crate::wire::described::Place;
+use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use crate::wire::rows::{Events, names};
 use arrow_array::Array;
@@ -15,7 +15,7 @@ use twox_hash::XxHash3_128;
 
 pub(super) struct RemotePriorEvents {
     pub(super) link: Arc<Link>,
-    pub(super) place: Place,
+    pub(super) place: CollectionRef,
     /// Random, so that clients cannot construct two objects of one number.
     pub(super) seed: u64,
 }

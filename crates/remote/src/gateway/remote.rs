@@ -1,6 +1,6 @@
 //! How a collection that the owner has is asked: whom, for what, and what is known of it meanwhile.
 
-use super::answer::{Answer, Message};
+use super::answer::{Message, MessageStream};
 use super::append::Producer;
 use super::changes::{RemoteChanges, schema_of};
 use super::engine::Patience;
@@ -10,7 +10,7 @@ use super::rows::head;
 use super::scans::{Asking, Scans, Via};
 use super::uses::{Shown, SnapshotUses};
 use crate::wire::call::{Asked, Do, Get};
-use crate::wire::described::{Description, Place};
+use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::{At, Changes, Eventual, Part, Partitioned, Read, RowSink, StoreError};
@@ -83,7 +83,7 @@ impl Remote {
     }
 
     /// What the owner says of a place; `None`: it is gone.
-    pub(super) fn describe(&self, place: &Place) -> Result<Option<Description>, Fault> {
+    pub(super) fn describe(&self, place: &CollectionRef) -> Result<Option<Description>, Fault> {
         let (tenant, name) = (place.tenant.clone(), place.name.clone());
         let describe = Do::Describe { tenant, name, partition: place.partition };
         let found: Option<Description> = self.link().value(describe, &self.link().patience())?;
@@ -108,7 +108,7 @@ impl Remote {
         question: &Question,
         control: &Control,
         make: fn(Asked) -> Get,
-    ) -> Result<(Via, Answer, Message), Fault> {
+    ) -> Result<(Via, MessageStream, Message), Fault> {
         let (asked, link) = (self.asked(at.clone(), question, control)?, self.link().clone());
         let via = match (&at.eventual, &self.shared.scans) {
             (Some(Eventual { scan_type }), Some(scans)) if self.mirror.place.partition.is_some() => {
@@ -144,7 +144,7 @@ impl Remote {
         Shown { uses: self.shared.uses.clone(), place: self.mirror.place.clone(), seq }
     }
 
-    pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(Answer, Message), Fault> {
+    pub(super) fn ask(&self, get: Get, patience: &Patience) -> Result<(MessageStream, Message), Fault> {
         self.link().ask(get, patience)
     }
 

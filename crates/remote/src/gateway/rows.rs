@@ -1,6 +1,6 @@
 //! Rows of the owner as a blocking iterator.
 
-use super::answer::{Answer, Message};
+use super::answer::{Message, MessageStream};
 use super::engine::Patience;
 use super::link::{Link, WINDOW_BYTES};
 use crate::wire::answer::RowsSoFar;
@@ -34,7 +34,7 @@ pub(super) struct RemoteRows {
     link: Arc<Link>,
     control: Control,
     /// `None` once the rows have ended.
-    answer: Option<Answer>,
+    answer: Option<MessageStream>,
     head: Head,
     so_far: RowsSoFar,
     next: Option<Cursor>,
@@ -47,7 +47,7 @@ impl RemoteRows {
     pub(super) fn new(
         link: Arc<Link>,
         control: Control,
-        answer: Answer,
+        answer: MessageStream,
         mut first: Message,
         known: &Arc<Schema>,
     ) -> Result<RemoteRows, Fault> {

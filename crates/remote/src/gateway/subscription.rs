@@ -9,7 +9,7 @@ use super::link::Link;
 use super::mirror::Mirrors;
 use crate::wire::answer::Moved;
 use crate::wire::call::{Call, Do, Get};
-use crate::wire::described::Place;
+use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_model::{Batch, Schema, Seq, SeqLayout, Seqs, Subscriber, WrittenBatch};
@@ -89,7 +89,7 @@ struct Known {
 
 impl Known {
     /// Nothing of a place in a collection of `partitions` partitions.
-    fn none(place: &Place, partitions: u16) -> Known {
+    fn none(place: &CollectionRef, partitions: u16) -> Known {
         let partitions = partitions.max(1);
         let followed = if place.partition.is_some() { 1 } else { usize::from(partitions) };
         Known { partitions, seqs: vec![None; followed] }
@@ -121,9 +121,9 @@ struct Follower {
     /// Whether each partition is followed by itself.
     parts: bool,
     /// By collection or partition: what was passed on.
-    known: HashMap<Place, Known>,
+    known: HashMap<CollectionRef, Known>,
     /// What was not to be read for the moment: it is read again soon, and holds nothing else up.
-    busy: HashSet<Place>,
+    busy: HashSet<CollectionRef>,
     /// Whether `known` is of an earlier connection.
     began: bool,
 }
@@ -141,7 +141,7 @@ impl Follower {
             (self.known, self.began) = (HashMap::new(), false);
         }
         // Places that may have more than what was passed on, among them unnamed ones: they are gone, or cannot be opened now.
-        let mut behind: HashSet<Place> = self.known.keys().cloned().collect();
+        let mut behind: HashSet<CollectionRef> = self.known.keys().cloned().collect();
         let mut read = HashSet::new();
         for moved in first.meta.moved {
             // Of a collection that the earlier connection did not name, all writes came after it.
@@ -193,16 +193,16 @@ impl Follower {
     }
 
     /// What is followed for a partition that has moved, and which of the partitions in it that is.
-    fn place_of(&self, moved: &Moved) -> (Place, usize) {
-        let place = Place::of(moved.tenant.as_str(), moved.name.as_str(), moved.made);
+    fn place_of(&self, moved: &Moved) -> (CollectionRef, usize) {
+        let place = CollectionRef::of(moved.tenant.as_str(), moved.name.as_str(), moved.made);
         match self.parts {
-            true => (Place { partition: u16::try_from(moved.partition).ok(), ..place }, 0),
+            true => (CollectionRef { partition: u16::try_from(moved.partition).ok(), ..place }, 0),
             false => (place, moved.partition),
         }
     }
 
     /// Passes on what a place has beyond what is known, now or once it can be read.
-    async fn pass_on(&mut self, place: &Place) -> Result<(), Fault> {
+    async fn pass_on(&mut self, place: &CollectionRef) -> Result<(), Fault> {
         match self.read_on(place).await {
             Err(Fault::Busy(_)) => {
                 self.busy.insert(place.clone());
@@ -212,7 +212,7 @@ impl Follower {
         }
     }
 
-    async fn read_on(&mut self, place: &Place) -> Result<(), Fault> {
+    async fn read_on(&mut self, place: &CollectionRef) -> Result<(), Fault> {
         let mut schema: Option<Arc<Schema>> = None;
         loop {
             let Some(known) = self.known.get(place).cloned() else { return Ok(()) };
@@ -258,13 +258,13 @@ impl Follower {
     }
 
     /// Notes that all of a partition up to an event was passed on.
-    fn note(&mut self, place: &Place, partition: usize, upto: Seq) {
+    fn note(&mut self, place: &CollectionRef, partition: usize, upto: Seq) {
         if let Some(known) = self.known.get_mut(place).and_then(|known| known.of(partition)) {
             *known = Some(upto);
         }
     }
 
-    fn notify(&self, place: &Place, partitions: u16, batch: &Batch, seqs: &[Seq]) {
+    fn notify(&self, place: &CollectionRef, partitions: u16, batch: &Batch, seqs: &[Seq]) {
         let listening = self.subscription.listening();
         let (tenant, collection): (Arc<str>, Arc<str>) = (place.tenant.as_str().into(), place.name.as_str().into());
         let mut from = 0;

@@ -9,7 +9,7 @@
 use super::calls::one;
 use super::link::Link;
 use crate::wire::call::{Do, SnapshotUse};
-use crate::wire::described::Place;
+use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use meridian_model::Seq;
 use meridian_model::policy::horizon::Uses;
@@ -28,7 +28,7 @@ const TOLD_MAX: usize = 1_024;
 /// The uses that an owner was not told of yet.
 #[derive(Debug)]
 pub(super) struct SnapshotUses {
-    waiting: Mutex<Uses<Place>>,
+    waiting: Mutex<Uses<CollectionRef>>,
     noted: Notify,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct SnapshotUses {
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) uses: Arc<SnapshotUses>,
-    pub(super) place: Place,
+    pub(super) place: CollectionRef,
     pub(super) seq: Seq,
 }
 
@@ -53,7 +53,7 @@ impl SnapshotUses {
         Arc::new(SnapshotUses { waiting: Mutex::new(Uses::new(WAITING_MAX)), noted: Notify::new() })
     }
 
-    fn note(&self, place: Place, seq: u64) {
+    fn note(&self, place: CollectionRef, seq: u64) {
         if !self.waiting.lock().note(place, seq) {
             tracing::warn!("snapshots of more than {WAITING_MAX} partitions are in use: the owner is not told of all");
         }

@@ -3,7 +3,7 @@
 use super::Owner;
 use crate::wire::answer::{Hello, Reply, WireDeleted, WireFiles};
 use crate::wire::call::{Call, Do, SnapshotUse};
-use crate::wire::described::{Description, Place};
+use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged, shown};
 use bytes::Bytes;
 use meridian_backend::{At, Collection, DeleteFault, StoreError};
@@ -156,7 +156,7 @@ fn note_use(owner: &Owner, used: &SnapshotUse) -> Result<(), Fault> {
 
 fn delete_matching(
     owner: &Owner,
-    place: &Place,
+    place: &CollectionRef,
     filter: &Value,
     at: At,
     control: &Control,

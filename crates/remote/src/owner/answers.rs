@@ -10,7 +10,7 @@ use super::streams::{self, AllChanges, AllRows, PartRows};
 use super::{Closing, Owner, positions};
 use crate::wire::answer::Meta;
 use crate::wire::call::{Asked, Call, Get};
-use crate::wire::described::{Place, WireHead};
+use crate::wire::described::{CollectionRef, WireHead};
 use crate::wire::encode::Encoder;
 use crate::wire::fault::Fault;
 use crate::wire::rows::{Events, projection};
@@ -147,7 +147,13 @@ async fn explain(owner: &Arc<Owner>, asked: Asked, control: &Control) -> Result<
     Ok(vec![Meta { head: Some(WireHead::from(&read.head)), value: Some(value), ..Meta::done() }.alone()])
 }
 
-async fn cuts(owner: &Owner, place: &Place, at: At, parts: usize, control: &Control) -> Result<Vec<FlightData>, Fault> {
+async fn cuts(
+    owner: &Owner,
+    place: &CollectionRef,
+    at: At,
+    parts: usize,
+    control: &Control,
+) -> Result<Vec<FlightData>, Fault> {
     // A caller's number must not size the work.
     if parts > PARTS_MAX {
         return Err(Fault::internal(format!("{parts} parts: at most {PARTS_MAX}")));
@@ -159,7 +165,7 @@ async fn cuts(owner: &Owner, place: &Place, at: At, parts: usize, control: &Cont
     Ok(vec![Meta { value: Some(value), ..Meta::done() }.alone()])
 }
 
-async fn event(owner: &Owner, place: &Place, id: String, control: &Control) -> Result<Vec<FlightData>, Fault> {
+async fn event(owner: &Owner, place: &CollectionRef, id: String, control: &Control) -> Result<Vec<FlightData>, Fault> {
     let collection = owner.collection(place)?;
     let Read { head, value } = owner.step(control, move || collection.event(&id)).await??;
     let head = Meta { head: Some(WireHead::from(&head)), ..Meta::default() };
@@ -182,7 +188,7 @@ fn one(head: Meta, event: Option<(Batch, Seq)>) -> Result<Vec<FlightData>, Fault
 /// Collects the rows that a question passes to a sink.
 async fn collect(
     owner: &Owner,
-    place: &Place,
+    place: &CollectionRef,
     control: &Control,
     question: impl FnOnce(&dyn Collection, &Control, &mut dyn RowSink) -> Result<bool, QueryError> + Send + 'static,
 ) -> Result<Vec<FlightData>, Fault> {
@@ -197,7 +203,7 @@ async fn collect(
 
 async fn prior(
     owner: &Owner,
-    place: &Place,
+    place: &CollectionRef,
     object: ByValue,
     before: Seq,
     columns: Vec<String>,

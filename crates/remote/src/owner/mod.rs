@@ -13,12 +13,12 @@ mod service;
 mod streams;
 
 pub use pace::Pace;
-pub use scans::{ScanLoad, ScanTurns};
+pub use scans::{ScanExecutor, ScanLoad};
 pub use served::{Mounted, Served, serve, serve_groups};
 pub(crate) use service::Service;
 
 use crate::tls::RoleTls;
-use crate::wire::described::Place;
+use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use appends::Appends;
 use meridian_backend::{Backend, Collection, Part, Random, StoreError};
@@ -63,7 +63,7 @@ pub struct ServeOptions {
     /// Asks each caller of a port that this backend alone is served at for a certificate; `None`: all may call, and without TLS.
     pub tls: Option<RoleTls>,
     /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
-    pub scans: Option<Arc<ScanTurns>>,
+    pub scans: Option<Arc<ScanExecutor>>,
     /// How long batches of rows take, of a study with dilated time.
     pub pace: Option<Arc<dyn Pace>>,
 }
@@ -87,7 +87,12 @@ impl ServeOptions {
     }
 
     /// Options of a scan server, which owns nothing: `process` is its number in its pin.
-    pub fn of_scans(process: u64, scans: Arc<ScanTurns>, control: Controls, random: Arc<dyn Random>) -> ServeOptions {
+    pub fn of_scans(
+        process: u64,
+        scans: Arc<ScanExecutor>,
+        control: Controls,
+        random: Arc<dyn Random>,
+    ) -> ServeOptions {
         ServeOptions { process: Some(process), scans: Some(scans), ..ServeOptions::new(0, control, random) }
     }
 }
@@ -137,7 +142,7 @@ impl Owner {
     }
 
     /// The collection or partition of a place, unless another has its name by now.
-    fn collection(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
+    fn collection(&self, place: &CollectionRef) -> Result<Arc<dyn Collection>, Fault> {
         match place.partition {
             None => self.whole(place),
             Some(number) => Ok(self.part(place, number)?),
@@ -145,7 +150,7 @@ impl Owner {
     }
 
     /// A partition of the collection of a place.
-    fn part(&self, place: &Place, number: u16) -> Result<Arc<dyn Part>, Fault> {
+    fn part(&self, place: &CollectionRef, number: u16) -> Result<Arc<dyn Part>, Fault> {
         match self.newest_part(&place.tenant, &place.name, number, Some(place.made))? {
             Some(part) => Ok(part),
             None => {
@@ -183,7 +188,7 @@ impl Owner {
         }
     }
 
-    fn whole(&self, place: &Place) -> Result<Arc<dyn Collection>, Fault> {
+    fn whole(&self, place: &CollectionRef) -> Result<Arc<dyn Collection>, Fault> {
         let found = self.backend.collection(&place.tenant, &place.name)?;
         match found.filter(|collection| collection.created() == place.made) {
             Some(collection) => Ok(collection),

@@ -25,7 +25,7 @@ pub struct ScanLoad {
 
 /// The scans of a server. Shared by its calls and by what reports its load.
 #[derive(Debug)]
-pub struct ScanTurns {
+pub struct ScanExecutor {
     state: Mutex<State>,
     /// Notified where a scan has left.
     left: Notify,
@@ -48,11 +48,11 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotStarted;
 
-impl ScanTurns {
+impl ScanExecutor {
     /// No scans yet, within these limits.
-    pub fn new(limits: Limits) -> Arc<ScanTurns> {
+    pub fn new(limits: Limits) -> Arc<ScanExecutor> {
         let state = State { executor: Executor::new(limits), waits: HashMap::new(), numbers: 0, draining: false };
-        Arc::new(ScanTurns {
+        Arc::new(ScanExecutor {
             state: Mutex::new(state),
             left: Notify::new(),
             begun: Instant::now(),
@@ -184,7 +184,7 @@ fn wait_for(state: &mut State, scan: u64) -> oneshot::Receiver<bool> {
 /// A started scan, which has a place. It leaves once nothing holds it any more: its work holds it too.
 #[derive(Debug)]
 pub(super) struct Scan {
-    turns: Arc<ScanTurns>,
+    turns: Arc<ScanExecutor>,
     number: u64,
 }
 
@@ -223,11 +223,11 @@ impl Drop for Scan {
 mod tests {
     use super::*;
 
-    fn turns(places: usize, started: usize, waiting: usize) -> Arc<ScanTurns> {
-        ScanTurns::new(Limits { places, started, waiting })
+    fn turns(places: usize, started: usize, waiting: usize) -> Arc<ScanExecutor> {
+        ScanExecutor::new(Limits { places, started, waiting })
     }
 
-    fn load(turns: &ScanTurns) -> (u64, u64, u64) {
+    fn load(turns: &ScanExecutor) -> (u64, u64, u64) {
         let ScanLoad { working, started, waiting } = turns.load();
         (working, started, waiting)
     }

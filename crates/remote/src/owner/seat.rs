@@ -1,6 +1,6 @@
 //! Where a question runs: in slots that all calls share, or, at a scan server, by the turns of its scans.
 
-use super::scans::{NotStarted, Scan, ScanTurns};
+use super::scans::{NotStarted, Scan, ScanExecutor};
 use super::{Owner, streams};
 use crate::wire::call::Asked;
 use crate::wire::fault::Fault;
@@ -57,7 +57,7 @@ pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -
 
 /// Waits until this scan server has what a question names: a collection, a field or a snapshot that another process has already. A server
 /// that follows is some moments behind, and a gateway asks for nothing that is not there.
-async fn follow(owner: &Owner, turns: &ScanTurns, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
+async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
     let (begun, patience, mut look) = (Instant::now(), asked.busy_timeout(), LOOK);
     loop {
         match bind(owner, asked, control) {

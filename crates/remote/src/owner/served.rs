@@ -1,7 +1,7 @@
 //! The groups that a process serves at one port: they come and go while it answers.
 
 use super::positions::{Noting, Positions};
-use super::scans::ScanTurns;
+use super::scans::ScanExecutor;
 use super::service::Service;
 use super::{Appends, Closing, Owner, RECEIVED_KIB_MAX, ServeOptions};
 use crate::tls::{self, RoleTls};
@@ -218,7 +218,7 @@ pub async fn serve_groups(
 }
 
 /// Resolves at the stop, of a scan server once what it has started has ended. Gateways ask others meanwhile.
-async fn drained(scans: Option<Arc<ScanTurns>>, stop: impl Future<Output = ()>) {
+async fn drained(scans: Option<Arc<ScanExecutor>>, stop: impl Future<Output = ()>) {
     stop.await;
     if let Some(scans) = scans {
         scans.drain();

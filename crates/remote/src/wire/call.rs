@@ -5,7 +5,7 @@
 //! program that adds to what can be asked writes its calls of that kind with a later version. It does so only once all processes read it
 //! (`policy::level`).
 
-use super::described::Place;
+use super::described::CollectionRef;
 use super::fault::Fault;
 use meridian_backend::{At, Near, OnConflict, Settings};
 use meridian_model::{Field, Positions, Schema, Seq};
@@ -114,7 +114,7 @@ impl From<WireNear> for Near {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
-    pub(crate) place: Place,
+    pub(crate) place: CollectionRef,
     pub(crate) at: WireAt,
     pub(crate) question: Value,
     /// Bytes of events that it may read.
@@ -143,23 +143,23 @@ pub(crate) enum Get {
     /// The cost of a question for items.
     Explain(Asked),
     /// Where to cut all events into parts.
-    Cuts { place: Place, at: WireAt, parts: usize },
+    Cuts { place: CollectionRef, at: WireAt, parts: usize },
     /// The event of an id, from the history.
-    Event { place: Place, id: String },
+    Event { place: CollectionRef, id: String },
     /// The events in a circle, nearest first.
-    Near { place: Place, near: WireNear },
+    Near { place: CollectionRef, near: WireNear },
     /// A page of all events.
-    Page { place: Place, skip: u64, limit: usize },
+    Page { place: CollectionRef, skip: u64, limit: usize },
     /// The event of an id.
-    Find { place: Place, id: String },
+    Find { place: CollectionRef, id: String },
     /// A random event.
-    Sample { place: Place },
+    Sample { place: CollectionRef },
     /// Events written after an event.
-    After { place: Place, after: Positions, max: usize, step_bytes: usize },
+    After { place: CollectionRef, after: Positions, max: usize, step_bytes: usize },
     /// Events written between two positions.
-    Between { place: Place, after: Positions, upto: Positions, max: usize },
+    Between { place: CollectionRef, after: Positions, upto: Positions, max: usize },
     /// The event of an object before another.
-    Prior { place: Place, object: ByValue, before: u64, columns: Vec<String> },
+    Prior { place: CollectionRef, object: ByValue, before: u64, columns: Vec<String> },
     /// The positions of all collections, whenever one moves.
     Positions,
 }
@@ -206,36 +206,36 @@ pub(crate) enum Do {
         weights: Vec<(String, u32)>,
     },
     Change {
-        place: Place,
+        place: CollectionRef,
         fields: Vec<Field>,
         settings: Option<Settings>,
     },
     RemovedBy {
-        place: Place,
+        place: CollectionRef,
         settings: Settings,
     },
     Room {
-        place: Place,
+        place: CollectionRef,
     },
     /// Counts the events of a partition between two positions.
     CountBetween {
-        place: Place,
+        place: CollectionRef,
         after: u64,
         upto: u64,
     },
     Delete {
-        place: Place,
+        place: CollectionRef,
         ids: Vec<String>,
     },
     DeleteMatching {
-        place: Place,
+        place: CollectionRef,
         filter: Value,
         at: WireAt,
         bytes_max: Option<u64>,
     },
     /// Archives everything, and names the files.
     Files {
-        place: Place,
+        place: CollectionRef,
     },
     /// Names all collections of all tenants.
     All,
@@ -256,7 +256,7 @@ pub(crate) enum Do {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotUse {
-    pub(crate) place: Place,
+    pub(crate) place: CollectionRef,
     pub(crate) seq: u64,
 }
 
@@ -264,7 +264,7 @@ pub(crate) struct SnapshotUse {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Put {
-    pub(crate) place: Place,
+    pub(crate) place: CollectionRef,
     pub(crate) key: Option<String>,
     pub(crate) on_conflict: WireConflict,
     /// Number of events: fewer mean that the stream was cut.

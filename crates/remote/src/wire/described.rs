@@ -28,7 +28,7 @@ mod shared {
 /// Names one collection, or a partition of it: another of its name was made at another time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Place {
+pub(crate) struct CollectionRef {
     pub(crate) tenant: String,
     pub(crate) name: String,
     /// When it was made, in microseconds since 1970.
@@ -38,17 +38,17 @@ pub(crate) struct Place {
     pub(crate) partition: Option<u16>,
 }
 
-impl Place {
+impl CollectionRef {
     /// A whole collection.
-    pub(crate) fn of(tenant: impl Into<String>, name: impl Into<String>, made: i64) -> Place {
-        Place { tenant: tenant.into(), name: name.into(), made, partition: None }
+    pub(crate) fn of(tenant: impl Into<String>, name: impl Into<String>, made: i64) -> CollectionRef {
+        CollectionRef { tenant: tenant.into(), name: name.into(), made, partition: None }
     }
 }
 
 /// A collection as of one moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Description {
-    pub(crate) place: Place,
+    pub(crate) place: CollectionRef,
     #[serde(with = "shared")]
     pub(crate) schema: Arc<Schema>,
     pub(crate) settings: Settings,
@@ -70,7 +70,7 @@ impl Description {
         // The position first: what is described is then no older than the position says.
         let position = collection.position();
         Description {
-            place: Place { partition, ..Place::of(tenant, collection.name(), collection.created()) },
+            place: CollectionRef { partition, ..CollectionRef::of(tenant, collection.name(), collection.created()) },
             schema: collection.schema(),
             settings: collection.settings(),
             stats: collection.stats(),

@@ -7,7 +7,7 @@ use meridian_model::policy::groups::Groups;
 use meridian_model::policy::selector::Absent;
 use meridian_model::schema_spec;
 use meridian_query::Items;
-use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions, ScanOptions, ScanTurns};
+use meridian_remote::{GroupsBackend, OwnerAt, RemoteOptions, ScanExecutor, ScanOptions};
 use meridian_store::{Options, Store};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn eventual_rows_of_one_partition_come_from_scan_servers() {
     for group in 0..GROUPS {
         let ours = world.create(&name_in(group), 1);
         ours.write(Write::new(ships(&ours.schema(), &fleet(20)))).unwrap();
-        let turns = ScanTurns::new(LIMITS);
+        let turns = ScanExecutor::new(LIMITS);
         let server = Owner::scan(world.stores[usize::from(group)].clone(), 11 + u64::from(group), turns.clone());
         told.send_replace(Arc::from(vec![at(11 + u64::from(group), server.address)]));
         assert_eq!(rows(&*ours, eventual(), &Items::all(&ours.schema()), || ()).0.len(), 20);

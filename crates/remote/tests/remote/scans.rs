@@ -7,7 +7,7 @@ use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
 use meridian_model::{IdRole, Schema, Seqs, schema_spec};
 use meridian_query::{Aggregate, Cursor, Function, Items, Order, SortKey};
-use meridian_remote::{RemoteBackend, RemoteOptions, ScanAt, ScanOptions, ScanTurns};
+use meridian_remote::{RemoteBackend, RemoteOptions, ScanAt, ScanExecutor, ScanOptions};
 use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::seams::{ManualClock, MemoryDisk};
 use meridian_store::{Options, Store};
@@ -75,8 +75,8 @@ fn another_server_goes_on_after_the_last_row() {
         theirs.write(Write::new(ships(&theirs.schema(), &fleet(MANY)))).unwrap();
         let owner = Owner::serve(backend.clone(), 1);
         let (first, second) = (
-            Owner::scan(backend.clone(), 11, ScanTurns::new(LIMITS)),
-            Owner::scan(backend, 12, ScanTurns::new(LIMITS)),
+            Owner::scan(backend.clone(), 11, ScanExecutor::new(LIMITS)),
+            Owner::scan(backend, 12, ScanExecutor::new(LIMITS)),
         );
         let proxy = Proxy::to(first.address);
         let (told, gateway) = gateway(&owner, Absent::Fail);
@@ -123,7 +123,7 @@ fn a_server_of_another_number_is_not_asked_and_the_owner_answers_where_it_may() 
     let schema = schema_spec::parse(super::world::SHIPS).unwrap();
     backend.create(TENANT, "ships", schema, Settings::default()).unwrap();
     let owner = Owner::serve(backend.clone(), 1);
-    let server = Owner::scan(backend, 11, ScanTurns::new(LIMITS));
+    let server = Owner::scan(backend, 11, ScanExecutor::new(LIMITS));
     let count = |collection: &dyn Collection| {
         let all = Items::all(&collection.schema()).predicate;
         collection.count(eventual(), &all, u64::MAX, &control(Duration::from_secs(2)))
@@ -173,7 +173,7 @@ fn a_scan_waits_once_for_each_batch() {
     let schema = schema_spec::parse(super::world::SHIPS).unwrap();
     let theirs = backend.create(TENANT, "ships", schema.clone(), Settings::default()).unwrap();
     theirs.write(Write::new(ships(&theirs.schema(), &fleet(300)))).unwrap();
-    let (owner, turns) = (Owner::serve(backend.clone(), 1), ScanTurns::new(LIMITS));
+    let (owner, turns) = (Owner::serve(backend.clone(), 1), ScanExecutor::new(LIMITS));
     let server = Owner::scan(backend, 11, turns.clone());
     let (told, gateway) = gateway(&owner, Absent::Fail);
     told.send_replace(Arc::from(vec![at(11, server.address)]));
@@ -216,8 +216,8 @@ fn a_server_that_cannot_read_is_left_for_another() {
         Embedded::new(Arc::new(Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap()))
     };
     let (cut, whole) = (copied(), copied());
-    let first = Owner::scan(reader(&cut), 11, ScanTurns::new(LIMITS));
-    let second = Owner::scan(reader(&whole), 12, ScanTurns::new(LIMITS));
+    let first = Owner::scan(reader(&cut), 11, ScanExecutor::new(LIMITS));
+    let second = Owner::scan(reader(&whole), 12, ScanExecutor::new(LIMITS));
     // Before any question has opened a segment.
     cut.cut(true);
     let owner = Owner::serve(backend.clone(), 1);
@@ -254,7 +254,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     clock.advance(1_000 * SECOND);
     let reader = Store::open_read_only(options(), seams(), Arc::new(bucket)).unwrap();
     reader.leave();
-    let server = Owner::scan(Embedded::new(Arc::new(reader)), 11, ScanTurns::new(LIMITS));
+    let server = Owner::scan(Embedded::new(Arc::new(reader)), 11, ScanExecutor::new(LIMITS));
     let owner = Owner::serve(backend, 1);
     let (told, gateway) = gateway(&owner, Absent::Fail);
     told.send_replace(Arc::from(vec![at(11, server.address)]));

@@ -6,7 +6,7 @@ use meridian_model::{Batch, BatchBuilder, IdRole, Schema, schema_spec};
 use meridian_observe::Tracer;
 use meridian_query::{CancelFlag, Control};
 use meridian_remote::{
-    Mounted, OwnerAt, RemoteBackend, RemoteOptions, ScanTurns, ServeOptions, Served, serve, serve_groups,
+    Mounted, OwnerAt, RemoteBackend, RemoteOptions, ScanExecutor, ServeOptions, Served, serve, serve_groups,
 };
 use meridian_store::{Options, Settings, Store};
 use parking_lot::Mutex;
@@ -50,7 +50,7 @@ impl Owner {
     }
 
     /// A scan server of this number.
-    pub fn scan(backend: Arc<dyn Backend>, process: u64, scans: Arc<ScanTurns>) -> Owner {
+    pub fn scan(backend: Arc<dyn Backend>, process: u64, scans: Arc<ScanExecutor>) -> Owner {
         let scan = |options| ServeOptions { process: Some(process), scans: Some(scans), ..options };
         Owner::with(backend, Duration::ZERO, scan)
     }

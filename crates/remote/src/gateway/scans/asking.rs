@@ -1,6 +1,6 @@
 //! A question of one partition on its way to the scan server that answers it.
 
-use super::super::answer::{Answer, Message};
+use super::super::answer::{Message, MessageStream};
 use super::super::link::Link;
 use super::{ScanAt, Scans, count};
 use crate::wire::call::{Asked, Call, Get};
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const UNREADABLE_MAX: usize = 6;
 
 /// What became of an attempt: its number, the process that was asked, and its answer.
-type Attempted = (usize, u64, Result<(Answer, Message), Fault>);
+type Attempted = (usize, u64, Result<(MessageStream, Message), Fault>);
 
 /// A question, with the servers that were asked so far. Dropped, it tells the work that it is part of what became of each attempt.
 pub(in super::super) struct Asking {
@@ -70,7 +70,7 @@ impl Asking {
     }
 
     /// Asks servers until an answer has begun.
-    pub(super) async fn begin(&mut self) -> Result<(Answer, Message), Fault> {
+    pub(super) async fn begin(&mut self) -> Result<(MessageStream, Message), Fault> {
         let profile = self.profile();
         loop {
             if Instant::now() >= self.until {
@@ -127,7 +127,7 @@ impl Asking {
     }
 
     /// The owner answers instead.
-    async fn fall_back(&mut self, owner: &str) -> Result<(Answer, Message), Fault> {
+    async fn fall_back(&mut self, owner: &str) -> Result<(MessageStream, Message), Fault> {
         count(&self.scans.counts.fallbacks);
         let attempt = self.course.fall_back(owner, self.now());
         let ticket = self.ticket(None)?;
@@ -153,7 +153,7 @@ impl Asking {
         servers: &[ScanAt],
         names: &[&str],
         ask: Ask,
-    ) -> Result<Option<(Answer, Message)>, Fault> {
+    ) -> Result<Option<(MessageStream, Message)>, Fault> {
         let mut running = FuturesUnordered::new();
         running.push(self.attempt(servers, ask)?);
         let mut may_hedge = true;

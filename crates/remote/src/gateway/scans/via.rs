@@ -1,6 +1,6 @@
 //! Who answers a question: the owner, or scan servers one after the other.
 
-use super::super::answer::{Answer, Message};
+use super::super::answer::{Message, MessageStream};
 use super::super::engine::Patience;
 use super::super::link::Link;
 use super::Asking;
@@ -24,7 +24,7 @@ impl Via {
         self,
         (asked, make): (Asked, fn(Asked) -> Get),
         patience: &Patience,
-    ) -> Result<(Via, Answer, Message), Fault> {
+    ) -> Result<(Via, MessageStream, Message), Fault> {
         match self {
             Via::Owner(link) => {
                 let (answer, first) = link.ask(make(asked), patience)?;
@@ -35,7 +35,7 @@ impl Via {
     }
 
     /// Asks again for what was lost.
-    pub(in super::super) fn again(self, patience: &Patience) -> Result<(Via, Answer, Message), Fault> {
+    pub(in super::super) fn again(self, patience: &Patience) -> Result<(Via, MessageStream, Message), Fault> {
         let Via::Scans(asking, link) = self else { return Err(Fault::internal("an owner is asked once")) };
         let mut asking = asking;
         let (asking, begun) = link.wait(patience, async move {

@@ -12,7 +12,7 @@ use crate::roles;
 use meridian_backend::{Embedded, Figure, FigureKind};
 use meridian_model::policy::busy::Limits;
 use meridian_query::{CancelFlag, Control};
-use meridian_remote::{Pace, RoleTls, ScanLoad, ScanTurns, ServeOptions};
+use meridian_remote::{Pace, RoleTls, ScanExecutor, ScanLoad, ServeOptions};
 use meridian_store::bucket::Serves;
 use meridian_store::seams::Seams;
 use meridian_store::{ControlPlane, Store};
@@ -100,7 +100,7 @@ struct GatewayListener {
     /// The address by which they find it.
     address: String,
     group: String,
-    turns: Arc<ScanTurns>,
+    turns: Arc<ScanExecutor>,
     /// TLS between roles, where the settings have it.
     tls: Option<RoleTls>,
     /// How long batches of rows take, in a study.
@@ -120,7 +120,7 @@ impl GatewayListener {
         let address = reached_by((listen, given), ("cluster.scan.advertise", &settings.advertise), local)?;
         tls.expect_protected(listen, local)?;
         let limits = Limits { places: settings.places, started: settings.started, waiting: settings.waiting };
-        let (group, turns, pace) = (settings.group.clone(), ScanTurns::new(limits), dilate::pace(false)?);
+        let (group, turns, pace) = (settings.group.clone(), ScanExecutor::new(limits), dilate::pace(false)?);
         Ok(Some(GatewayListener { listener, address, group, turns, tls: None, pace }))
     }
 
@@ -163,7 +163,7 @@ impl GatewayListener {
 }
 
 /// Numbers of a scan server for monitors.
-fn figures(turns: &ScanTurns) -> Vec<Figure> {
+fn figures(turns: &ScanExecutor) -> Vec<Figure> {
     use FigureKind::{Counter, Gauge};
     let ScanLoad { working, started, waiting } = turns.load();
     let figure = |kind, name, help, value| Figure { kind, name, help, value };

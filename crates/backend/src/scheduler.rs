@@ -2,7 +2,7 @@
 
 use meridian_admission::gate::{Meter, Permit};
 use meridian_observe::Slot;
-use meridian_query::Turns;
+use meridian_query::Scheduler;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use std::time::Duration;
 /// The turns of a query. A query that waits for its client gets another permit when it continues, while its parts keep
 /// these turns. Without a permit yet, it does not wait and is not charged.
 #[derive(Debug, Default)]
-pub struct PermitTurns(Mutex<Option<Arc<Meter>>>);
+pub struct PermitScheduler(Mutex<Option<Arc<Meter>>>);
 
-impl PermitTurns {
+impl PermitScheduler {
     /// The turns of a permit.
-    pub fn of(permit: &Permit) -> Arc<PermitTurns> {
-        Arc::new(PermitTurns(Mutex::new(Some(permit.meter().clone()))))
+    pub fn of(permit: &Permit) -> Arc<PermitScheduler> {
+        Arc::new(PermitScheduler(Mutex::new(Some(permit.meter().clone()))))
     }
 
     /// Goes on with another permit, on this thread.
@@ -29,7 +29,7 @@ impl PermitTurns {
     }
 }
 
-impl Slot for PermitTurns {
+impl Slot for PermitScheduler {
     fn rest(&self) {
         if let Some(meter) = self.meter() {
             meter.rest();
@@ -43,7 +43,7 @@ impl Slot for PermitTurns {
     }
 }
 
-impl Turns for PermitTurns {
+impl Scheduler for PermitScheduler {
     fn tick(&self, over: &dyn Fn() -> bool) {
         // The lock is not held meanwhile: a turn may take long.
         if let Some(meter) = self.meter() {
