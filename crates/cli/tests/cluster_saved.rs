@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::owners::Cluster;
+use common::owners::{Cluster, answered};
 use common::saved::{RUNS, Two, read, received, receiver, save, settle, titles, until_received, write, write_to};
 use common::{PATIENCE, Server, agent, as_holder, meridian, send};
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ fn every_gateway_streams_lists_and_deletes_what_one_of_them_runs() {
     let message: Value = serde_json::from_str(&first_message(&two.other, &path)).unwrap();
     assert_eq!((&message["seq"], &message["search"]), (&json!(0), &json!(id)));
     for server in [&two.holder, &two.other] {
-        let list = server.json("/saved-searches");
+        let list: Value = serde_json::from_str(&answered(server, "/saved-searches")).unwrap();
         assert_eq!((&list["numberReturned"], &list["saved_searches"][0]["id"]), (&json!(1), &json!(id)), "{list}");
     }
     // Refusals are those of the gateway that runs them.

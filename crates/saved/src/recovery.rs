@@ -60,7 +60,7 @@ impl SavedSearches {
             self.fences.lock().restore(&tenant, objects);
         }
         // After all are in the registry: what was missed is reported to every one of them.
-        self.resume((get(checkpoint::RECORD), slots), &all, was_kept)?;
+        self.resume(get(checkpoint::RECORD), slots, &all, was_kept)?;
         // A poll may have written its record after its saved search was deleted.
         let without_owner = |name: &&String| {
             name.strip_suffix(SEEN).is_some_and(|id| names.binary_search_by(|n| n.as_str().cmp(id)).is_err())
@@ -94,7 +94,8 @@ impl SavedSearches {
     /// Determines the events to catch up on, and removes the clean state.
     fn resume(
         &self,
-        (checkpoint, slots): (Result<Option<Vec<u8>>, StoreError>, BTreeMap<Slot, Checkpoint>),
+        checkpoint: Result<Option<Vec<u8>>, StoreError>,
+        slots: BTreeMap<Slot, Checkpoint>,
         all: &[Recovered],
         was_kept: bool,
     ) -> Result<(), StoreError> {

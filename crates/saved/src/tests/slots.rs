@@ -55,7 +55,8 @@ async fn each_gateway_runs_the_slots_that_it_has_and_one_passes_on_what_it_kept(
     let second = two.create(&asked, &view(&there)).await.expect("made");
     assert_eq!((Slot::of_id(&first.id), Slot::of_id(&second.id)), (Some(slot(2)), Some(slot(5))));
     assert!(one.get(&second.id).is_none() && two.get(&first.id).is_none());
-    assert_eq!(one.list(&view(&here), "", 10).0.iter().map(|s| s.id.clone()).collect::<Vec<_>>(), [first.id.clone()]);
+    let listed: Vec<String> = one.list(&view(&here), "", 10).0.into_iter().map(|status| status.id).collect();
+    assert_eq!(listed, [first.id.as_str()]);
     world.write(&[("title", "flood one")], 0, (4.8, 45.7));
     for search in [&first, &second] {
         assert_eq!(titles(&next(&mut search.outbox.read_kept()).await), ["flood one"]);

@@ -7,6 +7,7 @@ use super::super::act::{Act, Audited};
 use super::super::trim::{Shares, holder};
 use super::{CHAPTERS_MAX, Chapter, Content, SharedAudit, State};
 use crate::error::StoreError;
+use std::collections::btree_map::Entry;
 
 /// What is done to make room.
 #[derive(Debug, Default)]
@@ -68,15 +69,17 @@ impl SharedAudit {
         let there = state.chapters.clone();
         state.shares.retain(|number, _| there.iter().any(|chapter| chapter.number == *number));
         for chapter in there {
-            if !state.shares.contains_key(&chapter.number) {
-                let mut shares = Shares::new();
-                for line in self.lines_of(chapter)? {
-                    *shares.entry(holder(&line.act)).or_default() += line.text.len() as u64 + 1;
+            let shares = match state.shares.entry(chapter.number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let mut shares = Shares::new();
+                    for line in self.lines_of(chapter)? {
+                        *shares.entry(holder(&line.act)).or_default() += line.text.len() as u64 + 1;
+                    }
+                    unknown.insert(shares)
                 }
-                state.shares.insert(chapter.number, shares);
-            }
-            let shares = state.shares.get(&chapter.number).into_iter().flatten();
-            shares.for_each(|(holder, bytes)| *held.entry(holder.clone()).or_default() += bytes);
+            };
+            shares.iter().for_each(|(holder, bytes)| *held.entry(holder.clone()).or_default() += bytes);
         }
         for line in read(state.first, &state.tail) {
             *held.entry(holder(&line.act)).or_default() += line.text.len() as u64 + 1;
