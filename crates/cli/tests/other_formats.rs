@@ -152,11 +152,12 @@ fn a_file_of_another_kind_is_refused_with_the_command_that_converts_it() {
     let file = folder.path().join("old roads.gml");
     std::fs::write(&file, "<?xml version=\"1.0\"?>\n<gml:FeatureCollection xmlns:gml=\"http://www.opengis.net/gml\"/>")
         .unwrap();
-    let run = meridian(&["load", "roads", text(&file), "--data", text(&folder.path().join("data"))]).ended(2);
+    let kept = folder.path().join("kept");
+    let run = meridian(&["load", "roads", text(&file), "--data", text(&kept)]).ended(2);
     run.says(&["GML", "ogr2ogr -t_srs EPSG:4326 converted.", &format!("'{}'", text(&file))]);
     let gml = std::fs::read(&file).unwrap();
-    meridian_with_input(&["load", "roads", "-", "--data", text(folder.path())], &gml).ended(2).says(&["/vsistdin/"]);
+    meridian_with_input(&["load", "roads", "-", "--data", text(&kept)], &gml).ended(2).says(&["/vsistdin/"]);
     // The project's own page is no format of events at all.
     let page = data("README.md");
-    meridian(&["load", "page", text(&page), "--format", "flatgeobuf", "--data", text(folder.path())]).ended(1);
+    meridian(&["load", "page", text(&page), "--format", "flatgeobuf", "--data", text(&kept)]).ended(1);
 }

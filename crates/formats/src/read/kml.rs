@@ -169,7 +169,7 @@ impl Placemark {
             }
             ("coordinates", _) => self.coordinates = Some(coordinates(&text)?),
             ("Point", _) => {
-                let at = self.coordinates.take().and_then(|mut all| Some(all.as_array_mut()?.drain(..).next()?));
+                let at = self.coordinates.take().and_then(|all| all.get(0).cloned());
                 self.shapes.extend(at.map(|at| json!({"type": "Point", "coordinates": at})));
             }
             ("LineString", _) => {

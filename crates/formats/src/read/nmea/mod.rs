@@ -10,7 +10,7 @@ use crate::table::{Cell, Kind, Row, Source};
 use crate::wkb_out::{Parts, Position};
 use ais::{Report, Unpacked};
 use meridian_model::Invalid;
-use sentence::{Fix, Sentence};
+use sentence::{Fix, Height, Sentence};
 use std::collections::VecDeque;
 use std::io::Read;
 
@@ -42,8 +42,8 @@ pub(crate) struct Nmea {
     input: Input,
     line: u64,
     waiting: VecDeque<Waiting>,
-    /// The height and the number of satellites of the fix that came last, by its time of day.
-    height: Option<(String, Option<f64>, Option<i64>)>,
+    /// The height of the fix that came last.
+    height: Option<Height>,
 }
 
 /// A message of several sentences, of which some are there.
@@ -67,7 +67,7 @@ impl Nmea {
         match sentence.kind() {
             "VDM" | "VDO" => self.vessel(&sentence),
             "GGA" => {
-                self.height = sentence.height()?;
+                self.height = Some(sentence.height()?);
                 Ok(None)
             }
             "RMC" => {
@@ -80,8 +80,8 @@ impl Nmea {
     }
 
     fn own(&mut self, fix: Fix) -> (Option<i64>, Report) {
-        let height = self.height.take().filter(|(time, ..)| *time == fix.of_day);
-        let (altitude, satellites) = height.map_or((None, None), |(_, altitude, satellites)| (altitude, satellites));
+        let height = self.height.take().filter(|height| height.of_day == fix.of_day);
+        let (altitude, satellites) = height.map_or((None, None), |height| (height.altitude, height.satellites));
         let report = Report {
             message: "RMC".to_owned(),
             place: Some((fix.lon, fix.lat)),

@@ -35,6 +35,15 @@ pub(super) struct Fix {
     pub(super) course: Option<f64>,
 }
 
+/// What another sentence says of a fix.
+pub(super) struct Height {
+    /// The time of day as it was written.
+    pub(super) of_day: String,
+    /// Metres.
+    pub(super) altitude: Option<f64>,
+    pub(super) satellites: Option<i64>,
+}
+
 /// Seconds, milliseconds and microseconds since 1970 are told apart by their size: these are of the year 5138 in seconds,
 /// and of 1973 in milliseconds.
 const SECONDS_MAX: i64 = 100_000_000_000;
@@ -117,9 +126,9 @@ impl<'a> Sentence<'a> {
     }
 
     /// Height and satellites of a GGA sentence, with its time of day.
-    pub(super) fn height(&self) -> Result<Option<(String, Option<f64>, Option<i64>)>, Invalid> {
+    pub(super) fn height(&self) -> Result<Height, Invalid> {
         let satellites = self.number(7, "satellites")?.map(|n| n as i64);
-        Ok(Some((self.field(1).to_owned(), self.number(9, "altitude")?, satellites)))
+        Ok(Height { of_day: self.field(1).to_owned(), altitude: self.number(9, "altitude")?, satellites })
     }
 
     /// Degrees of `dddmm.mmmm` and a letter.
