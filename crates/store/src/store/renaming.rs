@@ -71,10 +71,12 @@ impl Inner {
         partitions.iter().filter(sound).try_for_each(|partition| partition.flush())?;
         let (mut folder, mut closed) = (name, Ok(()));
         for partition in partitions.iter() {
-            // What it does not flush now is in its log.
-            closed = closed.and(partition.close(true));
-            // A change by who still holds it must not write into a folder that another collection may have next.
-            partition.core.lock().refuses = Some("it was opened again".to_owned());
+            // What came since is in its log.
+            closed = closed.and(partition.close(false));
+            // From here on nothing is logged: a write that was about to be would be missing where the log is read again. Nor does a change by who still
+            // holds it write into a folder that another collection may have next.
+            let mut core = partition.core.lock();
+            (core.refuses, core.reopens) = (Some("the collection is being renamed: try again".to_owned()), true);
         }
         let moved = closed.and_then(|()| self.move_folder(tenant, (name, new), &mut folder));
         // Until here it is read under its old name, and from here on under the new one.
