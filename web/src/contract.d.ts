@@ -2328,6 +2328,10 @@ export interface JsonSchema {
 }
 export interface Settings {
   /**
+   * A new name, without other changes.
+   */
+  id?: string;
+  /**
    * ISO 8601 duration; null keeps them for ever.
    */
   retention?: string | null;

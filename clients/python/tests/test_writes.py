@@ -216,3 +216,19 @@ def test_created_twice_and_dropped(db: meridian.Database) -> None:
     with pytest.raises(meridian.Conflict):
         db.create("twice", "other:Date,*geom:Point:srid=4326")
     assert db.drop("twice") is True and db.drop("twice") is False and "twice" not in db
+
+
+def test_renamed(db: meridian.Database) -> None:
+    made = db.create("former", "seen:Date,note:String")
+    made.append([{"seen": "2026-01-31T12:00:00Z", "note": "kept"}])
+    db.create("taken", "when:Date")
+    with pytest.raises(meridian.Conflict):
+        db.rename("former", "taken")
+    renamed = db.rename("former", "newer")
+    try:
+        assert renamed.name == "newer" and len(renamed) == 1 and "former" not in db
+        with pytest.raises(meridian.NotFound):
+            db.rename("former", "other")
+    finally:
+        db.drop("newer")
+        db.drop("taken")

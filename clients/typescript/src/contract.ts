@@ -102,7 +102,7 @@ export interface paths {
         delete: operations["deleteCollection"];
         options?: never;
         head?: never;
-        /** Change settings, add optional fields */
+        /** Change settings, add optional fields, or rename it */
         patch: operations["updateCollection"];
         trace?: never;
     };
@@ -2721,6 +2721,8 @@ export interface components {
             "x-meridian-time-unit"?: string;
         };
         Settings: {
+            /** @description A new name, without other changes. */
+            id?: string;
             /** @description ISO 8601 duration; null keeps them for ever. */
             retention?: string | null;
             /** @description Bytes of events; null for no limit. */
@@ -3258,7 +3260,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The changed collection. */
+            /** @description The changed collection. If it was renamed, `Location` has its new URL. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -4,8 +4,8 @@ use crate::audit::AuditLog;
 use crate::cluster::ScanReads;
 use crate::collection::Collection;
 use crate::records::{BackupOf, Records};
-use meridian_model::{Background, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, ExtentStats, Flusher, Settings, StoreError, TreeStats};
+use meridian_model::{Background, Invalid, Schema, Subscriber};
+use meridian_store::{Backup, Damaged, ExtentStats, Flusher, KEEPS_NAME, Settings, StoreError, TreeStats};
 use std::fmt::Debug;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -87,6 +87,21 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// # Errors
     /// [`StoreError::Damaged`], or the disk's error.
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
+
+    /// Whether collections can be renamed: not in a bucket. Returns at once.
+    fn renames(&self) -> bool {
+        false
+    }
+
+    /// Gives a collection another name; returns whether it existed. Running queries complete undisturbed.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] of either name, [`StoreError::Invalid`] of the new one or where collections keep their
+    /// names, or the disk's error.
+    fn rename(&self, tenant: &str, name: &str, new: &str) -> Result<bool, StoreError> {
+        let _ = (tenant, name, new);
+        Err(Invalid::new(KEEPS_NAME).into())
+    }
 
     /// Takes up what the owner of a collection's first partition has made or dropped, where this process has other partitions of it.
     ///

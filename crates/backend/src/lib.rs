@@ -43,6 +43,6 @@ pub use written::{Deleted, Files, Written};
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
     Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone,
-    Imported, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, Settings, SettingsChange, StoreError, Write,
-    WriteError,
+    Imported, KEEPS_NAME, KEY_BYTES_MAX, OnConflict, PARTITIONS_MAX, Problem, Settings, SettingsChange, StoreError,
+    Write, WriteError,
 };

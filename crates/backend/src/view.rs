@@ -80,6 +80,15 @@ impl View {
         self.backend.remove(self.tenant(), name)
     }
 
+    /// Gives a collection another name, under which the caller must be allowed to manage it: callers check that with
+    /// [`View::may`]. Returns whether it existed.
+    ///
+    /// # Errors
+    /// Those of [`Backend::rename`].
+    pub fn rename(&self, name: &str, new: &str) -> Result<bool, StoreError> {
+        self.backend.rename(self.tenant(), name, new)
+    }
+
     /// Whether the caller sees a collection of this name, if there is one.
     pub fn covers(&self, name: &str) -> bool {
         self.caller.grant.collections.covers(name)

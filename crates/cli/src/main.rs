@@ -32,7 +32,7 @@ mod upload;
 use clap::{Parser, Subcommand};
 use commands::{
     aggregate, audit, backup, check, cluster, completions, create, delete, describe, drop, export, files, health, lab,
-    list, manual, provider, query, restore, search, serve, tenant, token, user,
+    list, manual, provider, query, rename, restore, search, serve, tenant, token, user,
 };
 use std::process::ExitCode;
 
@@ -74,6 +74,7 @@ enum Command {
     Export(export::ExportArgs),
     Files(files::FilesArgs),
     Delete(delete::DeleteArgs),
+    Rename(rename::RenameArgs),
     Drop(drop::DropArgs),
     Check(check::CheckArgs),
     Health(health::HealthArgs),
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::run(&args),
         Command::Files(args) => files::run(&args),
         Command::Delete(args) => delete::run(&args),
+        Command::Rename(args) => rename::run(&args),
         Command::Drop(args) => drop::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Health(args) => health::run(&args),

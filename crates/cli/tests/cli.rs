@@ -44,6 +44,7 @@ fn help_has_examples_for_every_command() {
         "list",
         "describe",
         "delete",
+        "rename",
         "drop",
         "health",
         "completions",
@@ -90,6 +91,17 @@ fn collections_are_listed_described_emptied_and_dropped_in_a_folder_and_on_a_ser
         shown(&["delete", "spots", "--filter", "size > 3"], &["1 event deleted"]);
         on(&["delete", "spots", "--filter", "size >"]).ended(2);
         shown(&["delete", "spots", "--filter", "size > 2", "--dry-run"], &["1 event matches"]);
+
+        on(&["rename", "nowhere", "places"]).ended(3).says(&["nowhere"]);
+        on(&["rename", "spots"]).ended(2);
+        on(&["rename", "spots", "../up"]).ended(3).says(&["../up"]);
+        shown(&["rename", "spots", "places"], &["spots is now places, 2 events"]);
+        on(&["describe", "spots"]).ended(3);
+        shown(&["delete", "places", "--filter", "TRUE", "--dry-run"], &["2 events match"]);
+        on(&["create", "spots", "--schema", "size:Double"]).ended(0);
+        on(&["rename", "places", "spots"]).ended(3).says(&["spots"]);
+        on(&["drop", "spots"]).ended(0);
+        shown(&["rename", "places", "spots"], &["places is now spots"]);
 
         on(&["drop", "spots"]).ended(3).says(&["2 events", "--yes"]);
         on(&["describe", "spots"]).ended(0);

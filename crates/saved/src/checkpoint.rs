@@ -71,6 +71,38 @@ impl Checkpoint {
         }
     }
 
+    /// The tenants whose collections it has.
+    pub(super) fn of_tenants(&self) -> Vec<String> {
+        std::iter::once(DEFAULT_TENANT).chain(self.tenants.keys().map(String::as_str)).map(ToOwned::to_owned).collect()
+    }
+
+    /// Moves what it has of renamed collections of a tenant, which has these saved searches, to their names of now. The time of
+    /// creation tells which collection it is.
+    pub(super) fn follow_renames(&mut self, tenant: &str, searches: &BTreeSet<&str>, there: &Positions) {
+        let places = match tenant {
+            DEFAULT_TENANT => Some(&mut self.collections),
+            other => self.tenants.get_mut(other),
+        };
+        let Some(places) = places else { return };
+        let gone = places.iter().filter(|(name, place)| there.get(*name).is_none_or(|now| now.made != place.made));
+        let renamed = gone.filter_map(|(name, place)| {
+            let (new, _) = there.iter().find(|(_, now)| now.made == place.made)?;
+            Some((name.clone(), new.clone()))
+        });
+        for (name, new) in renamed.collect::<Vec<_>>() {
+            let Some(mut place) = places.remove(&name) else { continue };
+            // What was processed under the new name came later.
+            if let Some(newer) = places.get(&new).filter(|newer| newer.made == place.made) {
+                place.position = place.position.later(&newer.position);
+            }
+            places.insert(new.clone(), place);
+            for (_, of) in self.waiting.iter_mut().filter(|(id, _)| searches.contains(id.as_str())) {
+                let Some(unread) = of.remove(&name) else { continue };
+                of.entry(new.clone()).and_modify(|min| *min = earliest(min, &unread)).or_insert(unread);
+            }
+        }
+    }
+
     /// The positions of a tenant's collections.
     fn of(&self, tenant: &str) -> Option<&Positions> {
         if tenant == DEFAULT_TENANT { Some(&self.collections) } else { self.tenants.get(tenant) }
@@ -147,6 +179,31 @@ pub(super) fn earliest(a: &Unread, b: &Unread) -> Unread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_known_of_a_renamed_collection_is_found_under_its_new_name() {
+        let at = |made, position| LogPosition { made, position: Vector::one(position) };
+        let named = |list: &[(&str, i64, u64)]| -> Positions {
+            list.iter().map(|(name, made, position)| ((*name).to_owned(), at(*made, *position))).collect()
+        };
+        let unread = |name: &str, position| BTreeMap::from([(name.to_owned(), Vector::one(Some(position)))]);
+        let mut checkpoint = Checkpoint {
+            collections: named(&[("ships", 1, 10), ("ports", 2, 5), ("gone", 3, 7), ("vessels", 1, 12)]),
+            tenants: BTreeMap::from([("other".to_owned(), named(&[("ships", 4, 3)]))]),
+            waiting: Waiting::from([("a".to_owned(), unread("ships", 8)), ("z".to_owned(), unread("ships", 2))]),
+            kept: false,
+        };
+        // Another collection has the old name, and the renamed one was written to since.
+        let there = named(&[("vessels", 1, 20), ("ports", 2, 5), ("ships", 9, 1)]);
+        checkpoint.follow_renames("default", &BTreeSet::from(["a"]), &there);
+        assert_eq!(checkpoint.collections, named(&[("vessels", 1, 12), ("ports", 2, 5), ("gone", 3, 7)]));
+        assert_eq!(checkpoint.waiting["a"], unread("vessels", 8));
+        // Those of another tenant stay.
+        assert_eq!((&checkpoint.waiting["z"], &checkpoint.tenants["other"]["ships"]), (&unread("ships", 2), &at(4, 3)));
+        checkpoint.follow_renames("other", &BTreeSet::from(["z"]), &named(&[("boats", 4, 3)]));
+        assert_eq!(checkpoint.waiting["z"], unread("boats", 2));
+        assert_eq!(checkpoint.tenants["other"], named(&[("boats", 4, 3)]));
+    }
 
     #[test]
     fn where_a_saved_search_goes_on() {

@@ -214,10 +214,11 @@ impl SavedSearches {
                 false => Some(BTreeSet::new()),
             };
             let there_still = |name: &str, place: &LogPosition| match (&there, &unopened) {
-                (Some(there), Some(unopened)) => match there.get(name) {
-                    Some(now) => now.made == place.made,
-                    None => unopened.contains(name),
-                },
+                (Some(there), Some(unopened)) => {
+                    // A renamed one is there under another name, which the next start finds (`Checkpoint::follow_renames`).
+                    let is_there = there.values().any(|now| now.made == place.made);
+                    is_there || !there.contains_key(name) && unopened.contains(name)
+                }
                 // All are kept while the collections cannot be asked for.
                 _ => true,
             };

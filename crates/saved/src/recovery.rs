@@ -1,7 +1,7 @@
 //! Recovers saved searches from the data folder at a start.
 
 use super::catch_up::Recovered;
-use super::checkpoint::{self, Checkpoint, Positions};
+use super::checkpoint::{self, Checkpoint, Positions, positions_of};
 use super::clean_state::{self, CleanState, SearchState};
 use super::definition::Definition;
 use super::opening::Stored;
@@ -106,7 +106,12 @@ impl SavedSearches {
             self.registry.lock().damaged.insert(checkpoint::RECORD.to_owned(), why);
         });
         match checkpoint {
-            Ok((checkpoint, bytes)) => {
+            Ok((mut checkpoint, bytes)) => {
+                for tenant in checkpoint.of_tenants() {
+                    let of_tenant = all.iter().filter(|(search, _)| *search.definition.tenant == *tenant);
+                    let searches = of_tenant.map(|(search, _)| search.id.as_str()).collect();
+                    checkpoint.follow_renames(&tenant, &searches, &positions_of(self.backend.as_ref(), &tenant)?);
+                }
                 let checkpoints = Checkpoints::new(checkpoint, slots);
                 self.resume_at(&checkpoints, bytes)?;
                 if checkpoints.whole().kept && !was_kept {

@@ -155,6 +155,14 @@ class Database:
             return False
         return True
 
+    def rename(self, name: str, new: str) -> Collection:
+        """Gives a collection another name, under which alone it is found from then on.
+
+        A taken name is a `Conflict`. A collection in a bucket keeps its name.
+        """
+        self._http.json("PATCH", ["collections", name], document={"id": new})
+        return self[new]
+
     # Searches
 
     def search(

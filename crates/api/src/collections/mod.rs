@@ -4,6 +4,7 @@ mod settings;
 
 #[cfg(feature = "flight")]
 use crate::ask::{Ask, Listed};
+use crate::audit::Note;
 use crate::body;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
 use crate::entry::Path;
@@ -17,12 +18,13 @@ use crate::params::format::{EVENTS, Format, PAGES};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
-use crate::scope::Scope;
+use crate::scope::{Scope, no_collection};
 use crate::stream;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::{Collection, CollectionStats, Damaged, Settings, StoreError};
+use meridian_backend::{Collection, CollectionStats, Damaged, KEEPS_NAME, Settings, StoreError};
+use meridian_model::policy::access::Action;
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
 use serde_json::{Map, Value};
@@ -150,8 +152,11 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
-        let change: Map<String, Value> = serde_json::from_slice(&received.bytes)
+        let mut change: Map<String, Value> = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
+        if let Some(new) = settings::take_name(&mut change, &name).map_err(Problem::invalid_body)? {
+            return rename(&state, &context, &name, &new);
+        }
         let (named, fields) = settings::read(&*collection, change).map_err(Problem::invalid_body)?;
         let note = settings::note(&named, &fields);
         settings::apply(&*collection, fields, &named, confirmed)?;
@@ -160,6 +165,34 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         Ok(response)
     })
     .await
+}
+
+/// Gives a collection another name.
+fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Response> {
+    // As much as removing the one and creating the other needs.
+    if !state.view().may(Action::Manage, new) {
+        return Err(Problem::new(Kind::Forbidden, format!("the credential may not create a collection {new:?}")));
+    }
+    if !state.backend.renames() {
+        return Err(Problem::new(Kind::NotImplemented, KEEPS_NAME));
+    }
+    let renamed = state.view().rename(name, new).map_err(|e| match e {
+        StoreError::Damaged(damaged) if damaged.name == new => {
+            errors::damaged_problem(&damaged).with_status(StatusCode::CONFLICT)
+        }
+        StoreError::Invalid(e) => Problem::invalid_body(Invalid { field: Some("id".to_owned()), ..e }),
+        other => errors::store_problem(other),
+    })?;
+    // Removed since, by another request.
+    if !renamed {
+        return Err(no_collection(name));
+    }
+    let collection = state.collection(new)?;
+    let mut headers = HeaderMap::new();
+    respond::insert(&mut headers, header::LOCATION, &context.url(&path(new)));
+    let mut response = (headers, respond::json("application/json", &describe(context, &*collection))?).into_response();
+    response.extensions_mut().insert(Note { change: Some(format!("new name {new}")), ..Note::default() });
+    Ok(response)
 }
 
 /// `DELETE /collections/{c}`

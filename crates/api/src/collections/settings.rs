@@ -6,6 +6,7 @@ use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use meridian_backend::{Collection, Durability, PARTITIONS_MAX, Settings, SettingsChange, WriteError};
+use meridian_model::schema::validate_name;
 use meridian_model::{Field, IdRole, Invalid, Mode, Schema, schema_json};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -72,6 +73,24 @@ pub(crate) fn retention_text(retention: Duration) -> String {
     }
 }
 
+/// Takes the new name of a collection out of the body of a PATCH; `None` if it keeps its own.
+pub fn take_name(change: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Invalid> {
+    let new = match change.shift_remove("id") {
+        None => return Ok(None),
+        Some(Value::String(new)) => new,
+        Some(other) => return Err(Invalid::field("id", format!("{other}: expected the new name as a text"))),
+    };
+    if new == name {
+        return Ok(None);
+    }
+    validate_name("collection", &new).map_err(|e| Invalid { field: Some("id".to_owned()), ..e })?;
+    // Settings and name are kept in two places, so a crash could come between.
+    if let Some(other) = change.keys().next() {
+        return Err(Invalid::field("id", format!("a new name comes alone: change {other:?} by another request")));
+    }
+    Ok(Some(new))
+}
+
 /// Parses the body of a PATCH: the settings that it names, and new fields.
 pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(SettingsChange, Vec<Field>), Invalid> {
     let mut named = SettingsChange::default();
@@ -92,7 +111,7 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
             ("properties", Value::Object(properties)) => fields = new_fields(&collection.schema(), properties)?,
             ("properties", _) => return Err(wrong("an object of JSON Schemas, one for each new property")),
             (other, _) => {
-                let detail = "cannot be changed: expected retention, retention_bytes or properties";
+                let detail = "cannot be changed: expected id, retention, retention_bytes or properties";
                 return Err(Invalid::field(other, detail));
             }
         }

@@ -220,6 +220,7 @@ fn settings() -> Value {
     json!({
         "type": "object",
         "properties": {
+            "id": { "type": "string", "description": "A new name, without other changes." },
             "retention": { "type": ["string", "null"], "description": "ISO 8601 duration; null keeps them for ever." },
             "retention_bytes": { "type": ["integer", "null"], "minimum": 1, "description": "Bytes of events; null for no limit." },
             "properties": {

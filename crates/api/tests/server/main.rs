@@ -56,6 +56,7 @@ mod proxies;
 mod quotas;
 mod readers;
 mod reading;
+mod renames;
 mod saved;
 mod saved_tenants;
 mod searches;

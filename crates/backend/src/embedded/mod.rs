@@ -113,6 +113,14 @@ impl Backend for Embedded {
         self.store.drop_collection(tenant, name)
     }
 
+    fn renames(&self) -> bool {
+        self.store.renames()
+    }
+
+    fn rename(&self, tenant: &str, name: &str, new: &str) -> Result<bool, StoreError> {
+        self.store.rename(tenant, name, new)
+    }
+
     fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         self.store.adopt(tenant, name)
     }

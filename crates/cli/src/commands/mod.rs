@@ -22,6 +22,7 @@ pub mod list;
 pub mod manual;
 pub mod provider;
 pub mod query;
+pub mod rename;
 pub mod restore;
 pub mod search;
 pub mod serve;

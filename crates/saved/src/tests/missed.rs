@@ -38,6 +38,35 @@ async fn told(reader: &mut Reader, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn of_a_renamed_collection_nothing_is_told_twice_and_nothing_is_left_out() {
+    let world = World::new(NEWS);
+    let saved = world.open();
+    let read = saved.create(&json!({"keywords": "flood"}), &everything(&saved)).await.expect("made");
+    let unread = saved.create(&json!({"keywords": "fire"}), &everything(&saved)).await.expect("made");
+    let mut reader = read.outbox.read_kept();
+    write(&world, &["flood one", "fire one"]);
+    assert_eq!(told(&mut reader, 1).await, ["flood one"]);
+    let waits = |checkpoint: &Value| checkpoint["waiting"].as_object().is_some_and(|all| all.len() == 1);
+    written(&world, |checkpoint| waits(checkpoint) && checkpoint["waiting"][&unread.id]["events"] == 1).await;
+    assert!(world.store.rename("default", "events", "bulletins").unwrap());
+    write(&world, &["flood two"]);
+    assert_eq!(told(&mut reader, 1).await, ["flood two"]);
+    written(&world, |checkpoint| waits(checkpoint) && checkpoint["collections"]["bulletins"]["position"] == 3).await;
+    crash(saved);
+    write(&world, &["fire two"]);
+
+    let saved = world.open();
+    let (read, unread) = (saved.get(&read.id).unwrap(), saved.get(&unread.id).unwrap());
+    assert_eq!(told(&mut unread.outbox.read_kept(), 2).await, ["fire one", "fire two"]);
+    // While no server runs, and without a write under the new name.
+    stop(&saved).await;
+    assert!(world.store.rename("default", "bulletins", "reports").unwrap());
+    let saved = world.open();
+    write(&world, &["flood three"]);
+    assert_eq!(told(&mut saved.get(&read.id).unwrap().outbox.read_kept(), 1).await, ["flood three"]);
+}
+
+#[tokio::test]
 async fn what_no_reader_had_taken_before_a_crash_is_told_after_it_and_nothing_else() {
     let world = World::new(NEWS);
     let saved = world.open();

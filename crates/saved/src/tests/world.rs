@@ -127,7 +127,9 @@ impl World {
 
     /// Writes an event of a tenant.
     pub(super) fn write_of(&self, tenant: &str, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
-        let collection = self.store.collection(tenant, "events").unwrap();
+        // Under whichever name.
+        let renamed = || self.store.list(tenant).first().cloned();
+        let collection = self.store.collection(tenant, "events").or_else(renamed).unwrap();
         let schema = collection.schema();
         let mut builder = BatchBuilder::new(schema.clone());
         for (name, text) in texts {

@@ -28,6 +28,11 @@ impl Lineage {
         Lineage { catalog, last: Mutex::new(Last::Known(version)) }
     }
 
+    /// The same writer, whose catalog has another place.
+    pub(crate) fn moved(&self, catalog: Arc<dyn Catalog>) -> Lineage {
+        Lineage { catalog, last: Mutex::new(*self.last.lock()) }
+    }
+
     /// Commits a manifest after the last one of this writer.
     pub(crate) fn commit(&self, manifest: &Manifest) -> Result<u64, CommitError> {
         // Held over the commit: two commits of one writer must not both claim to follow the same version.

@@ -18,6 +18,7 @@ use crate::ingest::queue::Queue;
 use crate::maintenance::expiry;
 use crate::options::Settings;
 use crate::part::PartView;
+use crate::seams::Catalog;
 use crate::snapshot::Snapshot;
 use meridian_model::{Bounds, Invalid, Schema, Seq};
 use parking_lot::{Condvar, Mutex};
@@ -32,7 +33,8 @@ pub struct Collection {
     created: i64,
     partition: u32,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) core: Mutex<Partition>,
+    /// Shared with the collection of an earlier name, if it was renamed in memory.
+    pub(crate) core: Arc<Mutex<Partition>>,
     pub(crate) queue: Arc<Queue<Request, Done>>,
     /// Woken whenever a job is done: writers that wait for memory check again.
     room: Condvar,
@@ -74,13 +76,41 @@ impl Wake {
 
 impl Collection {
     pub(crate) fn new(tenant: &str, name: &str, partition: Partition, wake: Arc<Wake>) -> Arc<Collection> {
+        let (created, number) = (partition.manifest.created, partition.manifest.partition);
+        let shared = partition.shared.clone();
+        Collection::over((tenant, name), (created, number), shared, Arc::new(Mutex::new(partition)), wake)
+    }
+
+    /// The same partition under another name, with its definition in another place: for one whose events are in memory.
+    /// This one takes no more work.
+    pub(crate) fn renamed(&self, name: &str, definition: Arc<dyn Catalog>) -> Arc<Collection> {
+        self.stop.store(true, Ordering::Release);
+        // Jobs that it runs end early. The next one is the other's.
+        drop(self.memory_lane.lock());
+        drop(self.segment_lane.lock());
+        {
+            let mut core = self.core.lock();
+            name.clone_into(&mut core.manifest.collection);
+            core.definition = core.definition.as_ref().map(|former| former.moved(definition));
+        }
+        let of = (self.created, self.partition);
+        Collection::over((&self.tenant, name), of, self.shared.clone(), self.core.clone(), self.wake.clone())
+    }
+
+    fn over(
+        (tenant, name): (&str, &str),
+        (created, partition): (i64, u32),
+        shared: Arc<Shared>,
+        core: Arc<Mutex<Partition>>,
+        wake: Arc<Wake>,
+    ) -> Arc<Collection> {
         Arc::new(Collection {
             tenant: tenant.to_owned(),
             name: name.to_owned(),
-            created: partition.manifest.created,
-            partition: partition.manifest.partition,
-            shared: partition.shared.clone(),
-            core: Mutex::new(partition),
+            created,
+            partition,
+            shared,
+            core,
             queue: Queue::new(),
             room: Condvar::new(),
             room_lock: Mutex::new(()),

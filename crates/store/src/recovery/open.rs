@@ -23,6 +23,7 @@ use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use meridian_model::policy::owner::{Committed, Rules, Takeover, TakeoverStep};
 use meridian_model::{Background, SeqLayout};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -214,11 +215,16 @@ fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partiti
 
 /// A partition without an open file yet.
 pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Result<Partition, StoreError> {
+    // A rename of the collection is one of its folder, and leaves the manifest as it is.
+    if let Some(name) = dir.parent().and_then(Path::file_name).and_then(OsStr::to_str) {
+        name.clone_into(&mut manifest.collection);
+    }
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut storage = common.storage_of(dir);
     let mut definition = None;
-    // Only the definition is on disk; the events live in a memory disk, behind the same seams as any other.
-    if ephemeral && !common.options.ephemeral {
+    // Only the definition is in the folder, on disk or not; the events live in a memory disk of their own, behind the same
+    // seams as any other.
+    if ephemeral {
         definition = Some(Lineage::after(storage.catalog, manifest.version()));
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::volatile());
         make_folders(disk.as_ref(), dir, dir)?;

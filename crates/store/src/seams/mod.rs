@@ -47,12 +47,12 @@ pub enum OpenMode {
 /// A file system, reduced to what the store needs of one.
 ///
 /// The contract of an implementation: bytes written are durable after [`DiskFile::sync`] and not before. A rename
-/// replaces its target in one step. A change of a name is durable after [`Disk::sync_dir`] of its folder and not
-/// before. Such changes are made by `open(.., Create)`, [`Disk::rename`], [`Disk::create_dir`] and [`Disk::remove`].
+/// replaces its target in one step; that of a folder takes its content along. A change of a name is durable after
+/// [`Disk::sync_dir`] of its folder and not before. Such changes are made by `open(.., Create)`, [`Disk::rename`], [`Disk::create_dir`] and [`Disk::remove`].
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
-    /// Renames a file, replacing an existing one of that name.
+    /// Renames a file, replacing an existing one of that name; or a folder, to a free name in the one that it lies in.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;

@@ -31,6 +31,14 @@ impl Directory {
         self.0.write().entry(tenant.to_owned()).or_default().insert(name.to_owned(), collection);
     }
 
+    /// Puts a collection in the place of the one of this name, under its own name: at no time is there neither.
+    pub(crate) fn replace(&self, tenant: &str, name: &str, new: &str, collection: Partitions) {
+        let mut tenants = self.0.write();
+        let of_tenant = tenants.entry(tenant.to_owned()).or_default();
+        of_tenant.remove(name);
+        of_tenant.insert(new.to_owned(), collection);
+    }
+
     /// Takes the collection of this name out.
     pub(crate) fn remove(&self, tenant: &str, name: &str) -> Option<Partitions> {
         let mut tenants = self.0.write();

@@ -1,8 +1,8 @@
 //! The store: a folder of collections, locked by one process.
 //!
 //! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `damaged.rs` names
-//! collections that do not open, and `retrying.rs` tries them again. `records.rs` keeps small records for
-//! others.
+//! collections that do not open, and `retrying.rs` tries them again. `making.rs` and `renaming.rs` change which
+//! collections there are. `records.rs` keeps small records for others.
 
 mod adopting;
 pub(crate) mod candidate;
@@ -18,6 +18,7 @@ mod naming;
 mod opening;
 pub(crate) mod partitions;
 pub(crate) mod records;
+mod renaming;
 mod retrying;
 mod shared;
 mod threads;
@@ -35,6 +36,7 @@ use crate::store::following::Following;
 use crate::store::full::{Full, Watched};
 use crate::store::partitions::Partitions;
 use crate::store::records::{COPIES, Records, RepairedRecords};
+pub use crate::store::renaming::KEEPS_NAME;
 use crate::store::retrying::Retries;
 use meridian_model::{Background, Subscriber};
 use parking_lot::Mutex;
@@ -59,7 +61,7 @@ pub(crate) struct Inner {
     pub(crate) common: Common,
     pub(crate) root: PathBuf,
     pub(crate) collections: Directory,
-    /// Held while a collection is created or removed, and while the store closes.
+    /// Held while a collection is created, renamed or removed, and while the store closes.
     pub(crate) changing: Mutex<()>,
     /// Collections that could not be opened.
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,

@@ -165,7 +165,7 @@ impl Inner {
     }
 
     /// Undoes an interrupted creation.
-    fn clear_leftovers(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
+    pub(super) fn clear_leftovers(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let (disk, dir) = (self.common.seams.disk.as_ref(), self.dir_of(tenant, name, 0));
         if disk.list(&dir).is_ok() {
             return self.clear_dropped(tenant, name);

@@ -23,6 +23,7 @@ mod naming;
 mod objects;
 mod pages;
 mod partitions;
+mod renaming;
 mod repair;
 mod retention;
 mod reused;

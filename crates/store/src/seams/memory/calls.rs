@@ -5,6 +5,7 @@ use super::faults::{FaultKind, eio};
 use super::{Change, MemoryDisk, MemoryFile, MemoryLock, NameChange, Node, State, apply};
 use crate::part::keys::hash;
 use crate::seams::{Disk, DiskFile, DiskLock, OpenMode};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,6 +79,9 @@ impl Disk for MemoryDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.call("rename", to, |state| {
             state.changeable()?;
+            if state.dirs.contains(from) {
+                return self.rename_folder(state, from, to);
+            }
             let node = state.names.remove(from).ok_or(ErrorKind::NotFound)?;
             let old = state.names.insert(to.to_owned(), node);
             self.change_names(state, NameChange::Rename { from: from.to_owned(), to: to.to_owned(), node });
@@ -179,20 +183,25 @@ impl Disk for MemoryDisk {
 impl State {
     /// Makes the names in a folder durable.
     fn sync_names(&mut self, path: &Path) {
+        let there = self.durable_place(path);
+        self.sync_folders(path, &there);
         let inside = |p: &Path| p.parent() == Some(path);
-        let durable = self.durable_names.iter().filter(|(p, _)| inside(p)).map(|(_, id)| *id);
+        let inside_there = |p: &Path| p.parent() == Some(&there);
+        let place = |p: &Path| p.file_name().map_or_else(|| p.to_owned(), |name| there.join(name));
+        let durable = self.durable_names.iter().filter(|(p, _)| inside_there(p)).map(|(_, id)| *id);
         let pending = self.pending_names.iter().filter(|change| inside(change.path())).filter_map(NameChange::node);
         let before: Vec<u64> = durable.chain(pending).collect();
         self.pending_names.retain(|change| !inside(change.path()));
-        self.durable_names.retain(|p, _| !inside(p));
-        self.durable_names.extend(self.names.iter().filter(|(p, _)| inside(p)).map(|(p, id)| (p.clone(), *id)));
+        self.durable_names.retain(|p, _| !inside_there(p));
+        self.durable_names.extend(self.names.iter().filter(|(p, _)| inside(p)).map(|(p, id)| (place(p), *id)));
+        let dirs: BTreeSet<PathBuf> = self.dirs.iter().filter(|p| inside(p)).map(|p| place(p)).collect();
         let gone: Vec<PathBuf> =
-            self.durable_dirs.iter().filter(|p| inside(p) && !self.dirs.contains(*p)).cloned().collect();
+            self.durable_dirs.iter().filter(|p| inside_there(p) && !dirs.contains(*p)).cloned().collect();
         for dir in gone {
             self.durable_dirs.retain(|p| !p.starts_with(&dir));
             self.durable_names.retain(|p, _| !p.starts_with(&dir));
         }
-        self.durable_dirs.extend(self.dirs.iter().filter(|p| inside(p)).cloned());
+        self.durable_dirs.extend(dirs);
         // Files that a crash can no longer bring back take up no room.
         before.into_iter().for_each(|id| self.forget_unnamed(id));
     }

@@ -1,5 +1,6 @@
 //! The files after a power loss.
 
+use super::folders::move_all;
 use super::{Change, NameChange, State, apply};
 use crate::seams::Random;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,9 +61,18 @@ impl State {
             let folder = change.path().parent().map(Path::to_owned).unwrap_or_default();
             folders.entry(folder).or_default().push(change);
         }
+        // A folder comes before those in it, so that it is known by which name these are found.
+        let mut lost: Vec<(PathBuf, PathBuf)> = Vec::new();
         for changes in folders.into_values() {
             let kept = random.next_u64() as usize % (changes.len() + 1);
-            for change in changes.into_iter().take(kept) {
+            for (number, change) in changes.into_iter().enumerate() {
+                let change = lost.iter().rev().fold(change, |change, (from, to)| change.rebased(to, from));
+                if number >= kept {
+                    if let NameChange::RenameDir { from, to } = change {
+                        lost.push((from, to));
+                    }
+                    continue;
+                }
                 match change {
                     NameChange::Set(path, node) => {
                         self.durable_names.insert(path, node);
@@ -79,6 +89,9 @@ impl State {
                     }
                     NameChange::RemoveDir(path) => {
                         self.durable_dirs.retain(|p| !p.starts_with(&path));
+                    }
+                    NameChange::RenameDir { from, to } => {
+                        move_all(&mut self.durable_names, &mut self.durable_dirs, (&from, &to));
                     }
                 }
             }

@@ -3,6 +3,7 @@
 mod calls;
 mod crash;
 mod faults;
+mod folders;
 mod storage;
 
 pub use crash::CrashStyle;
@@ -47,6 +48,7 @@ enum NameChange {
     Rename { from: PathBuf, to: PathBuf, node: u64 },
     MakeDir(PathBuf),
     RemoveDir(PathBuf),
+    RenameDir { from: PathBuf, to: PathBuf },
 }
 
 impl NameChange {
@@ -54,7 +56,7 @@ impl NameChange {
         match self {
             NameChange::Set(path, _) | NameChange::Unset(path) => path,
             NameChange::MakeDir(path) | NameChange::RemoveDir(path) => path,
-            NameChange::Rename { to, .. } => to,
+            NameChange::Rename { to, .. } | NameChange::RenameDir { to, .. } => to,
         }
     }
 
