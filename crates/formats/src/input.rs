@@ -191,6 +191,7 @@ impl Input {
     }
 
     /// Passes over this many bytes without holding them.
+    #[cfg(feature = "flatgeobuf")]
     pub(crate) fn skip(&mut self, mut bytes: u64, what: &str) -> Result<(), Fault> {
         while bytes > 0 {
             if !self.has_more()? {

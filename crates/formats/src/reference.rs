@@ -23,6 +23,7 @@ pub(crate) fn refused(name: &str) -> Invalid {
 }
 
 /// Refuses a code of a reference system other than longitude and latitude on WGS 84; 0 and less mean that none is said.
+#[cfg(any(test, feature = "flatgeobuf", feature = "geopackage"))]
 pub(crate) fn check_code(organization: &str, code: i64) -> Result<(), Invalid> {
     let known = code <= 0
         || organization.eq_ignore_ascii_case("EPSG") && code == 4326

@@ -2,12 +2,8 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
-use arrow_array::RecordBatch;
-use arrow_ipc::reader::StreamReader;
-use meridian_formats::WriteError;
 use meridian_model::{Schema, schema_json};
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 /// A format of tables.
@@ -33,10 +29,11 @@ pub fn write(kind: Table, client: &Client, name: &str, answer: Box<dyn Read>, pa
 
 #[cfg(feature = "flatgeobuf")]
 fn flatgeobuf(name: &str, schema: &Schema, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
+    use std::io::Write;
     let mut writer = meridian_formats::export::FlatGeobufWriter::new(name, schema).map_err(unwritten)?;
     each_batch(answer, |batch| writer.write(batch))?;
     let unwritable = |e: std::io::Error| Failure::Usage(format!("{}: cannot be written: {e}", path.display()));
-    let mut out = BufWriter::new(File::create(path).map_err(unwritable)?);
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).map_err(unwritable)?);
     writer.finish(&mut out).map_err(unwritten)?;
     out.flush().map_err(unwritable)
 }
@@ -66,16 +63,16 @@ fn geopackage(_: &str, _: &Schema, _: Box<dyn Read>, _: &Path) -> Result<(), Fai
 #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
 fn each_batch(
     answer: Box<dyn Read>,
-    mut put: impl FnMut(&RecordBatch) -> Result<(), WriteError>,
+    mut put: impl FnMut(&arrow_array::RecordBatch) -> Result<(), meridian_formats::WriteError>,
 ) -> Result<(), Failure> {
     let broken = |e: arrow_schema::ArrowError| Failure::Refused(format!("the answer broke off: {e}"));
-    for batch in StreamReader::try_new(answer, None).map_err(broken)? {
+    for batch in arrow_ipc::reader::StreamReader::try_new(answer, None).map_err(broken)? {
         put(&batch.map_err(broken)?).map_err(unwritten)?;
     }
     Ok(())
 }
 
 #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
-fn unwritten(error: WriteError) -> Failure {
+fn unwritten(error: meridian_formats::WriteError) -> Failure {
     Failure::Usage(format!("the file cannot be written: {}", error.0))
 }
