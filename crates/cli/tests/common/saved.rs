@@ -119,7 +119,8 @@ pub fn receiver() -> Source {
     Source::start(|_| typed("text/plain", ""))
 }
 
-/// What a webhook has got: the numbers of packets and the titles of their events, in order.
+/// What a webhook has got: the numbers of packets and the titles of their events, in order. A call that was under way when its slot moved is made
+/// again, with the same number: it counts once.
 pub fn received(source: &Source) -> Vec<(u64, Vec<String>)> {
     let packet = |call: &String| {
         let number = call.lines().find_map(|line| line.strip_prefix("meridian-seq: ")).unwrap().parse().unwrap();
@@ -127,7 +128,9 @@ pub fn received(source: &Source) -> Vec<(u64, Vec<String>)> {
         let titles = packet["features"].as_array().into_iter().flatten();
         (number, titles.map(|event| event["properties"]["title"].as_str().unwrap().to_owned()).collect())
     };
-    source.calls().iter().map(packet).collect()
+    let mut packets: Vec<(u64, Vec<String>)> = source.calls().iter().map(packet).collect();
+    packets.dedup();
+    packets
 }
 
 /// Waits until a webhook has got events with all of these titles; gives how often it got each.
