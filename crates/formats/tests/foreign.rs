@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 /// Runs ogr2ogr, which must succeed; `make test` installs it.
 fn ogr2ogr(arguments: &[&str]) {
-    let run = Command::new("ogr2ogr").args(arguments).output().expect("ogr2ogr is needed: apt-get install gdal-bin");
+    let run = Command::new("ogr2ogr").args(arguments).output();
+    let run = run.unwrap_or_else(|e| panic!("ogr2ogr is needed: apt-get install gdal-bin: {e}"));
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success() && !said.contains("ERROR"), "{arguments:?}: {said}");
 }
