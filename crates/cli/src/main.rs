@@ -31,8 +31,8 @@ mod upload;
 
 use clap::{Parser, Subcommand};
 use commands::{
-    aggregate, audit, backup, check, cluster, completions, create, delete, describe, drop, export, files, lab, list,
-    manual, provider, query, rename, restore, search, serve, tenant, token, user,
+    aggregate, audit, backup, check, cluster, completions, create, delete, describe, drop, export, files, health, lab,
+    list, manual, provider, query, rename, restore, search, serve, tenant, token, user,
 };
 use std::process::ExitCode;
 
