@@ -11,8 +11,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  meridian health
-  meridian health --ready --url http://127.0.0.1:9117
+  meridian health --url http://127.0.0.1:7117
+  meridian health --ready --url http://127.0.0.1:7117
 
 Exit code 0: it is. 3: it is not, or it cannot be reached. Neither needs a token: the same is at /healthz and /readyz, also on
 the listener for monitors (metrics.listen).")]

@@ -13,7 +13,7 @@ use serde_json::json;
 #[command(after_help = "\
 Examples:
   meridian rename ships vessels
-  meridian rename ships vessels --url http://localhost:7117
+  meridian rename vessels ships --url http://127.0.0.1:7117
 
 Clients find it under the new name alone. A collection in a bucket keeps its name.")]
 pub struct RenameArgs {
