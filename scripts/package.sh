@@ -98,7 +98,7 @@ image() {
     scripts/need.sh buildah=buildah
     common
     local root=$work/root library
-    mkdir -p "$root/var/lib/meridian"
+    mkdir -p "$root/var/lib" "$work/state/meridian"
     install -D -m 0755 "$work/common/meridian" "$root/usr/bin/meridian"
     ldd "$meridian" | grep -o '/[^ ]*' | sort -u | while read -r library; do install -D -m 0755 "$library" "$root$library"; done
     install -D -m 0644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
@@ -110,7 +110,7 @@ image() {
     local of=(--root "$work/containers" --runroot "$work/containers-run" --storage-driver vfs) container
     container=$(buildah "${of[@]}" from --format docker scratch)
     buildah "${of[@]}" copy --quiet "$container" "$root" / > /dev/null
-    buildah "${of[@]}" copy --quiet --chown 10001:10001 --chmod 0700 "$container" "$root/var/lib/meridian" /var/lib/meridian > /dev/null
+    buildah "${of[@]}" copy --quiet --chown 10001:10001 --chmod 0700 "$container" "$work/state" /var/lib > /dev/null
     buildah "${of[@]}" config --user 10001:10001 --volume /var/lib/meridian --port 7117 --workingdir /var/lib/meridian \
         --entrypoint '["/usr/bin/meridian"]' --cmd 'serve --config /etc/meridian/meridian.toml' \
         --healthcheck 'CMD /usr/bin/meridian health --url http://127.0.0.1:9117' --healthcheck-interval 10s \

@@ -46,7 +46,7 @@ say "the archive answers"
 
 # The Debian package: its files, and scripts that a shell can read.
 deb=$(echo "$out"/meridian_*.deb)
-dpkg-deb --info "$deb" | grep -q 'Depends: libc6 (>= 2.31)' || fail "the Debian package does not name its C library"
+[[ $(dpkg-deb --field "$deb" Depends) == *"libc6 (>= 2.31)"* ]] || fail "the Debian package does not name its C library"
 dpkg-deb --extract "$deb" "$folder/deb"
 dpkg-deb --control "$deb" "$folder/control"
 for script in postinst prerm postrm; do sh -n "$folder/control/$script"; done
@@ -86,7 +86,7 @@ image=$(echo "$out"/meridian-*-image.tar)
 of=(--root "$folder/containers" --runroot "$folder/containers-run" --storage-driver vfs)
 podman "${of[@]}" load --quiet --input "$image" > /dev/null
 name=$(podman "${of[@]}" images --format '{{.Repository}}:{{.Tag}}' | head -1)
-podman "${of[@]}" inspect "$name" --format '{{.Config.User}} {{.HealthCheck.Test}}' | grep -q '^10001:10001 .*health' || fail "the image has no user or no health check"
+[[ $(podman "${of[@]}" inspect "$name" --format '{{.Config.User}} {{.HealthCheck.Test}}') == "10001:10001 "*health* ]] || fail "the image has no user or no health check"
 mounted=$(podman "${of[@]}" image mount "$name")
 mkdir -p "$folder/image" && cp -a "$mounted/." "$folder/image/"
 podman "${of[@]}" image unmount "$name" > /dev/null
