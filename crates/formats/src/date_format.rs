@@ -10,7 +10,7 @@ pub struct DateFormat {
     pattern: String,
 }
 
-/// Patterns that are looked for where a column looks like times; of those that fit, the first is the likeliest.
+/// Patterns for a column that looks like times, the likeliest first.
 const CUSTOMARY: &[&str] = &[
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M",

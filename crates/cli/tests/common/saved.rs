@@ -31,11 +31,11 @@ pub fn slots(server: &Server) -> BTreeSet<u16> {
 #[track_caller]
 pub fn spread(servers: &[&Server]) {
     let begun = Instant::now();
-    let (least, most) = (SLOTS / servers.len(), SLOTS.div_ceil(servers.len()));
+    let (min, max) = (SLOTS / servers.len(), SLOTS.div_ceil(servers.len()));
     loop {
         let held: Vec<BTreeSet<u16>> = servers.iter().map(|server| slots(server)).collect();
         let all: BTreeSet<u16> = held.iter().flatten().copied().collect();
-        let is_fair = held.iter().all(|slots| (least..=most).contains(&slots.len()));
+        let is_fair = held.iter().all(|slots| (min..=max).contains(&slots.len()));
         if is_fair && all.len() == SLOTS && held.iter().map(BTreeSet::len).sum::<usize>() == SLOTS {
             break;
         }

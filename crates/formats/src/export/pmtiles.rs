@@ -52,8 +52,8 @@ impl<W: Write + Seek> PmTilesWriter<W> {
         self.out.write_all(&packed).map_err(WriteError::of)?;
         self.entries.push(Entry { tile: number, offset: self.bytes, length: packed.len() as u32, run: 1 });
         self.bytes += packed.len() as u64;
-        let (least, greatest) = self.zooms.unwrap_or((zoom, zoom));
-        self.zooms = Some((least.min(zoom), greatest.max(zoom)));
+        let (min_zoom, max_zoom) = self.zooms.unwrap_or((zoom, zoom));
+        self.zooms = Some((min_zoom.min(zoom), max_zoom.max(zoom)));
         Ok(())
     }
 
@@ -71,7 +71,7 @@ impl<W: Write + Seek> PmTilesWriter<W> {
         let leaves_at = metadata_at + metadata.len() as u64;
         let (root, leaves) = directories(&self.entries)?;
         self.out.write_all(&leaves).map_err(WriteError::of)?;
-        let (least, greatest) = self.zooms.unwrap_or((0, 0));
+        let (min_zoom, max_zoom) = self.zooms.unwrap_or((0, 0));
         let count = self.entries.len() as u64;
         let mut header = b"PMTiles\x03".to_vec();
         for number in [
@@ -91,13 +91,13 @@ impl<W: Write + Seek> PmTilesWriter<W> {
             header.extend_from_slice(&number.to_le_bytes());
         }
         // Clustered: tiles lie in the order of their numbers.
-        header.extend_from_slice(&[1, GZIP, GZIP, MVT, least, greatest]);
+        header.extend_from_slice(&[1, GZIP, GZIP, MVT, min_zoom, max_zoom]);
         let [west, south, east, north] = bounds;
         let e7 = |degrees: f64| ((degrees * 1e7).round() as i32).to_le_bytes();
         for degrees in [west, south, east, north] {
             header.extend_from_slice(&e7(degrees));
         }
-        header.push(least);
+        header.push(min_zoom);
         header.extend_from_slice(&e7(f64::midpoint(west, east)));
         header.extend_from_slice(&e7(f64::midpoint(south, north)));
         self.out.seek(SeekFrom::Start(0)).map_err(WriteError::of)?;

@@ -1,4 +1,4 @@
-//! What a sample seems to hold and was not taken as: sentences for whoever loads it.
+//! What a sample seems to hold and was not taken as: sentences for the user of a load.
 
 use super::guess::{Column, kinds};
 use crate::date_format::fitting;

@@ -3,7 +3,7 @@
 use meridian_model::Invalid;
 use meridian_model::civil::{civil_from_days, days_from_civil};
 
-/// What one message or sentence says; absent values are those that it says are not available.
+/// What one message or sentence says; values that it calls not available are absent.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Report {
     /// The type: a number of AIS, or the name of a sentence.
@@ -90,7 +90,7 @@ impl Unpacked {
 }
 
 /// Bits up to the end of the position, or of the name, of each type: a message shorter than that is cut off.
-fn least(kind: i64) -> usize {
+fn bits_min(kind: i64) -> usize {
     match kind {
         1..=3 | 9 => 116,
         4 => 134,
@@ -106,7 +106,7 @@ fn least(kind: i64) -> usize {
 /// Reads a message; `None` of a type without a position or a name.
 pub(super) fn read(bits: &Unpacked) -> Result<Option<Report>, Invalid> {
     let kind = bits.number(0, 6);
-    if bits.bits() < 38 || bits.bits() < least(kind) {
+    if bits.bits() < 38 || bits.bits() < bits_min(kind) {
         return Err(Invalid::new(format!("a message of type {kind} in {} bits: was it cut off?", bits.bits())));
     }
     let mut report = Report { message: kind.to_string(), mmsi: Some(bits.number(8, 30)), ..Report::default() };

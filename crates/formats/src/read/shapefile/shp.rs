@@ -83,7 +83,7 @@ impl Bytes<'_> {
 
     /// Reads what follows the positions as their third numbers, where a type has them.
     fn third(&mut self, path: &mut Path, dimension: Dimension) -> Result<(), Invalid> {
-        // Before them come the least and the greatest. Measures may be left out at the end.
+        // Before them come their min and max. Measures may be left out at the end.
         if dimension == Dimension::None || dimension == Dimension::Measure && self.0.len() < 16 + 8 * path.len() {
             return Ok(());
         }
