@@ -81,7 +81,7 @@ fn at(x: f64, y: f64) -> String {
     format!("{x:.6} {y:.6}").replace("-0.000000", "0.000000")
 }
 
-/// A shape whatever its form: rings from their least position on and in one direction, single shapes as multi ones.
+/// A shape in one form: rings from their min position on and in one direction, single shapes as multi ones.
 fn wkt_of(shape: &geo_types::Geometry<f64>) -> String {
     use geo_types::Geometry::*;
     let ring = |ring: &geo_types::LineString<f64>| {

@@ -25,7 +25,7 @@ impl BackupParts {
     /// What of this record the backup holds. A webhook is left out as a whole: an address may be as secret as its secret.
     pub fn of(&self, name: &str, content: &[u8]) -> RecordPart {
         let id = name.strip_suffix(SEEN).unwrap_or(name);
-        // Every slot has its own of those that are not of one saved search.
+        // Every slot has its own records besides the records of each saved search.
         match (&self.only, Slot::without(name)) {
             (Some((_, ids)), _) if is_id(id) && !ids.contains(id) => RecordPart::absent(),
             _ if is_id(name) => without_webhook(content),

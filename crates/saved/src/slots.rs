@@ -1,7 +1,7 @@
 //! The saved searches that a process runs: all of them, or of a cluster those of the slots that are assigned to it.
 //!
-//! Each slot is opened, dropped and passed on by itself (`assigned.rs`), and has a part of the memory. What is asked of all slots is put together
-//! here; of those that other gateways run, they say it themselves.
+//! Each slot is opened, dropped and passed on by itself (`assigned.rs`), and has a part of the memory. Questions about all slots of this
+//! gateway are answered here; other gateways answer for their own slots.
 
 use super::assigned::{Assigned, Holds, Parts, SlotParts};
 use super::backup::BackupParts;
@@ -192,7 +192,7 @@ impl SavedSlots {
         self.each().flat_map(|slot| slot.damaged()).collect()
     }
 
-    /// Totals over those that run here, for monitoring.
+    /// Totals over the saved searches that run here, for monitoring.
     pub fn figures(&self) -> SavedFigures {
         self.each().map(|slot| slot.figures()).fold(SavedFigures::default(), |sum, one| sum + one)
     }

@@ -22,7 +22,7 @@ const NODE_BYTES: u64 = 40;
 pub(crate) struct FlatGeobuf {
     input: Input,
     options: ReadOptions,
-    /// Type in the file of each column, and its place among those that are kept.
+    /// Each column: its name, its type in the file, and its index among the kept columns.
     columns: Vec<(String, ColumnType, Option<usize>)>,
     shape: GeometryType,
     heights: bool,

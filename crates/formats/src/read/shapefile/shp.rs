@@ -169,7 +169,7 @@ fn lines(mut paths: Vec<Path>) -> Shape {
     }
 }
 
-/// Polygons of rings: those that go clockwise are outer ones, and each other one is a hole of the outer one around it.
+/// Polygons of rings: clockwise rings are outer, and each other ring is a hole of the outer ring around it.
 fn polygons(rings: Vec<Path>) -> Shape {
     let (outer, holes): (Vec<Path>, Vec<Path>) = rings.into_iter().partition(|ring| twice_area(ring) <= 0.0);
     let mut polygons: Vec<Vec<Path>> = outer.into_iter().map(|ring| vec![ring]).collect();

@@ -86,7 +86,7 @@ fn begins(admission: &mut Admission<u32>, tenant: u32) -> Option<Ticket> {
         Entry::Run(ticket) => Some(ticket),
         Entry::Wait(asked) => match admission.next(ms(0)) {
             Some(Turn::Run(ticket)) => {
-                assert_eq!(ticket, asked, "those that wait before it may not begin");
+                assert_eq!(ticket, asked, "earlier waiters may not begin");
                 Some(ticket)
             }
             _ => None,
