@@ -29,7 +29,7 @@ def say(text):
 
 def need(*programs):
     """Stops with one clear sentence if a peer is not installed."""
-    missing = [p for p in programs if not shutil.which(p) and not pathlib.Path(p).exists()]
+    missing = [str(p) for p in programs if not shutil.which(p) and not pathlib.Path(p).exists()]
     if missing:
         sys.exit(f"bench: not found: {', '.join(missing)}; `make bench-peers` installs the peers")
 

@@ -21,6 +21,7 @@ use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
 use crate::tags;
+use crate::unchanged;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{Collection, Head};
@@ -72,11 +73,15 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
     let format = if context.ask.is_some() { Format::Arrow } else { format };
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let at = consistency.newest(history);
+    let show = |read: &Head| head(&state, &*collection, read, &consistency, format);
+    if let Some(unchanged) = unchanged::response(&context, &*collection, &at, show) {
+        return Ok(unchanged);
+    }
     let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read =
-            collection.aggregate(consistency.newest(history), &question, control).map_err(errors::query_problem)?;
+        let read = collection.aggregate(at, &question, control).map_err(errors::query_problem)?;
         let (answer, schema) = (&read.value, &read.head.schema);
         let encode = observe::stage(Stage::Encode);
         let bytes = if explain {
@@ -130,11 +135,15 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     let asks_for_arrow = context.ask.is_some();
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let at = consistency.newest(history);
+    let show = |read: &Head| head(&state, &*collection, read, &consistency, Format::Json);
+    if let Some(unchanged) = unchanged::response(&context, &*collection, &at, show) {
+        return Ok(unchanged);
+    }
     let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read =
-            collection.density(consistency.newest(history), &question, control).map_err(errors::query_problem)?;
+        let read = collection.density(at, &question, control).map_err(errors::query_problem)?;
         let answer = &read.value;
         let encode = observe::stage(Stage::Encode);
         let bytes = if explain {

@@ -84,6 +84,7 @@ mod tiles;
 mod tilesets;
 mod tracked;
 mod unbuilt;
+mod unchanged;
 mod vary;
 
 #[cfg(not(feature = "map"))]

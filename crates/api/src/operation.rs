@@ -15,8 +15,12 @@ use meridian_backend::{Collection, CollectionStats, Figure, FigureKind};
 use meridian_model::policy::queue::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How long a scrape waits for the metrics of collections. Scrapers wait for 10 s by default.
+const COLLECTIONS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `GET /metrics`
 pub async fn metrics(state: Scope) -> Response {
@@ -46,7 +50,7 @@ pub async fn metrics(state: Scope) -> Response {
     trace_metrics(&state, &mut out);
     search_metrics(&state, &mut out);
     saved_metrics(&state, &mut out);
-    store_metrics(&state, &mut out);
+    out.push_str(&collection_metrics(&state).await);
     bucket_metrics(&state, &mut out);
     for Figure { kind, name, help, value } in state.backend.figures() {
         match kind {
@@ -131,6 +135,23 @@ fn saved_metrics(state: &AppState, out: &mut String) {
         counter "meridian_saved_webhook_dead_total" "Packets for webhooks that became dead letters." figures.webhooks.2;
         counter "meridian_saved_polls_total" "Polls of outside providers for saved searches." figures.polls;
     );
+}
+
+/// Metrics of all collections; none where another process owes them for too long.
+async fn collection_metrics(state: &AppState) -> String {
+    let counted = state.clone();
+    let counting = async move {
+        // A scrape at a time: a paused owner must not keep a thread for each.
+        let permit = counted.scrapes.clone().acquire_owned().await;
+        let counting = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let mut out = String::new();
+            store_metrics(&counted, &mut out);
+            out
+        });
+        counting.await.unwrap_or_default()
+    };
+    tokio::time::timeout(COLLECTIONS_TIMEOUT, counting).await.unwrap_or_default()
 }
 
 /// Sums over all collections. Names of collections are not labels, since tenants may create any number of them.

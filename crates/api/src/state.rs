@@ -117,6 +117,8 @@ pub struct StateInner {
     pub backups: Arc<Semaphore>,
     /// Counters.
     pub metrics: Metrics,
+    /// The permit to count what collections hold, for scrapes.
+    pub scrapes: Arc<Semaphore>,
     /// The disk, for files of the operator.
     pub disk: Arc<dyn Disk>,
     /// The time.
@@ -220,6 +222,7 @@ impl AppState {
             readers: Readers::default(),
             backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
             metrics: Metrics::default(),
+            scrapes: Arc::new(Semaphore::new(1)),
             disk: seams.disk.clone(),
             clock: seams.clock.clone(),
             random: seams.random.clone(),

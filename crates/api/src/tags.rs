@@ -132,9 +132,14 @@ pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head
 /// tags of one URL. But MapLibre compares a tile with the one that it shows in its place, for any URL. It would keep a tile
 /// without the field that is now wanted.
 pub fn of_target(headers: &mut HeaderMap, target: &Uri) {
+    of_path(headers, target.path(), target.query().unwrap_or_default());
+}
+
+/// As [`of_target`], of a target by its parts.
+pub fn of_path(headers: &mut HeaderMap, path: &str, query: &str) {
     let Some(tag) = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()) else { return };
     if let Some(state) = tag.strip_prefix("W/\"").and_then(|tag| tag.strip_suffix('"')) {
-        let hash = question_hash([target.path(), target.query().unwrap_or_default()]);
+        let hash = question_hash([path, query]);
         let tag = format!("W/\"{state}.{hash:x}\"");
         insert(headers, &tag);
     }

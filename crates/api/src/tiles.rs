@@ -14,12 +14,14 @@ use crate::problem::{Problem, Result};
 use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
+use crate::state::AppState;
 use crate::stream;
 use crate::tags;
 use crate::tilesets::{self, WEB_MERCATOR_QUAD, ZOOM_MAX};
+use crate::unchanged;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_backend::Collection;
+use meridian_backend::{Collection, Head};
 use meridian_query::{Tile, TileKind};
 
 /// Whether a tile contains events or counts of them.
@@ -87,15 +89,22 @@ pub async fn tile(
     let question = Tile { predicate: question.predicate, z, row, column, layer: name, fields, density };
 
     let deadline = context.deadline(timeout, state.config.timeout_default)?;
+    let at = consistency.newest(history);
+    let show = |head: &Head| {
+        let mut headers = shown(&state, head, &consistency);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MVT));
+        tags::of_read(&mut headers, &*collection, head);
+        headers
+    };
+    if let Some(unchanged) = unchanged::response(&context, &*collection, &at, show) {
+        return Ok(unchanged);
+    }
     let run = context.read(&state, &*collection, deadline).await?;
     let shared = state.clone();
     stream::run(run, move |control| {
-        let read = collection.tile(consistency.newest(history), &question, control).map_err(errors::query_problem)?;
+        let read = collection.tile(at, &question, control).map_err(errors::query_problem)?;
         let answer = read.value;
-        let mut headers = HeaderMap::new();
-        respond::set_read_headers(&mut headers, &read.head, shared.now(), consistency.name);
-        // The next write may change any tile, so browsers must ask each time.
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let mut headers = shown(&shared, &read.head, &consistency);
         let kind = match answer.kind {
             TileKind::Empty => return Ok((StatusCode::NO_CONTENT, headers).into_response()),
             TileKind::Events => "events",
@@ -107,6 +116,15 @@ pub async fn tile(
         stream::finished(&shared, headers, answer.bytes)
     })
     .await
+}
+
+/// The headers of every tile.
+fn shown(state: &AppState, head: &Head, consistency: &Consistency) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    respond::set_read_headers(&mut headers, head, state.now(), consistency.name);
+    // The next write may change any tile, so browsers must ask each time.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers
 }
 
 /// A number in the path of a tile; 404 if it names no tile (OGC API - Tiles, requirement 7).

@@ -103,6 +103,16 @@ pub trait Backend: Flusher + Debug + Send + Sync {
         Err(Invalid::new(KEEPS_NAME).into())
     }
 
+    /// Replaces schema and settings of a collection that was never written to; returns whether that was done. Only where this process keeps
+    /// it, in one partition.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Damaged`], or the disk's error.
+    fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+        let _ = (tenant, name, schema, settings);
+        Ok(false)
+    }
+
     /// Takes up what the owner of a collection's first partition has made or dropped, where this process has other partitions of it.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! One collection.
 
 use crate::partitioned::Part;
-use crate::read::{At, Changes, Near, PriorEvents, Read, RowSink, Rows};
+use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
@@ -103,6 +103,11 @@ pub trait Collection: Debug + Send + Sync {
     /// Deletes the events that match now, in steps that are each atomic. Events that another write replaces meanwhile
     /// stay.
     fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete>;
+
+    /// The snapshot that a query would read; `None` where only the query itself tells.
+    fn head(&self, _at: &At) -> Option<Head> {
+        None
+    }
 
     /// The event with this id and its number, from the history.
     fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError>;

@@ -89,6 +89,15 @@ impl View {
         self.backend.rename(self.tenant(), name, new)
     }
 
+    /// Replaces schema and settings of a collection that was never written to, which the caller must be allowed to manage. Returns whether
+    /// that was done.
+    ///
+    /// # Errors
+    /// Those of [`Backend::retype`].
+    pub fn retype(&self, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+        self.backend.retype(self.tenant(), name, schema, settings)
+    }
+
     /// Whether the caller sees a collection of this name, if there is one.
     pub fn covers(&self, name: &str) -> bool {
         self.caller.grant.collections.covers(name)

@@ -73,21 +73,34 @@ impl CollectionTarget {
                 *collection = Some(made);
             }
             Inner::Server(server, _) => {
-                let body = schema_json::to_json(schema, &self.name, "").to_string();
-                let mut parameters = vec![("durability", durability_name(settings.durability).to_owned())];
-                if let Some(retention) = settings.retention {
-                    parameters.push(("retention", duration_iso(retention)));
-                }
-                if let Some(bytes) = settings.retention_bytes {
-                    parameters.push(("retention_bytes", bytes.to_string()));
-                }
-                if settings.partitions > 1 {
-                    parameters.push(("partitions", settings.partitions.to_string()));
-                }
-                server.put(&["collections", &self.name], &parameters, "application/schema+json", body.as_bytes())?;
+                let named = SettingsChange {
+                    durability: Some(settings.durability),
+                    retention: settings.retention.map(Some),
+                    retention_bytes: settings.retention_bytes.map(Some),
+                    partitions: (settings.partitions > 1).then_some(settings.partitions),
+                };
+                put(server, &self.name, schema, &named)?;
                 self.schema = Some(Arc::new(schema.clone()));
             }
         }
+        Ok(())
+    }
+
+    /// Replaces the schema of the existing collection, if it was never written to, and changes settings with it.
+    pub fn retype(&mut self, schema: &Schema, named: &SettingsChange) -> Result<(), Failure> {
+        match &mut self.inner {
+            Inner::Folder { store, collection } => {
+                let Some(there) = collection else { return Err(self.missing()) };
+                if !store.retype(TENANT, &self.name, schema.clone(), named.of(&there.settings()))? {
+                    let detail =
+                        "with another schema than --schema says, and only one that was never written to takes another";
+                    return Err(Failure::Refused(format!("the collection {} is there already, {detail}", self.name)));
+                }
+                *collection = Embedded::new(store.clone()).collection(TENANT, &self.name)?;
+            }
+            Inner::Server(server, _) => put(server, &self.name, schema, named)?,
+        }
+        self.schema = Some(Arc::new(schema.clone()));
         Ok(())
     }
 
@@ -192,6 +205,20 @@ fn change_here(collection: &dyn Collection, named: &SettingsChange, yes: bool) -
     }
     collection.change(Vec::new(), Some(after))?;
     Ok(None)
+}
+
+/// Asks a server for a collection with this schema and these settings.
+fn put(server: &Server, name: &str, schema: &Schema, named: &SettingsChange) -> Result<(), Failure> {
+    let body = schema_json::to_json(schema, name, "").to_string();
+    let parameters = [
+        ("durability", named.durability.map(|durability| durability_name(durability).to_owned())),
+        ("retention", named.retention.flatten().map(duration_iso)),
+        ("retention_bytes", named.retention_bytes.flatten().map(|bytes| bytes.to_string())),
+        ("partitions", named.partitions.map(|partitions| partitions.to_string())),
+    ];
+    let parameters: Vec<_> = parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    server.put(&["collections", name], &parameters, "application/schema+json", body.as_bytes())?;
+    Ok(())
 }
 
 fn other_partitions(there: &Value) -> Failure {

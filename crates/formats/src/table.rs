@@ -52,6 +52,11 @@ pub(crate) trait Source: Send {
 
     /// Puts the next record into the row; `false` at the end. After [`Fault::Event`] the next record can be read.
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault>;
+
+    /// What was assumed of the source, once it is open: a sentence for the user of a load.
+    fn note(&self) -> Option<String> {
+        None
+    }
 }
 
 enum Builder {
@@ -224,6 +229,10 @@ impl<S: Source> Batches for Tabled<S> {
 
     fn want(&mut self, _columns: &[usize]) -> Result<Wanted, Fault> {
         Ok(Wanted::All)
+    }
+
+    fn note(&self) -> Option<String> {
+        self.source.note()
     }
 
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{build, read_all, write};
-use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, Unknown, infer, infer_path, reader_of_path};
+use meridian_formats::{
+    BatchLimits, Format, OnError, ReadError, ReadOptions, Unknown, infer, infer_path, reader_of_path,
+};
 use meridian_model::builder::Value;
 use meridian_model::{Batch, Field, FieldColumn, FieldType, GeometryType, Schema, TimeRole};
 use proptest::prelude::*;
@@ -288,6 +290,38 @@ fn kml_has_tracks_times_and_fields_with_their_types() {
             ("\"2026-01-01T10:05:00Z\"".to_owned(), "\"2025-01-01\"".to_owned())
         );
     }
+}
+
+#[test]
+fn a_bad_placemark_is_left_out_and_the_next_ones_are_read() {
+    let points = |middle: &str| {
+        let mark = |at: &str| format!("<Placemark><name>{at}</name>{middle}</Placemark>").replace("AT", at);
+        format!("<kml><Document>{}{}{}</Document></kml>", mark("1,2"), mark("1x,\n2"), mark("3,4")).into_bytes()
+    };
+    let text = points("<Point><coordinates>AT</coordinates></Point>");
+    let skip = ReadOptions { on_error: OnError::Skip, ..ReadOptions::default() };
+    let schema = Arc::new(infer(Format::Kml, Box::new(Cursor::new(text.clone())), &skip).unwrap().schema);
+    let batch = read_all(Format::Kml, text.clone(), &schema, &skip, &BatchLimits::default()).unwrap();
+    let names: Vec<String> = (0..batch.rows()).map(|row| value(&batch, "name", row)).collect();
+    assert_eq!(names, ["\"1,2\"", "\"3,4\""]);
+    let refusal = read_all(Format::Kml, text, &schema, &ReadOptions::default(), &BatchLimits::default()).unwrap_err();
+    assert_eq!(refusal.to_string(), "line 2: coordinates: \"1x,\" where lon,lat was expected");
+}
+
+#[test]
+fn a_shapefile_without_a_reference_system_is_read_as_degrees_and_this_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("events.geojson"), folder.path().join("events.shp"));
+    std::fs::write(
+        &from,
+        r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[13,52]},"properties":{"n":1}}"#,
+    )
+    .unwrap();
+    ogr2ogr(&["-f", "ESRI Shapefile", to.to_str().unwrap(), from.to_str().unwrap()]);
+    let notes = || infer_path(Format::Shapefile, &to, &ReadOptions::default()).unwrap().notes;
+    assert_eq!(notes(), Vec::<String>::new());
+    std::fs::remove_file(folder.path().join("events.prj")).unwrap();
+    assert!(notes()[0].starts_with("no .prj file names the reference system"), "{:?}", notes());
 }
 
 #[test]

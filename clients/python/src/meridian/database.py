@@ -129,8 +129,8 @@ class Database:
     ) -> Collection:
         """Creates a collection with a JSON Schema, `schema_of(table)`, or the text of a SimpleFeatureType spec.
 
-        An existing one with the same schema keeps its events; with another schema it is a `Conflict`. `retention` is an ISO
-        8601 duration.
+        An existing one with the same schema keeps its events; with another schema it is a `Conflict`, unless it was never
+        written to. `retention` is an ISO 8601 duration.
         """
         settings = {
             "durability": durability,

@@ -91,7 +91,7 @@ const TITLE_BYTES_MAX: usize = 1_000;
 const DESCRIPTION_BYTES_MAX: usize = 10_000;
 
 /// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
-/// it names.
+/// it names. If it exists with another one and was never written to, it gets this one.
 pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     // Before the body is received: the request cannot succeed, whatever the schema.
     validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
@@ -111,12 +111,14 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
                 settings::put(&state, &*existing, named, confirmed)?;
                 return respond::json("application/json", &describe(&context, &*existing));
             }
-            return Err(Problem::new(
-                Kind::Conflict,
-                format!(
-                    "there is a collection {name:?} already, with another schema: PATCH adds fields, DELETE removes it"
-                ),
-            ));
+            let settings = named.of(&existing.settings());
+            if state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
+                return respond::json("application/json", &describe(&context, &*state.collection(&name)?));
+            }
+            let detail = format!(
+                "there is a collection {name:?} already, with another schema: PATCH adds fields, DELETE removes it"
+            );
+            return Err(Problem::new(Kind::Conflict, detail));
         }
         let defaults = Settings { partitions: settings::partitions(&state, &schema), ..Settings::default() };
         let made = state.view().create(&name, schema, named.of(&defaults)).map_err(|e| {

@@ -172,10 +172,9 @@ fn is_loopback_name(authority: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
     };
-    let name = host.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost"
-        // Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3).
-        || name.ends_with(".localhost")
+    // The last label: browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3).
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    last.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 

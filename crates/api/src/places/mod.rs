@@ -131,7 +131,8 @@ pub async fn near(
         Some(bytes) => bytes,
         None => {
             let run = Run::new(state, permit, deadline);
-            stream::run(run, move |_| Ok(query(None)?.unwrap_or_default())).await?
+            // Boxed, as it is rare: the future of every request has room for it otherwise.
+            Box::pin(stream::run(run, move |_| Ok(query(None)?.unwrap_or_default()))).await?
         }
     };
     Ok(json(StatusCode::OK, bytes))

@@ -1,5 +1,6 @@
 //! What the server reports about its own work: stages of responses, ids of requests, refusals, the load.
 
+use crate::owner::is_gateway;
 use crate::support::{Server, point};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
@@ -44,6 +45,19 @@ fn reads_tell_what_their_stages_took() {
         assert!(stages.values().all(|took| (0.0..60_000.0).contains(took)), "{path}: {stages:?}");
     }
     assert!(!server.get("/collections").headers.contains_key("server-timing"), "it reads no events");
+}
+
+#[test]
+fn a_read_of_what_the_client_has_scans_nothing() {
+    let server = loaded(ServerConfig::default());
+    for path in ["aggregate?function=count&by=name", "density?width=4&height=4", "tiles/WebMercatorQuad/0/0/0"] {
+        let path = format!("/collections/ships/{path}");
+        let tag = server.get(&path).header("etag").to_owned();
+        let again = server.ask("GET", &path, &[("if-none-match", &tag)], b"");
+        assert_eq!((again.status, again.header("etag")), (304, tag.as_str()), "{path}");
+        // A gateway learns the snapshot from the read itself.
+        assert_eq!(again.header("server-timing").contains("scan;"), is_gateway(), "{path}");
+    }
 }
 
 #[test]

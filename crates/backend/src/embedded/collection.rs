@@ -117,6 +117,10 @@ impl Collection for Local {
         Seqs::one(self.collection.oldest())
     }
 
+    fn head(&self, at: &At) -> Option<Head> {
+        self.snapshot(at.clone()).ok().map(|snapshot| Head::of(&snapshot))
+    }
+
     fn write(&self, write: Write) -> Result<Written, WriteError> {
         self.collection.write(write).map(Written::from)
     }

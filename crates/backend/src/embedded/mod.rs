@@ -121,6 +121,10 @@ impl Backend for Embedded {
         self.store.rename(tenant, name, new)
     }
 
+    fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+        self.store.retype(tenant, name, schema, settings)
+    }
+
     fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         self.store.adopt(tenant, name)
     }

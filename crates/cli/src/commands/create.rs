@@ -23,7 +23,8 @@ UUID, List[String], Point, LineString, Polygon, Multi..., Geometry), or a JSON S
 GET /collections/NAME/schema. `meridian load` creates a collection from a file's columns.
 
 For an existing collection, the named settings of its retention change and the others stay. A retention
-that removes events is refused with their number, unless --yes is given.")]
+that removes events is refused with their number, unless --yes is given. A collection that was never
+written to takes another schema.")]
 pub struct CreateArgs {
     /// Name of the collection
     pub collection: String,
@@ -69,10 +70,11 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
             place.create(&schema, &named.of(&Settings::default()))?;
             say(&format!("made collection {name}:\n{}", schema_arg::describe(&schema).trim_end()));
         }
-        // A schema of an existing collection is compared, not applied: fields are added by PATCH alone.
+        // Fields are added by PATCH alone: a schema is compared, and replaced as a whole where there are no events yet.
         (Some(there), Some(schema)) if !schema_json::same(&there, &schema, name) => {
-            let detail = "with another schema than --schema says";
-            return Err(Failure::Refused(format!("the collection {name} is there already, {detail}")));
+            place.retype(&schema, &named)?;
+            let shown = schema_arg::describe(&schema);
+            say(&format!("the collection {name} had no events, and has this schema now:\n{}", shown.trim_end()));
         }
         (Some(_), _) if named == SettingsChange::default() => {
             return Err(Failure::Refused(format!("the collection {name} is there already")));

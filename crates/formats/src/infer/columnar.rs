@@ -17,6 +17,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     let (schema, geo) = batches.open()?;
     let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
     let mut guess = Guess::default();
+    guess.notes.extend(batches.note());
     let mut positions = Vec::new();
     for (position, field) in schema.fields().iter().enumerate() {
         if !geo.covering.contains(field.name()) {

@@ -68,6 +68,8 @@ pub(crate) struct Guess {
     hasher: RandomState,
     /// Whether geometry and ids are separate from the properties, as in GeoJSON.
     pub(crate) features: bool,
+    /// What the reader assumed.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Guess {
@@ -229,7 +231,8 @@ impl Guess {
             schema.geometry_name = name;
         }
         schema.validate()?;
-        let notes = notes::of(&self.columns, &schema, self.events);
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(notes::of(&self.columns, &schema, self.events));
         Ok(Inferred { schema, notes })
     }
 

@@ -2,12 +2,12 @@
 
 use super::guess::{Guess, kinds};
 use crate::error::Fault;
-use crate::input::{Input, utf8};
+use crate::input::Input;
 use crate::json::{Json, Number, Scalar};
 use crate::options::{OnError, ReadOptions};
 use crate::read::document::Features;
 use crate::read::feature::{ObjectKind, object_kind};
-use crate::read::lines::next_text;
+use crate::read::lines::{next_text, record};
 use crate::roles::{GEOMETRY, rank};
 use crate::shape;
 use crate::survey::Survey;
@@ -50,7 +50,7 @@ pub(crate) fn lines(
         let seen = next_text(&mut input, &mut separated, &mut line).and_then(|range| match range {
             None => Ok(false),
             Some(range) => {
-                let text = utf8(input.bytes(range))?;
+                let text = record(input.bytes(range))?;
                 whole(text, cut)?;
                 match object_kind(Json::new(text))? {
                     ObjectKind::Feature => {

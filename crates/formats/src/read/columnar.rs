@@ -23,6 +23,11 @@ pub(crate) trait Batches: Send {
 
     /// The next batch.
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
+
+    /// What was assumed of the source, once it is open: a sentence for the user of a load.
+    fn note(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<B: Batches + ?Sized> Batches for Box<B> {
@@ -36,6 +41,10 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
 
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {
         (**self).next()
+    }
+
+    fn note(&self) -> Option<String> {
+        (**self).note()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Placemarks bring fields of their own, so that no list of columns is known ahead; the reader of features copes with that.
 
+use super::lines::FAULT;
 use super::xml::{Part, Xml, attribute};
 use crate::error::{Fault, ReadError};
 use crate::options::ReadOptions;
@@ -24,9 +25,9 @@ pub(crate) struct Kml {
     path: Vec<String>,
     /// Types of the fields that schemas describe.
     types: HashMap<String, String>,
-    ready: VecDeque<Value>,
+    /// Features, or what is wrong with a placemark: the next one can be read.
+    ready: VecDeque<Result<Value, Invalid>>,
     line: io::Cursor<Vec<u8>>,
-    ordinal: u64,
 }
 
 /// A placemark as it is read.
@@ -52,12 +53,11 @@ impl Kml {
             types: HashMap::new(),
             ready: VecDeque::new(),
             line: io::Cursor::default(),
-            ordinal: 0,
         }
     }
 
     /// The next feature; `None` at the end.
-    fn feature(&mut self) -> Result<Option<Value>, Fault> {
+    fn feature(&mut self) -> Result<Option<Result<Value, Invalid>>, Fault> {
         loop {
             if let Some(feature) = self.ready.pop_front() {
                 return Ok(Some(feature));
@@ -70,12 +70,7 @@ impl Kml {
                     }
                     match name.as_str() {
                         "Placemark" => {
-                            self.ordinal += 1;
-                            let ordinal = self.ordinal;
-                            self.placemark(&attributes).map_err(|fault| match fault {
-                                Fault::Event(mistake) => Fault::stop(mistake.at_line(ordinal)),
-                                stop => stop,
-                            })?;
+                            self.placemark(&attributes)?;
                             self.xml.record_ends();
                             continue;
                         }
@@ -116,6 +111,7 @@ impl Kml {
     fn placemark(&mut self, attributes: &[(String, String)]) -> Result<(), Fault> {
         let mut mark = Placemark::default();
         let mut path = vec!["Placemark".to_owned()];
+        let mut mistake = None;
         while !path.is_empty() {
             match self.xml.next()? {
                 Part::Open(name, attributes) => {
@@ -125,7 +121,9 @@ impl Kml {
                 Part::Close(name, text) => {
                     path.pop();
                     let parent = path.last().map_or("", String::as_str);
-                    mark.closes(&name, parent, text, &self.types)?;
+                    // The placemark is read to its end before its mistake counts, so that the next one can be read.
+                    let closed = mark.closes(&name, parent, text, &self.types);
+                    mistake = mistake.or(closed.err());
                 }
                 Part::End => break,
             }
@@ -134,7 +132,10 @@ impl Kml {
             mark.properties.entry("folder").or_insert_with(|| folder.clone().into());
         }
         let id = attribute(attributes, "id").filter(|id| !id.is_empty());
-        self.ready.extend(mark.features(id)?);
+        match mistake.map_or_else(|| mark.features(id), Err) {
+            Ok(features) => self.ready.extend(features.into_iter().map(Ok)),
+            Err(mistake) => self.ready.push_back(Err(mistake)),
+        }
         Ok(())
     }
 }
@@ -150,7 +151,13 @@ impl Placemark {
         }
     }
 
-    fn closes(&mut self, name: &str, parent: &str, text: String, types: &HashMap<String, String>) -> Result<(), Fault> {
+    fn closes(
+        &mut self,
+        name: &str,
+        parent: &str,
+        text: String,
+        types: &HashMap<String, String>,
+    ) -> Result<(), Invalid> {
         match (name, parent) {
             ("name" | "description" | "address", "Placemark") => self.set(name, text.into()),
             ("when", "TimeStamp") => self.set("time", moment(&text).into()),
@@ -210,12 +217,12 @@ impl Placemark {
         }
     }
 
-    fn features(mut self, id: Option<&str>) -> Result<Vec<Value>, Fault> {
+    fn features(mut self, id: Option<&str>) -> Result<Vec<Value>, Invalid> {
         let mut features = Vec::new();
         for (times, places) in std::mem::take(&mut self.tracks) {
             if times.len() != places.len() {
                 let detail = format!("a track of {} times and {} positions", times.len(), places.len());
-                return Err(Invalid::field("Track", detail).into());
+                return Err(Invalid::field("Track", detail));
             }
             for (time, at) in times.into_iter().zip(places) {
                 let mut properties = self.properties.clone();
@@ -296,7 +303,11 @@ impl Read for Kml {
                 return Ok(read);
             }
             match self.feature() {
-                Ok(Some(feature)) => self.line = io::Cursor::new(format!("{feature}\n").into_bytes()),
+                Ok(Some(Ok(feature))) => self.line = io::Cursor::new(format!("{feature}\n").into_bytes()),
+                Ok(Some(Err(mistake))) => {
+                    let reason = mistake.to_string().replace('\n', " ");
+                    self.line = io::Cursor::new(format!("{FAULT}{reason}\n").into_bytes());
+                }
                 Ok(None) => return Ok(0),
                 Err(Fault::Event(mistake)) => return Err(io::Error::other(mistake)),
                 Err(Fault::Stop(error)) => return Err(io_error(error)),

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// The byte before each record of a sequence.
 const SEPARATOR: u8 = 0x1e;
+/// Marks a line that a converter could not make a record of: the reason follows. No JSON begins with this byte.
+pub(super) const FAULT: char = '\u{15}';
 
 /// Features or flat objects, one a line or after each separator.
 pub(crate) struct Lines {
@@ -45,7 +47,7 @@ impl Records for Lines {
             None => Ok(Step::End),
             Some(range) => {
                 self.last = range.clone();
-                let text = utf8(self.input.bytes(range))?;
+                let text = record(self.input.bytes(range))?;
                 match object_kind(Json::new(text))? {
                     ObjectKind::Feature => setter.feature(text, builder)?,
                     ObjectKind::Flat => setter.flat(text, builder)?,
@@ -69,6 +71,12 @@ impl Records for Lines {
     fn raw(&self) -> Option<String> {
         Some(json_or_text(self.input.bytes(self.last.clone())))
     }
+}
+
+/// The text of a record.
+pub(crate) fn record(bytes: &[u8]) -> Result<&str, Invalid> {
+    let text = utf8(bytes)?;
+    text.strip_prefix(FAULT).map_or(Ok(text), |reason| Err(Invalid::new(reason)))
 }
 
 /// The next record that is not blank; counts lines, or in a sequence records.

@@ -98,6 +98,16 @@ impl Circle {
         haversine_phi + self.cos_lat * cos_lat * haversine_small(lambda * lambda)
     }
 
+    /// Whether one of some positions in degrees is in the circle's boxes. The loop has no branch.
+    #[inline]
+    pub(super) fn boxes_hold_any(&self, lons: &[f64], lats: &[f64]) -> bool {
+        self.boxes.iter().flatten().any(|&[west, south, east, north]| {
+            lons.iter().zip(lats).fold(false, |any, (&lon, &lat)| {
+                any | ((south <= lat) & (lat <= north) & (west <= lon) & (lon <= east))
+            })
+        })
+    }
+
     /// Haversines of the distances to some positions in degrees; infinite for those outside the circle's boxes.
     #[inline]
     pub(super) fn haversines(&self, lons: &[f64], lats: &[f64], out: &mut [f64]) {

@@ -228,13 +228,20 @@ impl Reader<'_> {
             let end = rows.end.min(first + batch.rows() as u32).min(start + LEAF_ROWS as u32);
             let Some((lons, lats)) = batch.points() else { return Ok(total) };
             let at = (start - first) as usize..(end.max(start) - first) as usize;
+            let (lons_at, lats_at) = (&lons.values()[at.clone()], &lats.values()[at.clone()]);
+            start = end.max(start + 1);
+            // Comparisons alone first, so few that the processor fetches the whole leaf at once. They end most leaves that
+            // a small circle cuts.
+            if !circle.boxes_hold_any(lons_at, lats_at) {
+                continue;
+            }
             let found = &mut haversines[..at.len()];
-            circle.haversines(&lons.values()[at.clone()], &lats.values()[at.clone()], found);
+            circle.haversines(lons_at, lats_at, found);
             for (i, &haversine) in found.iter().enumerate() {
                 if haversine > circle.reach || lons.is_null(at.start + i) {
                     continue;
                 }
-                let row = start + i as u32;
+                let row = first + (at.start + i) as u32;
                 if visible.as_ref().is_some_and(|v| !v.value((row - rows.start) as usize)) {
                     continue;
                 }
@@ -255,7 +262,6 @@ impl Reader<'_> {
                     self.best.pop();
                 }
             }
-            start = end.max(start + 1);
         }
         Ok(total)
     }

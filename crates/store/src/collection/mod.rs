@@ -245,6 +245,11 @@ impl Collection {
         self.state().position
     }
 
+    /// Whether anything was ever written to it.
+    pub(crate) fn was_written(&self) -> bool {
+        self.position() != 0
+    }
+
     /// The collection in numbers.
     pub fn stats(&self) -> CollectionStats {
         let state = self.state();

@@ -1,8 +1,8 @@
 //! The store: a folder of collections, locked by one process.
 //!
 //! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `damaged.rs` names
-//! collections that do not open, and `retrying.rs` tries them again. `making.rs` and `renaming.rs` change which
-//! collections there are. `records.rs` keeps small records for others.
+//! collections that do not open, and `retrying.rs` tries them again. `making.rs`, `renaming.rs` and `retyping.rs`
+//! change which collections there are. `records.rs` keeps small records for others.
 
 mod adopting;
 pub(crate) mod candidate;
@@ -20,6 +20,7 @@ pub(crate) mod partitions;
 pub(crate) mod records;
 mod renaming;
 mod retrying;
+mod retyping;
 mod shared;
 mod threads;
 

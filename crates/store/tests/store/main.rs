@@ -26,6 +26,7 @@ mod partitions;
 mod renaming;
 mod repair;
 mod retention;
+mod retyping;
 mod reused;
 mod rights;
 mod salvage;

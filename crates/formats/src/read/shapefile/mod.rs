@@ -42,11 +42,20 @@ pub(crate) struct Shapefile {
     shp: Option<Shp>,
     dbf: Option<Dbf>,
     ordinal: u64,
+    /// Whether a `.prj` file names the reference system.
+    has_reference: bool,
 }
 
 impl Shapefile {
     pub(crate) fn new(files: Files, options: &ReadOptions) -> Shapefile {
-        Shapefile { files: Some(files), options: options.clone(), shp: None, dbf: None, ordinal: 0 }
+        Shapefile {
+            files: Some(files),
+            options: options.clone(),
+            shp: None,
+            dbf: None,
+            ordinal: 0,
+            has_reference: false,
+        }
     }
 
     fn parts(&mut self) -> Result<Parts, Fault> {
@@ -89,6 +98,7 @@ fn text(source: Box<dyn Read + Send>) -> Result<String, Fault> {
 impl Source for Shapefile {
     fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
         let parts = self.parts()?;
+        self.has_reference = parts.prj.is_some();
         if let Some(prj) = parts.prj {
             check_wkt(&text(prj)?).map_err(Fault::stop)?;
         }
@@ -131,5 +141,12 @@ impl Source for Shapefile {
             dbf.set(row, 1)?;
         }
         Ok(true)
+    }
+
+    fn note(&self) -> Option<String> {
+        (!self.has_reference).then(|| {
+            "no .prj file names the reference system: the positions are read as longitude and latitude in degrees"
+                .to_owned()
+        })
     }
 }

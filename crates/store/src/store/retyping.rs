@@ -1,0 +1,89 @@
+//! Giving a collection that was never written to another schema.
+//!
+//! Columns are identified by number, in the log and in segments, so a collection that holds any keeps its types. Of one without, the
+//! manifest is all that there is: its replacement is one step, and a crash leaves either schema.
+
+use crate::catalog::manifest::Manifest;
+use crate::collection::Collection;
+use crate::error::StoreError;
+use crate::maintenance::expiry;
+use crate::options::Settings;
+use crate::store::making::mark_dropped;
+use crate::store::{Inner, Store, partitions};
+use meridian_model::{Invalid, Schema};
+use std::sync::Arc;
+
+impl Store {
+    /// Replaces schema and settings of a collection that was never written to. Returns whether that was done: not if there is none, if it
+    /// was written to, if it has several partitions or is in a bucket. Who holds the collection learns that it is gone, as after
+    /// [`Store::drop_collection`].
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`], [`StoreError::Damaged`], or what the disk said. Then the collection is as it was.
+    pub fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+        schema.validate()?;
+        expiry::check(&settings, &schema)?;
+        partitions::check(&settings, &schema)?;
+        let inner = &self.inner;
+        inner.check_writable()?;
+        if !self.renames() {
+            return Ok(false);
+        }
+        // Held throughout: nobody removes or renames it meanwhile.
+        let _changing = inner.changing.lock();
+        inner.check_open()?;
+        let Some(held) = inner.collections.get(tenant, name) else { return Ok(false) };
+        // Of several partitions, a crash could leave some with each schema.
+        let [partition] = &*held else { return Ok(false) };
+        let current = partition.settings();
+        if settings.durability != current.durability {
+            return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
+        }
+        if settings.partitions != current.partitions {
+            let detail = "the number of partitions of a collection cannot be changed";
+            return Err(Invalid::field("partitions", detail).into());
+        }
+        if partition.was_written() {
+            return Ok(false);
+        }
+        let retyped = inner.retype(partition, schema, settings);
+        if matches!(retyped, Ok(true)) {
+            mark_dropped(&held);
+        }
+        retyped
+    }
+}
+
+impl Inner {
+    fn retype(&self, partition: &Arc<Collection>, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
+        let (tenant, name) = (partition.tenant(), partition.name());
+        let mut retyped = partition.close(false).map(|()| false);
+        {
+            let mut core = partition.core.lock();
+            // From here on nothing is logged: a write would have the columns of the former schema.
+            (core.refuses, core.reopens) = (Some("the schema is being replaced: try again".to_owned()), true);
+            // One may have come since it was looked at.
+            if retyped.is_ok() && !partition.was_written() {
+                // Another collection of this name, for all who remember something about it.
+                let created = self.common.seams.clock.now().max(core.manifest.created + 1);
+                let replaced = Manifest { schema, settings, created, ..core.manifest.clone() };
+                retyped = core.write_manifest(&replaced).map(|()| true).map_err(StoreError::from);
+            }
+        }
+        // The new one, or after an error whichever stands.
+        let opened = match self.open_one(tenant, name) {
+            Ok(Some(opened)) => {
+                self.collections.replace(tenant, name, name, opened);
+                Ok(())
+            }
+            Ok(None) => Err(StoreError::Closed),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &opened {
+            self.collections.remove(tenant, name);
+            self.set_apart(tenant, name, error);
+        }
+        let retyped = retyped?;
+        opened.map(|()| retyped)
+    }
+}
