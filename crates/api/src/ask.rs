@@ -29,6 +29,8 @@ pub struct Pin {
     pub tenant: String,
     /// The snapshot to read; `None`: the newest.
     pub snapshot: Option<Seqs>,
+    /// When the collection of that snapshot began.
+    pub began: Option<i64>,
     /// Only events after this place in natural order.
     pub after: Option<Cursor>,
     /// Only events up to this place in natural order, that of the place included.
@@ -61,6 +63,8 @@ pub struct Described {
     pub rows: Option<u64>,
     /// The snapshot that it will be read from; `None`: the newest one by then.
     pub snapshot: Option<Seqs>,
+    /// When the collection of that snapshot began.
+    pub began: Option<i64>,
     /// The places at which it is cut into parts, ascending.
     pub cuts: Vec<Cursor>,
 }

@@ -91,7 +91,8 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     let (length, found) = part.map_err(|error| Problem::internal(format!("the base map cannot be read: {error}")))?;
     let Some(Part { from, bytes }) = found else {
         let detail = format!("the file has {length} bytes, none of them in the range");
-        return Err(Problem::new(Kind::RangeNotSatisfiable, detail));
+        let whole = HeaderValue::from_str(&format!("bytes */{length}")).map_err(Problem::internal)?;
+        return Err(Problem::new(Kind::RangeNotSatisfiable, detail).header(header::CONTENT_RANGE, whole));
     };
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/vnd.pmtiles"));

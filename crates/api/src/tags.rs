@@ -100,14 +100,16 @@ pub fn of_bytes(headers: &mut HeaderMap, bytes: &[u8]) {
     insert(headers, &format!("\"{hash:016x}\""));
 }
 
-/// The strong tag of one event: the number of its version, then that of the fields that it is shown with.
-pub fn of_event(headers: &mut HeaderMap, seq: Seq, schema: &Schema) {
-    insert(headers, &format!("\"{}.{:x}\"", seq.to_id(), schema.fields.len()));
+/// The strong tag of one event: its version, then the number of the fields that it is shown with. The number of a version
+/// counts in what the collection holds since `began` alone: another one of the name, or a restored one, gives it again.
+pub fn of_event(headers: &mut HeaderMap, began: i64, seq: Seq, schema: &Schema) {
+    insert(headers, &format!("\"{began:x}.{}.{:x}\"", seq.to_id(), schema.fields.len()));
 }
 
 /// Whether the tag of an event names this version of it.
-pub fn is_of_version(tag: &str, seq: Seq) -> bool {
-    tag.split('.').next() == Some(&*seq.to_id())
+pub fn is_of_version(tag: &str, began: i64, seq: Seq) -> bool {
+    let mut parts = tag.split('.');
+    parts.next() == Some(&*format!("{began:x}")) && parts.next() == Some(&*seq.to_id())
 }
 
 /// The weak tag of what a query gives, by the snapshot that it reads. Weak, since an order among equals, the last bit of a
@@ -117,7 +119,7 @@ pub fn is_of_version(tag: &str, seq: Seq) -> bool {
 pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head) {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let parts = [
-        format!("{:x}", collection.created()),
+        format!("{:x}", collection.began()),
         head.seq.to_id(),
         format!("{:x}", head.rows),
         format!("{:x}", head.schema.fields.len() + head.missing.len()),

@@ -49,6 +49,10 @@ pub trait Collection: Debug + Send + Sync {
     /// When it was created, in microseconds since 1970. It distinguishes collections of the same name.
     fn created(&self) -> i64;
 
+    /// When what it holds began, in microseconds since 1970: when it was made or restored, or with the start of an ephemeral one. Of two
+    /// contents that give the same numbers to other events, each has its own.
+    fn began(&self) -> i64;
+
     /// The schema as of now.
     fn schema(&self) -> Arc<Schema>;
 

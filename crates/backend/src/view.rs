@@ -42,7 +42,12 @@ impl View {
     /// # Errors
     /// Those of [`Backend::collection`], here and below.
     pub fn collection(&self, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        if self.covers(name) { self.backend.collection(self.tenant(), name) } else { Ok(None) }
+        View::find(&*self.backend, &self.caller, name)
+    }
+
+    /// As [`View::collection`], without a view: for the one request that is worth the shorter way.
+    pub fn find(backend: &dyn Backend, caller: &Caller, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
+        if caller.grant.collections.covers(name) { backend.collection(&caller.tenant, name) } else { Ok(None) }
     }
 
     /// The collections in order of name. Returns at once.

@@ -95,7 +95,8 @@ impl Token {
         if (self.tenant.as_str(), self.question) != (tenant, question) {
             return Err(Invalid::field(
                 "token",
-                "the page token belongs to another question: send it with the parameters of the link it came in",
+                "the page token belongs to another question, or to an earlier collection of this name: send it with the \
+                 parameters of the link it came in, or begin with the first page",
             ));
         }
         Ok(())

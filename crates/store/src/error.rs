@@ -83,7 +83,8 @@ pub enum StoreError {
 }
 
 /// The error of a store that has released its collections, which are still there.
-const CLOSES: &str = "the server is shutting down, or another one takes its collections over: try again";
+const CLOSES: &str =
+    "the server is shutting down, the collection is being renamed, or another server takes it over: try again";
 
 impl StoreError {
     /// The refusal of a store that was closed.

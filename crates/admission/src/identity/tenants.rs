@@ -4,7 +4,7 @@ use super::registry::{Fault, KINDS, Registry, record};
 use super::{DEFAULT_TENANT, Tenant};
 use crate::ledger::Ledger;
 use meridian_model::schema::validate_name;
-use meridian_model::{Invalid, RecordChange};
+use meridian_model::{Invalid, RecordChange, naming};
 use std::sync::Arc;
 
 /// Max length of a tenant's name, in bytes: it is part of names of records.
@@ -48,6 +48,7 @@ impl Registry {
             if state.tenants.contains_key(&tenant.name) {
                 return Err(Fault::Exists("tenant", tenant.name.clone()));
             }
+            naming::check("tenant", &tenant.name, state.tenants.keys().map(|name| &**name))?;
             if state.tenants.len() >= TENANTS_MAX {
                 return Err(Invalid::new(format!("there are {TENANTS_MAX} tenants, the limit")).into());
             }

@@ -1,5 +1,6 @@
 //! `GET /audit`: operators read all of it, admins the acts on their tenant and the collections that they see.
 
+use super::NEW_NAME;
 use crate::contract::{AuditPage, Link};
 use crate::errors;
 use crate::params::Params;
@@ -75,8 +76,10 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
     let pattern = &caller.grant.collections;
     let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;
+    // A rename is for those who may see both names.
+    let new = line.act.change.as_deref().and_then(|change| change.strip_prefix(NEW_NAME));
     let covered = match &line.act.collection {
-        Some(name) => pattern.covers(name),
+        Some(name) => pattern.covers(name) && new.is_none_or(|new| pattern.covers(new)),
         None => pattern.includes(&Pattern::all()) || *line.act.who == *caller.name,
     };
     caller.is_operator() || of_tenant && covered

@@ -24,6 +24,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use writer::{WAITING_MAX, Writer};
 
+/// The change of a renamed collection, before its new name.
+pub const NEW_NAME: &str = "new name ";
+
 /// The act of this name on this target, by a caller in a request of this client. A client without an address uses the control
 /// socket.
 pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Option<IpAddr>, &str)) -> Act {

@@ -4,7 +4,7 @@ mod settings;
 
 #[cfg(feature = "flight")]
 use crate::ask::{Ask, Listed};
-use crate::audit::Note;
+use crate::audit::{NEW_NAME, Note};
 use crate::body;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
 use crate::entry::Path;
@@ -193,7 +193,7 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
     let mut headers = HeaderMap::new();
     respond::insert(&mut headers, header::LOCATION, &context.url(&path(new)));
     let mut response = (headers, respond::json("application/json", &describe(context, &*collection))?).into_response();
-    response.extensions_mut().insert(Note { change: Some(format!("new name {new}")), ..Note::default() });
+    response.extensions_mut().insert(Note { change: Some(format!("{NEW_NAME}{new}")), ..Note::default() });
     Ok(response)
 }
 

@@ -54,7 +54,6 @@ use crate::quota;
 use crate::relay;
 use crate::request;
 use crate::routes::ROUTES;
-use crate::scope::Scope;
 use crate::state::AppState;
 use crate::tags;
 use axum::body::{Body, HttpBody};
@@ -237,13 +236,10 @@ impl Entry {
             Handler::Near => {
                 let deadline = arrival.at + self.state.config.timeout_default;
                 let question = (&segments, request.uri().query());
-                // The caller is moved, not cloned: all threads share its reference count, and each change contends with the
-                // others.
-                let scope = Scope::new(self.state.clone(), caller);
-                let response = places::near(&scope, question, permit, deadline).await;
+                let response = places::near(&self.state, &caller, question, permit, deadline).await;
                 let response = response.unwrap_or_else(IntoResponse::into_response);
-                let response = self.encoded(response, &accepted, scope.caller()).await;
-                outgoing::charged(response, scope.caller(), place, &self.state, None)
+                let response = self.encoded(response, &accepted, &caller).await;
+                outgoing::charged(response, &caller, place, &self.state, None)
             }
             Handler::Boxed(handler) => {
                 let from = (arrival.client, observation.id());

@@ -61,19 +61,20 @@ impl Service {
             tenant: call.arrived.caller.tenant.to_string(),
             question,
             snapshot: None,
+            began: None,
             part: (None, None),
             expires: self.entry.state().now().saturating_add(ticket::VALID_US),
         }
     }
 
     fn info(&self, call: &Call, asked: Asked, described: Described) -> Result<FlightInfo, Status> {
-        let Described { schema, rows, snapshot, cuts } = described;
+        let Described { schema, rows, snapshot, began, cuts } = described;
         let is_ordered = asked.question.is_ordered();
         let mut info = FlightInfo::new()
             .with_total_records(rows.and_then(|rows| i64::try_from(rows).ok()).unwrap_or(-1))
             .with_ordered(is_ordered);
         info.schema = schema.into();
-        let whole = Ticket { snapshot: snapshot.clone(), ..self.ticket(call, asked.question) };
+        let whole = Ticket { snapshot: snapshot.clone(), began, ..self.ticket(call, asked.question) };
         let places: Vec<Vec<u8>> = cuts.iter().map(meridian_query::Cursor::to_bytes).collect();
         // From each place to the next one, and beyond the last.
         for part in 0..=places.len() {
@@ -142,7 +143,7 @@ impl FlightService for Service {
         for (name, schema) in collections {
             if name.starts_with(begins) {
                 let asked = Asked { question: Question::all(&name), parts: 1 };
-                let described = Described { schema, rows: None, snapshot: None, cuts: Vec::new() };
+                let described = Described { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() };
                 let descriptor = FlightDescriptor::new_path(vec![name]);
                 infos.push(self.info(&call, asked, described)?.with_descriptor(descriptor));
             }

@@ -83,7 +83,7 @@ pub fn track(points: &[TrackPoint]) -> Result<Vec<u8>> {
 pub fn described(schema: &ArrowSchema) -> Result<Response> {
     let writer = StreamWriter::try_new(Vec::new(), schema).map_err(Problem::internal)?;
     let schema = writer.get_ref().clone();
-    Ok(response(Described { schema, rows: None, snapshot: None, cuts: Vec::new() }))
+    Ok(response(Described { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() }))
 }
 
 /// A response that describes an answer.

@@ -37,6 +37,8 @@ pub struct Ticket {
     pub question: Question,
     /// The snapshot that the answer is read from; `None`: the newest by then.
     pub snapshot: Option<Seqs>,
+    /// When the collection of that snapshot began, in microseconds since 1970: another one of its name has others.
+    pub began: Option<i64>,
     /// The part of the answer, as the bytes of the cursors before it and at its end.
     pub part: (Option<Vec<u8>>, Option<Vec<u8>>),
     /// When it ends, in microseconds since 1970.
@@ -69,6 +71,7 @@ impl Ticket {
         Ok(Pin {
             tenant: self.tenant.clone(),
             snapshot: self.snapshot.clone(),
+            began: self.began,
             after: after.as_deref().map(read).transpose()?,
             until: until.as_deref().map(read).transpose()?,
         })
@@ -138,7 +141,14 @@ mod tests {
     fn ticket() -> Ticket {
         let question = Question { collection: "quakes".into(), kind: Of::Items, query: "limit=3".into() };
         let part = (None, Some(vec![0; 25]));
-        Ticket { tenant: "default".into(), question, snapshot: Some(Seqs::one(Seq(7))), part, expires: 1_000 }
+        Ticket {
+            tenant: "default".into(),
+            question,
+            snapshot: Some(Seqs::one(Seq(7))),
+            began: Some(1),
+            part,
+            expires: 1_000,
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::ask::{self, Question};
 use super::items::map_of;
-use super::{Page, escape, facts, grouped, page};
+use super::live::size;
+use super::{Page, card, escape, facts, grouped, page};
 use crate::links;
 use meridian_backend::{CollectionStats, Damaged, Durability, Settings};
 use meridian_model::{Bounds, Schema, TimeRole, time};
@@ -56,6 +57,12 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
          <li><a href=\"{root}/schema?f=html\">Schema</a></li><li><a href=\"{root}/queryables?f=html\">Queryables</a></li><li><a href=\"{root}?f=json\">As JSON</a></li></ul>",
         escape(&map_of(name))
     );
+    if schema.geometry.is_some() || schema.has_time() {
+        // Its script asks for the map and the line of time.
+        body.push_str("<ul class=\"collections\">");
+        card::write(&mut body, name, schema, stats);
+        body.push_str("</ul>");
+    }
     let mut rows = vec![("Events", grouped(stats.events))];
     if let Some(kind) = schema.geometry {
         rows.push(("Geometry", kind.word().to_owned()));
@@ -66,8 +73,11 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
     if schema.has_time() {
         rows.push(("When", escape(&when(stats.bounds)).into_owned()));
     }
-    rows.push(("On disk", format!("{} bytes in {} segments", grouped(stats.bytes), grouped(stats.segments))));
-    rows.push(("In memory", format!("{} events in {} trees", grouped(stats.memory_rows), grouped(stats.runs))));
+    rows.push(("On disk", format!("{} in {}", size(stats.bytes), counted(stats.segments, "segment"))));
+    if stats.memory_rows > 0 {
+        let trees = counted(stats.runs, "tree");
+        rows.push(("In memory", format!("{} in {trees}", counted(stats.memory_rows, "event"))));
+    }
     let durability = match settings.durability {
         Durability::Ephemeral => "ephemeral: lost when the server stops",
         Durability::Local => "local: survives a crash of the server and of its machine",
@@ -78,7 +88,7 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
         rows.push(("Retention", crate::collections::retention_text(retention)));
     }
     if let Some(bytes) = settings.retention_bytes {
-        rows.push(("Retention", format!("{} bytes", grouped(bytes))));
+        rows.push(("Retention", size(bytes)));
     }
     if settings.partitions > 1 {
         rows.push(("Partitions", settings.partitions.to_string()));
@@ -112,6 +122,11 @@ pub fn schema(name: &str, what: &str, document: &Value) -> Page {
     );
     let trail = [trail(), (name, format!("/collections/{}?f=html", links::escape(name)))];
     page(title, &trail, &body).within("/collections")
+}
+
+/// A number of things, of which one has this name.
+fn counted(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 fn trail() -> (&'static str, String) {

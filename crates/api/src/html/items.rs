@@ -49,7 +49,12 @@ pub fn page_of(
     for &field in &fields {
         let class =
             if matches!(schema.fields[field].kind, FieldType::Int | FieldType::Float) { " class=\"num\"" } else { "" };
-        let _ = write!(body, "<th{class}>{}</th>", escape(&schema.fields[field].name));
+        let name = &schema.fields[field].name;
+        // Events near a place come in the order of their distance. A comma separates the keys of an order.
+        match near || name.contains(',') {
+            true => _ = write!(body, "<th{class}>{}</th>", escape(name)),
+            false => sortable(&mut body, class, name, url),
+        }
     }
     body.push_str("</tr></thead><tbody>");
     for hit in hits {
@@ -86,6 +91,20 @@ pub fn page_of(
         let _ = write!(body, "<p class=\"pager\"><a rel=\"next\" href=\"{}\">Next page</a></p>", escape(next));
     }
     page("Events", &trail(name), &body).within("/collections")
+}
+
+/// Appends the head of a column, which sorts the events by it: ascending, then descending.
+fn sortable(out: &mut String, class: &str, name: &str, url: &str) {
+    let (up, down) = (links::escape(name), format!("-{}", links::escape(name)));
+    let current = url.split(['?', '&']).find_map(|part| part.strip_prefix("sortby="));
+    let (sort, next) = match current {
+        Some(key) if key == up => (" aria-sort=\"ascending\"", format!("-{name}")),
+        Some(key) if key == down => (" aria-sort=\"descending\"", name.to_owned()),
+        _ => ("", name.to_owned()),
+    };
+    // A token continues one order.
+    let href = links::with(&links::without(&links::without(url, "sortby"), "token"), "sortby", &next);
+    let _ = write!(out, "<th{class}{sort}><a href=\"{}\">{}</a></th>", escape(&href), escape(name));
 }
 
 /// One event.

@@ -109,6 +109,8 @@ impl Page {
                 )
             }
         };
+        // The start page has the product's name alone.
+        let tab = if title == "Meridian" { title.clone() } else { format!("{title} · Meridian") };
         let more = match assets {
             "" => String::new(),
             name => format!(
@@ -117,7 +119,7 @@ impl Page {
         };
         format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\"><title>{title} · Meridian</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\">\
+             <meta name=\"color-scheme\" content=\"light dark\"><title>{tab}</title><link rel=\"icon\" type=\"image/svg+xml\" href=\"/favicon.svg\">\
              <link rel=\"stylesheet\" href=\"/assets/pages.css\"><script type=\"module\" src=\"/assets/pages.js\"></script>{more}</head><body>\
              <a class=\"skip\" href=\"#content\">Skip to the content</a>\
              <header class=\"bar\">{BRAND}<nav class=\"pages\" aria-label=\"Pages\">{nav}</nav><span class=\"gap\"></span>{account}</header>\

@@ -29,21 +29,21 @@ impl Condition {
         self.matches.is_some() || self.none.is_some()
     }
 
-    /// Tests the version that an event has now; `None`: there is no such event.
+    /// Tests the version that an event has now, in what the collection holds since `began`; `None`: there is no such event.
     ///
     /// # Errors
     /// 412
-    pub fn test(&self, version: Option<Seq>) -> Result<()> {
+    pub fn test(&self, began: i64, version: Option<Seq>) -> Result<()> {
         let fails = |detail: &str| Err(Problem::new(Kind::PreconditionFailed, detail));
         match (&self.matches, version) {
             (Some(_), None) => return fails("there is no such event, and If-Match asks for one"),
-            (Some(tags), Some(seq)) if !tags.have_strong(|tag| is_of_version(tag, seq)) => {
+            (Some(tags), Some(seq)) if !tags.have_strong(|tag| is_of_version(tag, began, seq)) => {
                 return fails("the event is another version than If-Match names: read it, and decide again");
             }
             _ => {}
         }
         match (&self.none, version) {
-            (Some(tags), Some(seq)) if tags.have(|tag| is_of_version(tag, seq)) => {
+            (Some(tags), Some(seq)) if tags.have(|tag| is_of_version(tag, began, seq)) => {
                 fails("there is such an event, and If-None-Match asks for none")
             }
             _ => Ok(()),
@@ -57,18 +57,20 @@ mod tests {
 
     #[test]
     fn a_version_is_tested_by_its_number_whatever_it_is_shown_with() {
-        let (present, other) = (Seq(70_000), Seq(70_001));
+        let (present, other, began) = (Seq(70_000), Seq(70_001), 0x5eed);
         let tests = |name, value: &str, version: Option<Seq>| {
             let headers = HeaderMap::from_iter([(name, value.parse().unwrap())]);
-            Condition::of(&headers).unwrap().test(version).is_ok()
+            Condition::of(&headers).unwrap().test(began, version).is_ok()
         };
-        let tag = |seq: Seq, rest: &str| format!("\"{}{rest}\"", seq.to_id());
+        let tag = |seq: Seq, rest: &str| format!("\"{began:x}.{}{rest}\"", seq.to_id());
         for rest in ["", ".3", ".4-gzip"] {
             assert!(tests(header::IF_MATCH, &tag(present, rest), Some(present)), "{rest}");
             assert!(!tests(header::IF_MATCH, &tag(other, rest), Some(present)), "{rest}");
             assert!(!tests(header::IF_NONE_MATCH, &tag(present, rest), Some(present)), "{rest}");
             assert!(tests(header::IF_NONE_MATCH, &tag(other, rest), Some(present)), "{rest}");
         }
+        let former = format!("\"{:x}.{}.3\"", began - 1, present.to_id());
+        assert!(!tests(header::IF_MATCH, &former, Some(present)), "of another collection of the name");
         assert!(!tests(header::IF_MATCH, &format!("W/{}", tag(present, "")), Some(present)));
         assert!(tests(header::IF_MATCH, &format!("{}, {}", tag(other, ""), tag(present, "")), Some(present)));
         assert!(tests(header::IF_MATCH, "*", Some(present)) && !tests(header::IF_MATCH, "*", None));

@@ -37,7 +37,13 @@ pub(super) async fn answer(
                 collection.cuts(at, parts, control).map_err(errors::query_problem)?
             }
         };
-        Ok(tables::response(Described { schema: first, rows, snapshot: Some(seq), cuts }))
+        Ok(tables::response(Described {
+            schema: first,
+            rows,
+            snapshot: Some(seq),
+            began: Some(collection.began()),
+            cuts,
+        }))
     })
     .await
 }

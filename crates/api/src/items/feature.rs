@@ -56,7 +56,7 @@ pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context
             return Ok((headers, respond::page(&shared, page)).into_response());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Json.media_type()));
-        tags::of_event(&mut headers, seq, &head.schema);
+        tags::of_event(&mut headers, collection.began(), seq, &head.schema);
         respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));
         let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
         let batch = reproject(&batch, crs)?;
@@ -101,7 +101,7 @@ pub async fn put(
                 false => Over::Any,
                 true => {
                     let version = version_of(&*collection, &id)?.1;
-                    condition.test(version)?;
+                    condition.test(collection.began(), version)?;
                     version.map_or(Over::Nothing, Over::Only)
                 }
             };
@@ -145,7 +145,7 @@ pub async fn patch(
         // Without a lock: a patch computes from a version, and starts again if another write replaced that version.
         in_tries(&*collection, control, || {
             let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
-            condition.test(found.as_ref().map(|(_, seq)| *seq))?;
+            condition.test(collection.began(), found.as_ref().map(|(_, seq)| *seq))?;
             let (batch, seq) = found.ok_or_else(|| no_event(&name, &id))?;
             let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
             let mut text = Vec::new();
@@ -178,7 +178,7 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
                 false => collection.delete(std::slice::from_ref(&id)).map_err(NotWritten::Write)?,
                 true => {
                     let (seen, version) = version_of(&*collection, &id)?;
-                    condition.test(version)?;
+                    condition.test(collection.began(), version)?;
                     version.ok_or_else(|| no_event(&name, &id))?;
                     let deleted = delete_as_seen(&*collection, &id, seen, control)?;
                     if deleted.deleted == 0 {

@@ -87,8 +87,10 @@ impl ItemsRequest {
         let mut terms = selection.terms;
         terms.extend(sort.map(|s| format!("sortby={s}")));
         terms.extend(nearest.map(|k| format!("nearest={k}")));
-        // Every parameter that selects or orders events is part of the hash: a token continues one query only.
-        let question_id = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
+        // Every parameter that selects or orders events is part of the hash: a token continues one query only. So is when the
+        // collection began, as another one of its name has snapshots of the same numbers.
+        let of = [collection.name(), &collection.began().to_string()];
+        let question_id = question_hash(of.into_iter().chain(terms.iter().map(String::as_str)));
         let token =
             token.map(|t| Token::decode(&t).and_then(|t| t.check(state.view().tenant(), question_id).map(|()| t)));
         // After the query is known: a token is valid for the query that it was made for.
@@ -97,6 +99,10 @@ impl ItemsRequest {
         let projection = meridian_query::select(&schema, names.as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
         let pin = context.ask.as_ref().and_then(|ask| ask.pin());
+        if pin.and_then(|pin| pin.began).is_some_and(|began| began != collection.began()) {
+            let detail = "the collection that the ticket was given for is gone: ask for the flight's info again";
+            return Err(Problem::new(Kind::Gone, detail));
+        }
         let items = Items {
             predicate: selection.predicate,
             order,

@@ -11,10 +11,10 @@ use crate::body;
 use crate::entry::{self, Path};
 use crate::errors;
 use crate::items::room;
-
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::scope::Scope;
+use crate::state::AppState;
 use crate::stream::{self, Run};
 use answer::PlaceWriter;
 use axum::body::Body;
@@ -23,7 +23,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use matchit::Params;
 use meridian_admission::gate::Permit;
-use meridian_backend::{Collection, Near, PermitScheduler, Settings, StoreError, Write};
+use meridian_admission::identity::Caller;
+use meridian_backend::{Collection, Near, PermitScheduler, Settings, StoreError, View, Write};
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema};
 use meridian_observe as observe;
 use new::NewPlace;
@@ -99,7 +100,8 @@ async fn collection(state: &Scope, context: &Context) -> Result<Arc<dyn Collecti
 /// `GET /api/v0/places/near/{latitude}/{longitude}` and `…/{radiusKm}`: counts the places near a position and lists a page of
 /// them, nearest first.
 pub async fn near(
-    state: &Scope,
+    state: &AppState,
+    caller: &Caller,
     (segments, query_string): (&Params<'_, '_>, Option<&str>),
     permit: Option<Permit>,
     deadline: Instant,
@@ -118,7 +120,12 @@ pub async fn near(
     // A gateway asks another process, and waits for it without the permit.
     let turns = state.config.gateways.as_ref().map(|_| PermitScheduler::of(&permit));
     turns.iter().for_each(observe::hold);
-    let Some(collection) = existing(state)? else { return Ok(json(StatusCode::OK, answer::NONE.to_vec())) };
+    // All threads share the counts of references to the state, so a scope of its own is for the rare case.
+    let scope = || Scope::new(state.clone(), caller.clone());
+    let found = View::find(&*state.backend, caller, COLLECTION).map_err(errors::store_problem)?;
+    let Some(collection) = found.map_or_else(|| existing(&scope()), |found| Ok(Some(found)))? else {
+        return Ok(json(StatusCode::OK, answer::NONE.to_vec()));
+    };
     let question = Near { lon, lat, radius_m: radius_km * 1000.0, skip: page.saturating_mul(PAGE), limit: PAGE };
     let query = move |rows_max| -> Result<Option<Vec<u8>>> {
         let mut out = PlaceWriter::list();
@@ -130,7 +137,7 @@ pub async fn near(
     let bytes = match query(Some(ROWS_INLINE_MAX))? {
         Some(bytes) => bytes,
         None => {
-            let run = Run::new(state, permit, deadline);
+            let run = Run::new(&scope(), permit, deadline);
             // Boxed, as it is rare: the future of every request has room for it otherwise.
             Box::pin(stream::run(run, move |_| Ok(query(None)?.unwrap_or_default()))).await?
         }

@@ -115,6 +115,31 @@ fn what_the_client_has_is_not_sent_again_until_a_write() {
 }
 
 #[test]
+fn another_collection_of_the_name_has_nothing_of_the_former_one() {
+    let server = filled();
+    let first = server.json("/collections/c/items?limit=20");
+    let next = first["links"].as_array().unwrap().iter().find(|link| link["rel"] == "next").unwrap()["href"].clone();
+    let next = next.as_str().unwrap().strip_prefix("http://localhost").unwrap().to_owned();
+    let paths = ["/collections/g/items/a", "/collections/g/items", "/collections/g/aggregate?function=count"];
+    let tags = paths.map(|path| tag_of(&server, path));
+    for name in ["c", "g"] {
+        assert_eq!(server.ask("DELETE", &format!("/collections/{name}"), &[], b"").status, 204);
+    }
+    // As many writes as before, so the numbers of the snapshots are the same.
+    server.create("c", "n:Integer,note:String,dtg:Date,*geom:Point:srid=4326");
+    given(&server, "g");
+    let events: Vec<_> =
+        (0..50).map(|n| point("", f64::from(n), 5.0, json!({ "n": -n, "dtg": "2024-01-01T00:00:00Z" }))).collect();
+    server.load("c", &events);
+    assert_eq!(server.get(&next).problem(400)["field"], "token");
+    for (path, tag) in paths.iter().zip(&tags) {
+        assert_eq!(unless(&server, path, tag).status, 200, "{path}");
+    }
+    let body = event("a", 2).to_string();
+    server.ask("PUT", paths[0], &[JSON, ("if-match", &tags[0])], body.as_bytes()).problem(412);
+}
+
+#[test]
 fn the_next_pages_of_a_snapshot_stay_what_they_are() {
     let server = filled();
     let first = server.json("/collections/c/items?limit=20");

@@ -95,6 +95,7 @@ impl Collection for Local {
     of_the_store! {
         name() -> &str;
         created() -> i64;
+        began() -> i64;
         schema() -> Arc<Schema>;
         settings() -> Settings;
         stats() -> CollectionStats;

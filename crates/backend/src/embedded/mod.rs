@@ -58,9 +58,9 @@ impl Embedded {
             held: partitions.clone(),
         };
         match &**partitions {
-            // Also of several, where another process has the rest: callers name the one that they mean.
-            [first, ..] if partitions.len() < usize::from(first.settings().partitions) => Arc::new(local(first)),
             [only] => Arc::new(local(only)),
+            // Of several, where another process has the rest: callers name the one that they mean.
+            [first, ..] if partitions.len() < usize::from(first.settings().partitions) => Arc::new(local(first)),
             several => {
                 Arc::new(Partitioned::new(several.iter().map(|part| Arc::new(local(part)) as Arc<dyn Part>).collect()))
             }

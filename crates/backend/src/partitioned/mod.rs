@@ -183,6 +183,10 @@ impl Collection for Partitioned {
         self.first().created()
     }
 
+    fn began(&self) -> i64 {
+        self.first().began()
+    }
+
     fn schema(&self) -> Arc<Schema> {
         self.first().schema()
     }

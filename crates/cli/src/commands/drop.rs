@@ -42,8 +42,8 @@ fn drop(client: &Client, name: &str, yes: bool) -> Result<(), Failure> {
     if !yes {
         let events = client.json(&path, &[])?["itemCount"].as_u64().unwrap_or_default();
         if events > 0 {
-            let events = count_text(events);
-            return Err(Failure::Refused(format!("{name} has {events} events: --yes removes it with them")));
+            let events = if events == 1 { "1 event".to_owned() } else { format!("{} events", count_text(events)) };
+            return Err(Failure::Refused(format!("{name} has {events}: --yes removes it with what it holds")));
         }
     }
     match client.delete(&path)? {

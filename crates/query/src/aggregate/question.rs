@@ -98,6 +98,11 @@ impl Function {
                 format!("at most {FUNCTIONS_MAX} functions can be asked for at once"),
             ));
         }
+        // Two results of one name could not be told apart.
+        let again = functions.iter().enumerate().find(|(at, function)| functions[..*at].contains(function));
+        if let Some((_, function)) = again {
+            return Err(Invalid::field("function", format!("{} is named twice", function.name(schema))));
+        }
         Ok(functions)
     }
 

@@ -54,6 +54,10 @@ impl Collection for Remote {
         self.mirror.place.made
     }
 
+    fn began(&self) -> i64 {
+        self.now().began.unwrap_or(self.mirror.place.made)
+    }
+
     fn schema(&self) -> Arc<Schema> {
         self.now().schema.clone()
     }

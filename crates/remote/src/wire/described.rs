@@ -49,6 +49,9 @@ impl CollectionRef {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Description {
     pub(crate) place: CollectionRef,
+    /// When what it holds began; servers of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) began: Option<i64>,
     #[serde(with = "shared")]
     pub(crate) schema: Arc<Schema>,
     pub(crate) settings: Settings,
@@ -71,6 +74,7 @@ impl Description {
         let position = collection.position();
         Description {
             place: CollectionRef { partition, ..CollectionRef::of(tenant, collection.name(), collection.created()) },
+            began: Some(collection.began()),
             schema: collection.schema(),
             settings: collection.settings(),
             stats: collection.stats(),

@@ -32,6 +32,9 @@ pub struct Manifest {
     pub(crate) seed: u64,
     /// When the collection was made, in microseconds since 1970.
     pub(crate) created: i64,
+    /// When what it holds began, where that is later: with a restore, or with the start of an ephemeral collection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) began: Option<i64>,
     /// Writes up to this position are in the segments; later ones are in the log.
     pub(crate) flushed: u64,
     /// Snapshots below this number are gone: rows that died before were dropped.

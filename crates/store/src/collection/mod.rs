@@ -153,6 +153,12 @@ impl Collection {
         self.created
     }
 
+    /// When what it holds began, in microseconds since 1970: when it was made or restored, or with the start of an ephemeral one. Of two contents
+    /// that give the same numbers to other events, each has its own.
+    pub fn began(&self) -> i64 {
+        self.shared.began
+    }
+
     /// Which of its events a restore has divided among another number of partitions, if one did.
     pub fn imported(&self) -> Option<Imported> {
         self.shared.imported.clone()

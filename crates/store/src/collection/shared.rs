@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) complete: Completeness,
     /// The events that a restore has divided. They stay so for the life of the collection.
     pub(crate) imported: Option<Imported>,
+    /// When what it holds began, in microseconds since 1970.
+    pub(crate) began: i64,
     /// Until when removals spare the rows of earlier snapshots, in microseconds of the clock's elapsed time.
     pub(crate) pinned_until: Arc<AtomicI64>,
 }

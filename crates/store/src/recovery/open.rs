@@ -229,7 +229,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::volatile());
         make_folders(disk.as_ref(), dir, dir)?;
         storage = DiskStorage(disk).partition(dir, common.options.log_file_bytes);
-        manifest = manifest.without_events();
+        manifest = Manifest { began: Some(common.seams.clock.now()), ..manifest.without_events() };
         storage.catalog.commit(0, &manifest)?;
     }
     let counters = Arc::new(Counters::default());
@@ -277,6 +277,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
             false => Completeness::default(),
         },
         imported: manifest.imported.clone(),
+        began: manifest.began.unwrap_or(manifest.created),
         pinned_until: common.pinned_until.clone(),
     });
     let keys = IdempotencyKeys::new(manifest.seed, common.options.key_memory);

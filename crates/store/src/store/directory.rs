@@ -2,62 +2,73 @@
 
 use crate::collection::Collection;
 use crate::store::partitions::Partitions;
-use parking_lot::RwLock;
+use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All open collections. Every query passes here, so the lock is never held over disk access, and a lookup allocates nothing.
+/// The collections of a tenant by name. Names are shared, as each change copies them.
+type Named = BTreeMap<Arc<str>, Partitions>;
+/// The collections of all tenants.
+type Tenants = BTreeMap<Arc<str>, Arc<Named>>;
+
+/// All open collections. Every query passes here, so a lookup takes no lock and allocates nothing. A change copies the names of one tenant's
+/// collections.
 #[derive(Debug, Default)]
-pub(crate) struct Directory(RwLock<BTreeMap<String, BTreeMap<String, Partitions>>>);
+pub(crate) struct Directory(ArcSwap<Tenants>);
 
 impl Directory {
     /// The collection of this name.
     pub(crate) fn get(&self, tenant: &str, name: &str) -> Option<Partitions> {
-        self.0.read().get(tenant)?.get(name).cloned()
+        self.0.load().get(tenant)?.get(name).cloned()
     }
 
     /// The collections of a tenant in order of name.
     pub(crate) fn of(&self, tenant: &str) -> Vec<Partitions> {
-        self.0.read().get(tenant).into_iter().flat_map(BTreeMap::values).cloned().collect()
+        self.0.load().get(tenant).into_iter().flat_map(|of| of.values()).cloned().collect()
     }
 
     /// All partitions in order of tenant, name and number.
     pub(crate) fn all(&self) -> Vec<Arc<Collection>> {
-        self.0.read().values().flat_map(BTreeMap::values).flat_map(|of| of.iter().cloned()).collect()
+        self.0.load().values().flat_map(|of| of.values()).flat_map(|of| of.iter().cloned()).collect()
     }
 
     /// Adds a collection, or replaces the one of its name.
     pub(crate) fn insert(&self, tenant: &str, name: &str, collection: Partitions) {
-        self.0.write().entry(tenant.to_owned()).or_default().insert(name.to_owned(), collection);
+        self.change(tenant, |of_tenant| of_tenant.insert(name.into(), collection.clone()));
     }
 
     /// Puts a collection in the place of the one of this name, under its own name: at no time is there neither.
     pub(crate) fn replace(&self, tenant: &str, name: &str, new: &str, collection: Partitions) {
-        let mut tenants = self.0.write();
-        let of_tenant = tenants.entry(tenant.to_owned()).or_default();
-        of_tenant.remove(name);
-        of_tenant.insert(new.to_owned(), collection);
+        self.change(tenant, |of_tenant| {
+            of_tenant.remove(name);
+            of_tenant.insert(new.into(), collection.clone())
+        });
     }
 
     /// Takes the collection of this name out.
     pub(crate) fn remove(&self, tenant: &str, name: &str) -> Option<Partitions> {
-        let mut tenants = self.0.write();
-        let of_tenant = tenants.get_mut(tenant)?;
-        let collection = of_tenant.remove(name);
-        // Nothing is kept of a tenant without collections.
-        if of_tenant.is_empty() {
-            tenants.remove(tenant);
-        }
-        collection
+        self.change(tenant, |of_tenant| of_tenant.remove(name))
     }
 
     /// Takes all partitions out.
     pub(crate) fn clear(&self) -> Vec<Arc<Collection>> {
-        let tenants = std::mem::take(&mut *self.0.write());
-        tenants
-            .into_values()
-            .flat_map(BTreeMap::into_values)
-            .flat_map(|of| of.iter().cloned().collect::<Vec<_>>())
-            .collect()
+        let tenants = self.0.swap(Arc::default());
+        tenants.values().flat_map(|of| of.values()).flat_map(|of| of.iter().cloned()).collect()
+    }
+
+    /// Changes the collections of a tenant. The change is made again if another one comes between.
+    fn change(&self, tenant: &str, change: impl Fn(&mut Named) -> Option<Partitions>) -> Option<Partitions> {
+        let mut replaced = None;
+        self.0.rcu(|tenants| {
+            let mut tenants = Tenants::clone(tenants);
+            let mut of_tenant = tenants.remove(tenant).map_or_else(Named::new, Arc::unwrap_or_clone);
+            replaced = change(&mut of_tenant);
+            // Nothing is kept of a tenant without collections.
+            if !of_tenant.is_empty() {
+                tenants.insert(tenant.into(), Arc::new(of_tenant));
+            }
+            tenants
+        });
+        replaced
     }
 }

@@ -4,7 +4,8 @@ use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::options::{Durability, Settings};
-use crate::store::{Store, naming, partitions};
+use crate::store::{Store, partitions};
+use meridian_model::naming;
 use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, Schema, SeqLayout};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl Store {
         if inner.collections.get(tenant, name).is_some() {
             return Err(StoreError::Exists { tenant: tenant.to_owned(), name: name.to_owned() });
         }
-        naming::check(name, &inner.names_of(tenant)?)?;
+        naming::check("collection", name, inner.names_of(tenant)?.iter().map(String::as_str))?;
         inner.make_room(tenant, name, settings.partitions)?;
         let seq_layout = SeqLayout::of(usize::from(settings.partitions));
         let manifest = Manifest {
@@ -60,6 +61,7 @@ impl Store {
             // Random, so that no client can choose ids whose hashes collide.
             seed: inner.common.seams.random.next_u64(),
             created: inner.common.seams.clock.now(),
+            began: None,
             flushed: 0,
             dropped_seq: 0,
             next_file: FIRST_FILE,

@@ -14,7 +14,6 @@ mod follower;
 mod following;
 pub(crate) mod full;
 mod making;
-mod naming;
 mod opening;
 pub(crate) mod partitions;
 pub(crate) mod records;

@@ -7,8 +7,9 @@ use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::store::making::mark_dropped;
 use crate::store::partitions::Partitions;
-use crate::store::{Inner, Store, naming};
+use crate::store::{Inner, Store};
 use meridian_model::Invalid;
+use meridian_model::naming;
 use meridian_model::schema::validate_name;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl Store {
         }
         let mut others = inner.names_of(tenant)?;
         others.retain(|other| other != name);
-        naming::check(new, &others)?;
+        naming::check("collection", new, others.iter().map(String::as_str))?;
         inner.make_room(tenant, new, partitions.len() as u16)?;
         inner.clear_leftovers(tenant, new)?;
         match partitions.iter().all(|partition| partition.is_durable()) {

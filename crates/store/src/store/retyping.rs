@@ -66,7 +66,7 @@ impl Inner {
             if retyped.is_ok() && !partition.was_written() {
                 // Another collection of this name, for all who remember something about it.
                 let created = self.common.seams.clock.now().max(core.manifest.created + 1);
-                let replaced = Manifest { schema, settings, created, ..core.manifest.clone() };
+                let replaced = Manifest { schema, settings, created, began: None, ..core.manifest.clone() };
                 retyped = core.write_manifest(&replaced).map(|()| true).map_err(StoreError::from);
             }
         }

@@ -94,6 +94,7 @@ fn what_is_restored_is_what_was_there_and_goes_on_from_there() {
     let tar = sent(&world, &store);
     store.records("notes").put("later", b"x").unwrap();
     let positions: Vec<u64> = ["given", "made", "ships"].iter().map(|name| of(&store, name).position()).collect();
+    let began = ["given", "made", "ships", "fleeting"].map(|name| of(&store, name).began());
     // What comes after the backup has begun is not in it.
     of(&store, "made").write(Write::new(batch(&of(&store, "made").schema(), &events(7000, 7010)))).unwrap();
     let received = receive(&world, &tar).unwrap();
@@ -103,8 +104,13 @@ fn what_is_restored_is_what_was_there_and_goes_on_from_there() {
     // A crash takes nothing of it.
     world.disk.crash(CrashStyle::Lose);
     drop(store);
+    world.clock.advance(1_000_000);
     let options = restored(&world, "/restored").unwrap();
     let back = Store::open(options, world.seams()).unwrap();
+    // Its next writes get numbers that others have where the backup was made.
+    for (name, began) in ["given", "made", "ships", "fleeting"].into_iter().zip(began) {
+        assert!(of(&back, name).began() > began, "{name}");
+    }
     assert_eq!((all(&back), notes(&back)), (before, noted));
     assert_eq!(received.backup.records(), (3, 5_003));
     assert_eq!(back.check(), []);

@@ -76,10 +76,15 @@ fn a_collection_takes_another_schema_until_it_is_written_to() {
         store.create("t", "d", other(), settings).unwrap();
         assert!(matches!(store.retype("t", "d", wanted, partitioned), Err(StoreError::Invalid(_))));
         assert_eq!(*store.collection("t", "d").unwrap().schema(), other());
+        let began = new.began();
         drop((store, former, new));
         world.disk.crash(CrashStyle::Lose);
+        world.clock.advance(1_000_000);
         let store = world.open();
-        let rows = content(&store.collection("t", "c").unwrap().snapshot()).len();
+        let reopened = store.collection("t", "c").unwrap();
+        // What an ephemeral one holds begins with each start.
+        assert_eq!(reopened.began() > began, durability == Durability::Ephemeral);
+        let rows = content(&reopened.snapshot()).len();
         assert_eq!((rows, store.check()), (usize::from(durability == Durability::Local), vec![]));
     }
 }

@@ -23,7 +23,9 @@ pub(super) fn adopt(
     if let Some(registry) = store.inner().common.storage.registry() {
         registry.enroll(first.tenant(), first.name(), first.partitions())?;
     }
-    partitions.iter().try_for_each(|saved| adopt_one(source, store, saved, progress))
+    // Its events get numbers that others had since the backup.
+    let began = store.inner().common.seams.clock.now();
+    partitions.iter().try_for_each(|saved| adopt_one(source, store, saved, began, progress))
 }
 
 /// Settings that a collection has where it is restored to: in a bucket none is ephemeral.
@@ -33,11 +35,17 @@ pub(super) fn settings_there(store: &Store, settings: &Settings) -> Settings {
     Settings { durability, ..settings.clone() }
 }
 
-fn adopt_one(source: &Source, store: &Store, saved: &Saved, progress: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+fn adopt_one(
+    source: &Source,
+    store: &Store,
+    saved: &Saved,
+    began: i64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), StoreError> {
     let inner = store.inner();
     let (common, dir) = (&inner.common, inner.dir_of(saved.tenant(), saved.name(), saved.partition()));
     let settings = settings_there(store, &saved.manifest.settings);
-    let manifest = Manifest { settings, copied: true, log: None, ..saved.manifest.clone() };
+    let manifest = Manifest { settings, copied: true, log: None, began: Some(began), ..saved.manifest.clone() };
     let storage = common.storage_of(&dir);
     if let Some(there) = storage.catalog.newest()? {
         // A try before came so far.

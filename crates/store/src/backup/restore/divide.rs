@@ -53,6 +53,7 @@ pub(super) fn divide(
         schema: schema.clone(),
         settings,
         seed: inner.common.seams.random.next_u64(),
+        began: Some(inner.common.seams.clock.now()),
         flushed: upto,
         // Events that died are not taken over: no earlier snapshot can be shown.
         dropped_seq: Seq::end_of(upto).0,

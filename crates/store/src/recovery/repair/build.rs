@@ -52,6 +52,7 @@ impl PartitionRepair<'_> {
             settings: self.settings(common_to_all.as_ref()),
             seed,
             created: common_to_all.as_ref().map_or_else(|| common.seams.clock.now(), |manifest| manifest.created),
+            began: common_to_all.as_ref().and_then(|manifest| manifest.began),
             flushed,
             // Earlier snapshots may have shown events that are gone.
             dropped_seq: Seq::end_of(flushed).0,

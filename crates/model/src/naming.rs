@@ -1,26 +1,27 @@
-//! Which names a new collection may have: its folder must be distinct on any file system.
+//! Which names a new collection or tenant may have: its folder must be distinct on any file system.
 
-use meridian_model::Invalid;
+use crate::Invalid;
 
 /// Names that Windows keeps for devices, in any case and with any extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 /// The same with a digit behind them.
 const PORTS: [&str; 2] = ["com", "lpt"];
 
-/// Checks the name of a new collection against the `folders` that are there. Collections that have such a name already stay.
-pub(crate) fn check(name: &str, folders: &[String]) -> Result<(), Invalid> {
-    let refuse = |why: &str| Err(Invalid::field("collection", format!("{name:?} {why}: choose another name")));
+/// Checks the name of a new collection or tenant (`what`) against those that are there. Ones that have such a name already stay.
+pub fn check<'a>(what: &str, name: &str, there: impl IntoIterator<Item = &'a str>) -> Result<(), Invalid> {
+    let refuse = |why: &str| Err(Invalid::field(what, format!("{name:?} {why}: choose another name")));
     if is_device(name) {
         return refuse("is the name of a device on Windows");
     }
     if name.ends_with('.') {
         return refuse("ends with a dot, which Windows drops from names");
     }
-    match folders.iter().find(|there| *there != name && there.eq_ignore_ascii_case(name)) {
-        Some(there) => {
-            refuse(&format!("differs only in case from {there:?}, which some file systems take for the same"))
+    match there.into_iter().any(|there| there != name && there.eq_ignore_ascii_case(name)) {
+        // Not which: the caller may not be allowed to see it.
+        true => {
+            refuse("differs only in case from the name of another one, and some file systems take both for the same")
         }
-        None => Ok(()),
+        false => Ok(()),
     }
 }
 
@@ -37,13 +38,13 @@ mod tests {
 
     #[test]
     fn names_of_devices_and_names_that_differ_in_case_are_refused() {
-        let there = ["ships".to_owned(), "Nul".to_owned()];
+        let there = ["ships", "Nul"];
         for name in ["CON", "nul", "Com1", "lpt9.log", "aux.2026.csv", "Ships", "SHIPS", "ports."] {
-            let error = check(name, &there).unwrap_err();
+            let error = check("collection", name, there).unwrap_err();
             assert!(error.detail.contains(&format!("{name:?}")), "{error}");
         }
         for name in ["ships", "ship", "console", "com", "com10", "nullable", "a.con", "lpt"] {
-            assert_eq!(check(name, &there), Ok(()), "{name}");
+            assert_eq!(check("collection", name, there), Ok(()), "{name}");
         }
     }
 }
