@@ -2,6 +2,7 @@
 import type { Feature, FeatureCollection } from 'geojson';
 import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
+import { constrainIn, minZoomOf } from './constrain';
 import { Draw, type DrawKind } from './draw';
 import { roughNote, type BaseMap } from './basemap';
 import { eventLayerIds } from './eventstyle';
@@ -10,7 +11,6 @@ import { MAIN, Pictures, type Layer } from './layers/pictures';
 import { DARK, LIGHT, type Palette } from './palette';
 import type { Picture } from './picture';
 import { addArrows, LIVE_LAYER } from './live/layers';
-import { constrainIn, minZoomOf } from './room';
 import { Trail } from './trail/trail';
 import { pathOf } from './measure';
 import { outline, splitRing, wrapLng, type LngLat, type Shape } from './shapes';

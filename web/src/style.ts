@@ -2,7 +2,7 @@
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification, StyleSpecification } from 'maplibre-gl';
 import { ROUGH_ZOOM, type BaseMap } from './basemap';
-import { eventLayers, sourceOf, type EventsDrawn } from './eventstyle';
+import { eventLayers, rimPaint, sourceOf, type EventsDrawn } from './eventstyle';
 import { fileLayers, type FileDrawn } from './files/drawn';
 import { liveLayers } from './live/layers';
 import type { Palette } from './palette';
@@ -107,6 +107,8 @@ function labelLayers(p: Palette): LayerSpecification[] {
 function resultLayers(p: Palette): LayerSpecification[] {
   const source = 'results';
   const first: ExpressionSpecification = ['boolean', ['get', 'first'], false];
+  const points: ExpressionSpecification = ['in', ['geometry-type'], ['literal', ['Point', 'MultiPoint']]];
+  const radius: ExpressionSpecification = ['interpolate', ['linear'], ['zoom'], 1, 4, 6, 5.5, 12, 7.5];
   return [
     { id: 'result-fill', type: 'fill', source, filter: ['in', ['geometry-type'], ['literal', ['Polygon', 'MultiPolygon']]], paint: { 'fill-color': p.point, 'fill-opacity': 0.28 } },
     {
@@ -117,18 +119,20 @@ function resultLayers(p: Palette): LayerSpecification[] {
       layout: { 'line-join': 'round', 'line-cap': 'round' },
       paint: { 'line-color': p.point, 'line-width': ['interpolate', ['linear'], ['zoom'], 1, 1.2, 8, 2.6], 'line-opacity': 0.8 },
     },
+    // The rims of all are below the points of all, see `eventLayers`.
+    { id: 'result-rim', type: 'circle', source, filter: points, paint: { 'circle-radius': radius, ...rimPaint(p, 1.2) } },
     {
       id: 'result-point',
       type: 'circle',
       source,
-      filter: ['in', ['geometry-type'], ['literal', ['Point', 'MultiPoint']]],
+      filter: points,
       layout: { 'circle-sort-key': ['case', first, 1, 0] },
       paint: {
         'circle-color': p.point,
-        'circle-radius': ['interpolate', ['linear'], ['zoom'], 1, 4, 6, 5.5, 12, 7.5],
+        'circle-radius': radius,
         'circle-opacity': ['case', ['boolean', ['get', 'named'], false], 0.25, 0.88],
-        'circle-stroke-color': ['case', first, p.shape, ['boolean', ['get', 'named'], false], p.point, p.rim],
-        'circle-stroke-width': ['case', first, 3, 1.2],
+        'circle-stroke-color': ['case', first, p.shape, p.point],
+        'circle-stroke-width': ['case', first, 3, ['boolean', ['get', 'named'], false], 1.2, 0],
       },
     },
   ];

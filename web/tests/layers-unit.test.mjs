@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'embed', 'shapes', 'room']);
+const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'embed', 'shapes', 'constrain']);
 const { stack } = await sources(['stack'], 'layers/');
 const files = await sources(['read', 'wkt', 'load', 'drawn'], 'files/');
 const filter = await sources(['room'], 'filter/');
@@ -170,8 +170,8 @@ describe('the box of places', () => {
   });
 });
 
-describe('the room of the map', () => {
-  const { minZoomOf, latInRoom } = page.room;
+describe('how far the map is zoomed out', () => {
+  const { minZoomOf, constrainedLat } = page.constrain;
 
   it('holds the whole world from west to east, on a phone too', () => {
     for (const width of [320, 390, 540, 700]) assert.ok(512 * 2 ** minZoomOf(width) <= width + 1e-6, `${width}`);
@@ -179,9 +179,9 @@ describe('the room of the map', () => {
   });
 
   it('has the world in the middle where the map is taller, else the edge of the world at its edge', () => {
-    assert.ok(Math.abs(latInRoom(60, -0.4, 470)) < 1e-9);
-    assert.ok(Math.abs(latInRoom(40, 4, 600) - 40) < 1e-9);
-    assert.ok(latInRoom(89, 2, 600) < 80);
+    assert.ok(Math.abs(constrainedLat(60, -0.4, 470)) < 1e-9);
+    assert.ok(Math.abs(constrainedLat(40, 4, 600) - 40) < 1e-9);
+    assert.ok(constrainedLat(89, 2, 600) < 80);
   });
 });
 

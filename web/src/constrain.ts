@@ -15,7 +15,7 @@ const ZOOM_MAX = 18;
 export const minZoomOf = (width: number): number => Math.max(-2, Math.min(ZOOM_MIN, Math.log2(Math.max(1, width) / WORLD)));
 
 /** The latitude nearest to `lat` on which a map of this height and zoom may be centred: at its edges is the world, or all of it is inside. */
-export function latInRoom(lat: number, zoom: number, height: number): number {
+export function constrainedLat(lat: number, zoom: number, height: number): number {
   const world = WORLD * 2 ** zoom;
   const edge = height / 2;
   const y = edge * 2 > world ? world / 2 : Math.max(edge, Math.min(world - edge, mercatorY(lat) * world));
@@ -27,7 +27,7 @@ export function constrainIn(container: HTMLElement): (center: MapPlace, zoom: nu
   return (center, zoom) => {
     const kept = Math.max(minZoomOf(container.clientWidth), Math.min(ZOOM_MAX, zoom));
     const moved = center.wrap();
-    [moved.lng, moved.lat] = [center.lng, latInRoom(center.lat, kept, container.clientHeight)];
+    [moved.lng, moved.lat] = [center.lng, constrainedLat(center.lat, kept, container.clientHeight)];
     return { center: moved, zoom: kept };
   };
 }
