@@ -58,7 +58,7 @@ export class FilterRoom {
 
   problem(text: string): void {
     const names = this.app.open()?.schema.fields.map(({ name }) => name) ?? [];
-    $('filter-problem').textContent = [text, text && quoteHelp(this.input.value, names)].filter(Boolean).join(' ');
+    $('filter-problem').textContent = [text, text && quoteHelp(this.input.value, names)].filter(Boolean).join('. ');
     $('filter-problem').hidden = text === '';
     this.input.setAttribute('aria-invalid', String(text !== ''));
   }
