@@ -26,6 +26,7 @@ export function constrainedLat(lat: number, zoom: number, height: number): numbe
 export function constrainIn(container: HTMLElement): (center: MapPlace, zoom: number) => { center: MapPlace; zoom: number } {
   return (center, zoom) => {
     const kept = Math.max(minZoomOf(container.clientWidth), Math.min(ZOOM_MAX, zoom));
+    // A copy, without the class itself: this module is read without a browser too.
     const moved = center.wrap();
     [moved.lng, moved.lat] = [center.lng, constrainedLat(center.lat, kept, container.clientHeight)];
     return { center: moved, zoom: kept };
