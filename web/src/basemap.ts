@@ -1,5 +1,6 @@
 // A base map of the operator's own: a style, or a file of tiles (PMTiles) that this server serves. The page names its address.
-import type { LayerSpecification, StyleSpecification } from 'maplibre-gl';
+import type { IControl, LayerSpecification, Map as MapLibre, StyleSpecification } from 'maplibre-gl';
+import { make } from './dom';
 import type { Palette } from './palette';
 
 export interface BaseMap {
@@ -11,6 +12,28 @@ export interface BaseMap {
 
 /** The address of the operator's base map; empty for the one of the bundle. */
 export const baseMapAddress = (): string => document.querySelector<HTMLMetaElement>('meta[name="meridian-base-map"]')?.content ?? '';
+
+/** The zoom from which the built-in map is off by more than a pixel or two: its coasts fade from here on. */
+export const ROUGH_ZOOM = 7;
+
+/** Says where the built-in map is too rough, and how to have a finer one. */
+export function roughNote(): IControl {
+  const note = make('p', 'maplibregl-ctrl base-note', 'The built-in map is only rough here; a finer one: ', { title: 'The operator of this server sets it, see “A base map of your own” in docs/map.md' });
+  note.append(make('code', '', 'server.base_map'));
+  let show = (): void => {};
+  return {
+    onAdd(map: MapLibre) {
+      show = () => (note.hidden = map.getZoom() < ROUGH_ZOOM);
+      map.on('zoom', show);
+      show();
+      return note;
+    },
+    onRemove(map: MapLibre) {
+      map.off('zoom', show);
+      note.remove();
+    },
+  };
+}
 
 /** A style with its names set apart from the page's own. */
 export function ofStyle(style: StyleSpecification): BaseMap {

@@ -2,6 +2,7 @@
 import * as api from './api';
 import type { App } from './app';
 import { $, make } from './dom';
+import type { View } from './hash';
 import { formatCount } from './numbers';
 import { params } from './query';
 
@@ -32,6 +33,15 @@ export function formatsOf(document: Api): string[] {
   return [];
 }
 
+/** What is downloaded of a view. */
+export function saySelected({ shape, when, filter }: Pick<View, 'shape' | 'when' | 'filter'>, { geometry, times }: Pick<api.Schema, 'geometry' | 'times'>): string {
+  const parts = [];
+  if (geometry !== null) parts.push(shape ? `in the ${shape.kind} that is drawn` : 'on the map as it is');
+  if (times.length) parts.push(when ? 'in the chosen time' : 'of all time');
+  if (filter) parts.push('of the filter');
+  return parts.join(', ') || 'all of the collection';
+}
+
 /** Shows what can be downloaded. */
 export async function askToDownload(app: App): Promise<void> {
   const open = app.open();
@@ -47,7 +57,7 @@ export async function askToDownload(app: App): Promise<void> {
   try {
     const [document, [group]] = await Promise.all([api.get<Api>('/openapi.json', stop.signal), api.aggregate(id, ['count'], query, stop.signal)]);
     const count = group?.count ?? 0;
-    $('download-note').textContent = `${formatCount(count)} ${count === 1 ? 'event' : 'events'}: what is on the map, in the chosen time, and of the filter.`;
+    $('download-note').textContent = `${formatCount(count)} ${count === 1 ? 'event' : 'events'}: ${saySelected(app.view(), open.schema)}.`;
     $('download-list').replaceChildren(
       ...formatsOf(document).map((format) => {
         const [title, extension] = NAMES[format] ?? [format, format];

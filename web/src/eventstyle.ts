@@ -103,6 +103,13 @@ function eventRadius(size: SizeScale | null): ExpressionSpecification {
 
 type Paint = Record<string, unknown>;
 
+/** The rim around a point, without the point. */
+export const rimPaint = (p: Palette, width: ExpressionSpecification | number): { readonly 'circle-opacity': 0; readonly 'circle-stroke-color': string; readonly 'circle-stroke-width': ExpressionSpecification | number } => ({
+  'circle-opacity': 0,
+  'circle-stroke-color': p.rim,
+  'circle-stroke-width': width,
+});
+
 /** The paint of each layer that depends on scales and presence. */
 export function eventPaint(p: Palette, { slot, scale, size, presence }: EventsDrawn): Record<string, Paint> {
   const color = eventColor(p, scale);
@@ -110,7 +117,8 @@ export function eventPaint(p: Palette, { slot, scale, size, presence }: EventsDr
     [`${slot}-fill`]: { 'fill-color': color, 'fill-opacity': (scale ? 0.6 : 0.28) * presence },
     [`${slot}-edge`]: { 'line-color': color, 'line-opacity': 0.8 * presence },
     [`${slot}-line`]: { 'line-color': color, 'line-opacity': 0.72 * presence },
-    [`${slot}-point`]: { 'circle-color': color, 'circle-radius': eventRadius(size), 'circle-opacity': 0.85 * presence, 'circle-stroke-opacity': presence },
+    [`${slot}-rim`]: { 'circle-radius': eventRadius(size), 'circle-stroke-opacity': presence },
+    [`${slot}-point`]: { 'circle-color': color, 'circle-radius': eventRadius(size), 'circle-opacity': 0.85 * presence },
   };
 }
 
@@ -131,6 +139,8 @@ export function eventLayers(p: Palette, events: EventsDrawn): LayerSpecification
       layout: { visibility, 'line-join': 'round', 'line-cap': 'round' },
       paint: { ...paint[`${slot}-line`], 'line-width': ['interpolate', ['linear'], ['zoom'], 1, 1, 8, 2.6] },
     },
+    // The rims of all are below the points of all: in a crowd a rim would cover its neighbour.
+    { id: `${slot}-rim`, type: 'circle', ...from, filter: only('Point'), layout: { visibility }, paint: { ...paint[`${slot}-rim`], ...rimPaint(p, ['interpolate', ['linear'], ['zoom'], 2, 0.4, 8, 1.2]) } },
     {
       id: `${slot}-point`,
       type: 'circle',
@@ -138,11 +148,7 @@ export function eventLayers(p: Palette, events: EventsDrawn): LayerSpecification
       filter: only('Point'),
       // A large circle must not hide a small one.
       layout: { visibility, ...(events.size ? { 'circle-sort-key': ['-', 0, ['to-number', ['get', events.size.field], 0]] } : {}) },
-      paint: {
-        ...paint[`${slot}-point`],
-        'circle-stroke-color': p.rim,
-        'circle-stroke-width': ['interpolate', ['linear'], ['zoom'], 2, 0.4, 8, 1.2],
-      },
+      paint: paint[`${slot}-point`],
     },
   ];
 }

@@ -1,5 +1,6 @@
 // Where to look: events around the antimeridian have the whole world as their box, though they are close to each other.
 import * as api from './api';
+import { wrapLng, type LngLat } from './shapes';
 
 export type Bbox = readonly [west: number, south: number, east: number, north: number];
 
@@ -25,6 +26,26 @@ export function stretch(counts: readonly number[]): readonly [west: number, east
   const west = -180 + first * width;
   const east = -180 + (last + 1) * width;
   return [west, east <= west ? east + 360 : east];
+}
+
+/** The box of positions: around the antimeridian where they are there, with east past 180. */
+export function boxOf(positions: readonly LngLat[]): Bbox {
+  let [west, south, east, north] = [Infinity, Infinity, -Infinity, -Infinity];
+  const counts = new Array<number>(COLUMNS).fill(0);
+  for (const [lng, lat] of positions) {
+    [west, east] = [Math.min(west, lng), Math.max(east, lng)];
+    [south, north] = [Math.min(south, lat), Math.max(north, lat)];
+    counts[Math.min(COLUMNS - 1, Math.floor(((wrapLng(lng) + 180) / 360) * COLUMNS))]++;
+  }
+  const found = east - west < 180 ? null : stretch(counts);
+  if (!found) return [west, south, east, north];
+  [west, east] = [Infinity, -Infinity];
+  for (const [lng] of positions) {
+    // A stretch that passes 180 has its eastern part there.
+    const at = wrapLng(lng) < found[0] ? wrapLng(lng) + 360 : wrapLng(lng);
+    [west, east] = [Math.min(west, at), Math.max(east, at)];
+  }
+  return [west, south, east, north];
 }
 
 /** The box to show for a collection. */

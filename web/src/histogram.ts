@@ -159,7 +159,10 @@ export class Histogram {
       this.tip.replaceChildren(Object.assign(document.createElement('b'), { textContent: count }), when);
       if (data.line && bar) this.tip.append(Object.assign(document.createElement('i'), { textContent: `${data.line} ${formatValue(bar.value)}` }));
       const x = toX(this.frame, this.hover);
-      this.tip.style.left = `${Math.max(70, Math.min(this.root.clientWidth - 70, x))}px`;
+      // Beside the pointer: above the histogram it would cover what is chosen.
+      const right = x < this.root.clientWidth / 2;
+      this.tip.style.left = right ? `${x + 14}px` : '';
+      this.tip.style.right = right ? '' : `${this.root.clientWidth - x + 14}px`;
     }
     this.draw();
   }

@@ -18,6 +18,8 @@ export interface Shown {
   readonly name: string;
   /** Stops of the surface of density; null where none is shown. */
   readonly surface: Stops | null;
+  /** Opacity of the surface under single events, 0 to 1. */
+  readonly strength: number;
   /** Whether events are drawn one by one. */
   readonly events: boolean;
   /** Title of the field that is to colour the events; empty for none. */
@@ -41,7 +43,7 @@ export interface LegendPart {
   readonly title: string;
   /** Diameter of the circle beside the title, in pixels. */
   readonly circle?: number;
-  readonly ramp?: { readonly colors: readonly string[]; readonly labels: readonly string[] };
+  readonly ramp?: { readonly colors: readonly string[]; readonly labels: readonly string[]; readonly opacity?: number };
   readonly rows: readonly {
     readonly color?: string;
     readonly text: string;
@@ -54,6 +56,11 @@ export interface LegendPart {
   readonly color?: string;
 }
 
+/** Of a field where a surface is drawn. */
+const MANY = 'Not on the map: the events are too many to draw one by one. Zoom in.';
+/** A surface that is fainter than this is not seen, and not explained. */
+const UNSEEN = 0.1;
+
 function fieldPart(shown: Shown, palette: Palette): LegendPart {
   const { events, field, scale, values, valued, lacking } = shown;
   const part = { kind: 'field', title: field } as const;
@@ -63,16 +70,16 @@ function fieldPart(shown: Shown, palette: Palette): LegendPart {
       const at = scale.values.indexOf(value);
       return { color: at < 0 ? palette.other : palette.categories[at % palette.categories.length], text: value, count: formatShort(count), value };
     });
-    return { ...part, rows: [...rows, ...(events ? none() : [{ text: 'Zoom in: single events show their colour.' }])] };
+    return { ...part, rows: [...rows, ...(events ? none() : [{ text: MANY }])] };
   }
-  if (!events) return { ...part, rows: [{ text: 'Zoom in: single events show it.' }] };
+  if (!events) return { ...part, rows: [{ text: `${MANY} Until then only the line over time shows it.` }] };
   // Grey events without an explanation would look like an error of the map.
   if (!scale || isValues(scale) || !valued) return { ...part, rows: none() };
   return { ...part, ramp: { colors: rampOf(palette.values, scale.stops.length), labels: scale.stops.map(formatMark) }, rows: none() };
 }
 
 function sizePart({ sized, size, events, zoom }: Shown): LegendPart {
-  if (!events || !size) return { kind: 'size', title: sized, rows: [{ text: events ? 'no event in view has a value' : 'Zoom in: single events show it.' }] };
+  if (!events || !size) return { kind: 'size', title: sized, rows: [{ text: events ? 'no event in view has a value' : MANY }] };
   const values = size.high > size.low ? [size.low, (size.low + size.high) / 2, size.high] : [size.low];
   return { kind: 'size', title: sized, rows: [], circles: values.map((value) => ({ diameter: 2 * radiusAt(zoom, sizeOf(size, value)), text: formatMark(value) })) };
 }
@@ -81,7 +88,11 @@ function sizePart({ sized, size, events, zoom }: Shown): LegendPart {
 export function legendOf(shown: Shown, palette: Palette): LegendPart[] {
   const parts: LegendPart[] = [];
   if (shown.name) parts.push({ kind: 'layer', title: shown.name, color: palette.point, rows: [] });
-  if (shown.surface) parts.push({ kind: 'counts', title: 'Events in a circle this wide', circle: Math.round(2 * RADIUS), ramp: { colors: palette.counts, labels: shown.surface.map(formatMark) }, rows: [] });
+  if (shown.surface && shown.strength >= UNSEEN) {
+    const ramp = { colors: palette.counts, labels: shown.surface.map(formatMark), opacity: shown.strength };
+    const rows = shown.strength < 1 && shown.events ? [{ text: 'Fades as you zoom in: each point is an event.' }] : [];
+    parts.push({ kind: 'counts', title: 'Events in a circle this wide', circle: Math.round(2 * RADIUS), ramp, rows });
+  }
   if (shown.fades) parts.push({ kind: 'trail', title: 'Events fade', rows: [{ text: `within ${shown.fades}` }] });
   if (shown.field) parts.push(fieldPart(shown, palette));
   if (shown.sized) parts.push(sizePart(shown));
@@ -107,9 +118,10 @@ export function legendElement(part: LegendPart, ask: (value: string) => void): H
   }
   element.append(title);
   if (part.ramp) {
-    const { colors, labels } = part.ramp;
+    const { colors, labels, opacity = 1 } = part.ramp;
     const [bar, ends] = [make('i'), make('p', 'ends')];
     bar.style.background = colors.length === 1 ? colors[0] : `linear-gradient(90deg, ${colors.join(',')})`;
+    bar.style.opacity = String(opacity);
     ends.append(...labels.map((text) => make('span', '', text)));
     element.append(bar, ends);
   }

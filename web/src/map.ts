@@ -21,7 +21,7 @@ import type { MapView } from './mapview';
 import { best, createMap, listCollections, load, showOverlay, showUnknown } from './opening';
 import type { Asked } from './picture';
 import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
-import { pictureParams, type Question } from './query';
+import { cqlName, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
 import { wireSession } from './session';
 import type { LngLat } from './shapes';
@@ -168,7 +168,7 @@ function openCollection(): void {
     open = { collection, schema, total };
     layers.fill(schema);
     const first = schema.fields.find((f) => f.kind === 'float') ?? schema.fields.find((f) => f.kind === 'int');
-    $<HTMLInputElement>('filter').placeholder = first ? `such as ${first.name} > 5` : 'all events';
+    $<HTMLInputElement>('filter').placeholder = first ? `such as ${cqlName(first.name)} > 5` : 'all events';
     filter.show(wrong === null ? view.filter : $<HTMLInputElement>('filter').value);
     if (total === 0) {
       showOverlay(guide.emptyCollection(id, collection.title));

@@ -2,8 +2,9 @@
 import type { Feature, FeatureCollection } from 'geojson';
 import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
+import { constrainIn, minZoomOf } from './constrain';
 import { Draw, type DrawKind } from './draw';
-import type { BaseMap } from './basemap';
+import { roughNote, type BaseMap } from './basemap';
 import { eventLayerIds } from './eventstyle';
 import { fileLayerIds, type FileDrawn } from './files/drawn';
 import { MAIN, Pictures, type Layer } from './layers/pictures';
@@ -99,7 +100,8 @@ export class MapView {
       style: mapStyle(this.palette(), { events: [], files: [], base }, this.overlays, this.detail, location.origin),
       center: [...camera.center],
       zoom: camera.zoom,
-      minZoom: 0.6,
+      minZoom: minZoomOf(container.clientWidth),
+      transformConstrain: constrainIn(container),
       maxZoom: 18,
       attributionControl: false,
       dragRotate: false,
@@ -130,6 +132,8 @@ export class MapView {
       addArrows(this.map);
       this.restyle();
     });
+    if (!base) this.map.addControl(roughNote(), 'bottom-left');
+    this.map.on('resize', () => this.map.setMinZoom(minZoomOf(container.clientWidth)));
     this.map.on('zoom', () => {
       if (this.detail === 'fine' || this.map.getZoom() < FINE_ZOOM) return;
       this.detail = 'fine';
@@ -182,6 +186,8 @@ export class MapView {
   restyle(): void {
     if (!this.ready) return;
     const drawn = { events: this.pictures.drawn(), files: this.files, base: this.base };
+    // North and south of the world, which a tall map shows.
+    if (!this.base) this.map.getContainer().style.background = this.palette().sea;
     this.map.setStyle(mapStyle(this.palette(), drawn, this.overlays, this.detail, location.origin), { diff: true });
     const top = this.map.getLayer('city-dot') ? 'city-dot' : 'live-track';
     const files = this.files.map(({ id }) => `${id}-fill`).find((id) => this.map.getLayer(id));
@@ -219,7 +225,10 @@ export class MapView {
   fit(bbox: readonly [number, number, number, number], animate: boolean): void {
     const [west, south, east, north] = bbox;
     const wide = east < west ? east + 360 : east;
-    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding: 36, maxZoom: 11, animate });
+    // A single place needs its surroundings, a walk does not.
+    const maxZoom = wide > west || north > south ? 16 : 11;
+    const padding = Math.min(36, this.map.getContainer().clientWidth / 24);
+    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding, maxZoom, animate });
   }
 
   /** Shows layers from the lowest to the uppermost; `active` is the one that is asked about. */

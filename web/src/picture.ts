@@ -114,6 +114,11 @@ export class Picture {
     return !this.hidden && this.drawing.surface > 0 ? (this.surface?.stops ?? null) : null;
   }
 
+  /** Opacity of the surface before that of the layer, 0 to 1. */
+  get strength(): number {
+    return this.drawing.surface;
+  }
+
   get showsEvents(): boolean {
     return !this.hidden && this.drawing.events > 0;
   }

@@ -6,10 +6,12 @@ import { $ } from './dom';
 export const asProblem = (error: unknown): Problem => (error instanceof Problem ? error : new Problem('Something went wrong', error instanceof Error ? error.message : String(error), 0, ''));
 
 /** Shows a problem. One that `stays` is not solved by another question. */
-export function sayProblem({ title, detail }: Problem, stays = false): void {
+export function sayProblem({ title, detail, field }: Problem, stays = false): void {
   const [head, text] = [$('problem').querySelector('b'), $('problem').querySelector('p')];
   if (head) head.textContent = title;
   if (text) text.textContent = detail;
+  // The same file again has the same fault.
+  $('retry').hidden = field === 'file';
   $('problem').classList.toggle('stays', stays);
   $('problem').hidden = false;
 }

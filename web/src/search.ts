@@ -1,6 +1,7 @@
 // The search page: a question from the form or the address, its run, and its results.
 import { Problem } from './api';
 import { $, copyLink, fonts, say, toast, wireSkip } from './dom';
+import { boxOf } from './frame';
 import * as guide from './guide';
 import { MapView } from './mapview';
 import { formatWait } from './numbers';
@@ -78,7 +79,7 @@ async function begin(question: Question, began: number, control: AbortController
   const started = await server.start(question, control.signal);
   if (control.signal.aborted) return;
   asking = null;
-  const run = new Run(started.search, started.providers);
+  const run = new Run(started.search, started.providers, question.limit ?? undefined);
   const mine: Shown = { run, question, began, leave: control };
   shown = mine;
   const where: Shape | null = question.shape ?? (started.near ? { kind: 'circle', center: started.near, radius: started.radius ?? 10_000 } : null);
@@ -169,7 +170,7 @@ function lookAtResults(run: Run): void {
     return at ? [at] : [];
   });
   const bounds = mapView?.map.getBounds();
-  if (bounds && places.length && !places.some(([lng, lat]) => bounds.contains([lng, lat]))) mapView?.fit(extent(places), true);
+  if (bounds && places.length && !places.some(([lng, lat]) => bounds.contains([lng, lat]))) mapView?.fit(boxOf(places), true);
 }
 
 // ---- What is shown -----------------------------------------------------------------------------------------------

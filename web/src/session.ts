@@ -1,7 +1,7 @@
 // Who is signed in: the token that requests need which change something, the control in the header, and the way to the
 // sign-in page.
 import type * as Contract from './contract';
-import { $, say } from './dom';
+import { $, make, say } from './dom';
 
 /** Nobody is signed in, and nobody could be: a server without users, or one that does not answer. */
 const NOBODY: Contract.Session = { sign_in: false };
@@ -45,9 +45,13 @@ export async function signInAgain(): Promise<void> {
 
 const loginPath = (): string => `/login?next=${encodeURIComponent(location.pathname + location.search + location.hash)}`;
 
-/** Shows in the header who is signed in. */
+/** Whether to offer the pages of the server itself. */
+const mayOperate = (): Promise<boolean> => isOne(['operator']);
+
+/** Shows in the header who is signed in, and an operator the way to the server's own pages, as those that the server writes. */
 export async function wireSession(): Promise<void> {
   const { user, sign_in: signIn } = await current();
+  if (await mayOperate()) document.querySelector('.pages')?.append(make('a', '', 'Server', { href: '/admin/load' }));
   $('session').hidden = !user && !signIn;
   $('sign-out').hidden = !user;
   $('sign-in').hidden = Boolean(user);

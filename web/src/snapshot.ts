@@ -51,12 +51,14 @@ function drawPart(c: CanvasRenderingContext2D, part: LegendPart, x: number, top:
   }
   y += 8;
   if (part.ramp) {
-    const { colors, labels } = part.ramp;
+    const { colors, labels, opacity = 1 } = part.ramp;
     const wide = WIDTH - 2 * PAD;
     const ramp = c.createLinearGradient(x, 0, x + wide, 0);
     colors.forEach((color, i) => ramp.addColorStop(colors.length > 1 ? i / (colors.length - 1) : 0, color));
     c.fillStyle = ramp;
+    c.globalAlpha = opacity;
     c.fillRect(x, y, wide, 8);
+    c.globalAlpha = 1;
     c.fillStyle = muted;
     labels.forEach((label, i) => {
       c.textAlign = i === 0 ? 'left' : i === labels.length - 1 ? 'right' : 'center';

@@ -1,8 +1,8 @@
 // The look of the map: the base map from the bundle, and the events above it, in a light and a dark palette.
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification, StyleSpecification } from 'maplibre-gl';
-import type { BaseMap } from './basemap';
-import { eventLayers, sourceOf, type EventsDrawn } from './eventstyle';
+import { ROUGH_ZOOM, type BaseMap } from './basemap';
+import { eventLayers, rimPaint, sourceOf, type EventsDrawn } from './eventstyle';
 import { fileLayers, type FileDrawn } from './files/drawn';
 import { liveLayers } from './live/layers';
 import type { Palette } from './palette';
@@ -31,20 +31,23 @@ export const NO_OVERLAYS: Overlays = { shape: EMPTY, veil: EMPTY, chosen: EMPTY,
 /** Clickable layers of search results, uppermost first. */
 export const RESULT_LAYERS = ['result-point', 'result-line', 'result-fill'] as const;
 
+/** Opacity of a part of the built-in map: from where it is rough, it fades. */
+const fading = (rest: number): ExpressionSpecification => ['interpolate', ['linear'], ['zoom'], ROUGH_ZOOM, 1, ROUGH_ZOOM + 3, rest];
+
 function baseLayers(p: Palette): LayerSpecification[] {
   return [
     { id: 'sea', type: 'background', paint: { 'background-color': p.sea } },
     // Without antialiasing no seams show between neighbours; the coast line above softens the edge.
-    { id: 'land', type: 'fill', source: 'land', paint: { 'fill-color': p.land, 'fill-antialias': false } },
-    { id: 'coast', type: 'line', source: 'land', paint: { 'line-color': p.coast, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 0.4, 6, 0.9] } },
+    { id: 'land', type: 'fill', source: 'land', paint: { 'fill-color': p.land, 'fill-antialias': false, 'fill-opacity': fading(0.45) } },
+    { id: 'coast', type: 'line', source: 'land', paint: { 'line-color': p.coast, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 0.4, 6, 0.9], 'line-opacity': fading(0.3) } },
     // Land again in its own colour hides the coast line where two countries meet; the border is drawn on top.
-    { id: 'border-cover', type: 'line', source: 'borders', paint: { 'line-color': p.land, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 1, 6, 2] } },
+    { id: 'border-cover', type: 'line', source: 'borders', paint: { 'line-color': p.land, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 1, 6, 2], 'line-opacity': fading(0) } },
     {
       id: 'border',
       type: 'line',
       source: 'borders',
       layout: { 'line-join': 'round' },
-      paint: { 'line-color': p.border, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 0.5, 4, 0.9, 8, 1.4] },
+      paint: { 'line-color': p.border, 'line-width': ['interpolate', ['linear'], ['zoom'], 0, 0.5, 4, 0.9, 8, 1.4], 'line-opacity': fading(0.3) },
     },
   ];
 }
@@ -104,6 +107,8 @@ function labelLayers(p: Palette): LayerSpecification[] {
 function resultLayers(p: Palette): LayerSpecification[] {
   const source = 'results';
   const first: ExpressionSpecification = ['boolean', ['get', 'first'], false];
+  const points: ExpressionSpecification = ['in', ['geometry-type'], ['literal', ['Point', 'MultiPoint']]];
+  const radius: ExpressionSpecification = ['interpolate', ['linear'], ['zoom'], 1, 4, 6, 5.5, 12, 7.5];
   return [
     { id: 'result-fill', type: 'fill', source, filter: ['in', ['geometry-type'], ['literal', ['Polygon', 'MultiPolygon']]], paint: { 'fill-color': p.point, 'fill-opacity': 0.28 } },
     {
@@ -114,18 +119,20 @@ function resultLayers(p: Palette): LayerSpecification[] {
       layout: { 'line-join': 'round', 'line-cap': 'round' },
       paint: { 'line-color': p.point, 'line-width': ['interpolate', ['linear'], ['zoom'], 1, 1.2, 8, 2.6], 'line-opacity': 0.8 },
     },
+    // The rims of all are below the points of all, see `eventLayers`.
+    { id: 'result-rim', type: 'circle', source, filter: points, paint: { 'circle-radius': radius, ...rimPaint(p, 1.2) } },
     {
       id: 'result-point',
       type: 'circle',
       source,
-      filter: ['in', ['geometry-type'], ['literal', ['Point', 'MultiPoint']]],
+      filter: points,
       layout: { 'circle-sort-key': ['case', first, 1, 0] },
       paint: {
         'circle-color': p.point,
-        'circle-radius': ['interpolate', ['linear'], ['zoom'], 1, 4, 6, 5.5, 12, 7.5],
+        'circle-radius': radius,
         'circle-opacity': ['case', ['boolean', ['get', 'named'], false], 0.25, 0.88],
-        'circle-stroke-color': ['case', first, p.shape, ['boolean', ['get', 'named'], false], p.point, p.rim],
-        'circle-stroke-width': ['case', first, 3, 1.2],
+        'circle-stroke-color': ['case', first, p.shape, p.point],
+        'circle-stroke-width': ['case', first, 3, ['boolean', ['get', 'named'], false], 1.2, 0],
       },
     },
   ];

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'embed', 'shapes']);
+const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'embed', 'shapes', 'constrain']);
 const { stack } = await sources(['stack'], 'layers/');
-const files = await sources(['read', 'wkt', 'load'], 'files/');
+const files = await sources(['read', 'wkt', 'load', 'drawn'], 'files/');
+const filter = await sources(['room'], 'filter/');
 const { EMPTY_LAYER, EMPTY_VIEW, fromHash, toHash, OTHERS_MAX } = page.hash;
 
 const view = {
@@ -65,15 +66,24 @@ describe('layers', () => {
 describe('the legend', () => {
   const { legendOf } = page.legend;
   const { LIGHT, DARK, layerPalette } = page.palette;
-  const shown = { name: '', surface: null, events: true, field: '', scale: null, values: null, valued: 0, lacking: 0, sized: '', size: null, zoom: 6, fades: '' };
+  const shown = { name: '', surface: null, strength: 0, events: true, field: '', scale: null, values: null, valued: 0, lacking: 0, sized: '', size: null, zoom: 6, fades: '' };
 
   it('has a part for each thing that is shown, and none for nothing', () => {
     assert.deepEqual(legendOf(shown, LIGHT), []);
-    const all = legendOf({ ...shown, name: 'Ships', surface: [1, 2, 3, 4, 5], field: 'speed', scale: { field: 'sog', stops: [1, 2, 3] }, valued: 3, lacking: 2, sized: 'draft', size: { field: 'd', low: 1, high: 9 } }, LIGHT);
+    const all = legendOf({ ...shown, name: 'Ships', surface: [1, 2, 3, 4, 5], strength: 0.4, field: 'speed', scale: { field: 'sog', stops: [1, 2, 3] }, valued: 3, lacking: 2, sized: 'draft', size: { field: 'd', low: 1, high: 9 } }, LIGHT);
     assert.deepEqual(all.map(({ kind }) => kind), ['layer', 'counts', 'field', 'size']);
+    assert.equal(all[1].ramp.opacity, 0.4, 'the ramp is as faint as the surface');
     assert.deepEqual(all[2].ramp.labels, ['1', '2', '3']);
     assert.match(all[2].rows[0].text, /no value \(2\)/);
     assert.deepEqual(all[3].circles.map(({ text }) => text), ['1', '5', '9']);
+  });
+
+  it('explains no surface that is too faint to see, and no colour that is not drawn', () => {
+    assert.deepEqual(legendOf({ ...shown, surface: [1, 2, 3, 4, 5], strength: 0.03 }, LIGHT), []);
+    const [counts, field] = legendOf({ ...shown, events: false, surface: [1, 2, 3, 4, 5], strength: 1, field: 'speed' }, LIGHT);
+    assert.deepEqual([counts.ramp.opacity, counts.rows], [1, []]);
+    assert.equal(field.ramp, undefined);
+    assert.match(field.rows[0].text, /^Not on the map: .* Until then only the line over time shows it\.$/);
   });
 
   it('gives each value of a text the colour that the map gives it, and says which have none of their own', () => {
@@ -145,6 +155,66 @@ describe('the frame of a collection', () => {
   });
 });
 
+describe('the box of places', () => {
+  const { boxOf } = page.frame;
+
+  it('goes over the antimeridian where they are on both sides of it', () => {
+    assert.deepEqual(boxOf([[179, 51], [-179.5, 52], [-134, 58]]), [179, 51, 226, 58]);
+  });
+
+  it('is as small as they are, wherever they are', () => {
+    assert.deepEqual(boxOf([[11.2, 47.1], [11.25, 47.12]]), [11.2, 47.1, 11.25, 47.12]);
+    assert.deepEqual(boxOf([[180, 5]]), [180, 5, 180, 5]);
+    const around = Array.from({ length: 12 }, (_, i) => [-175 + 30 * i, 0]);
+    assert.deepEqual(boxOf(around), [-175, 0, 155, 0]);
+  });
+});
+
+describe('how far the map is zoomed out', () => {
+  const { minZoomOf, constrainedLat } = page.constrain;
+
+  it('holds the whole world from west to east, on a phone too', () => {
+    for (const width of [320, 390, 540, 700]) assert.ok(512 * 2 ** minZoomOf(width) <= width + 1e-6, `${width}`);
+    assert.equal(minZoomOf(1600), 0.6);
+  });
+
+  it('has the world in the middle where the map is taller, else the edge of the world at its edge', () => {
+    assert.ok(Math.abs(constrainedLat(60, -0.4, 470)) < 1e-9);
+    assert.ok(Math.abs(constrainedLat(40, 4, 600) - 40) < 1e-9);
+    assert.ok(constrainedLat(89, 2, 600) < 80);
+  });
+});
+
+describe('points that are close together', () => {
+  it('have the rims of all below the points of all', () => {
+    const { LIGHT } = page.palette;
+    const drawn = { slot: 'event', collection: 'c', url: '', scale: null, size: null, presence: 1 };
+    const lists = [page.eventstyle.eventLayers(LIGHT, drawn), files.drawn.fileLayers(LIGHT, { id: 'event', data: {}, color: 1, opacity: 1, hidden: false })];
+    for (const layers of lists) {
+      const [rim, point] = ['event-rim', 'event-point'].map((id) => layers.findIndex((layer) => layer.id === id));
+      assert.ok(rim >= 0 && rim < point);
+      assert.equal(layers[point].paint['circle-stroke-width'], undefined);
+      assert.equal(layers[rim].paint['circle-opacity'], 0);
+      assert.deepEqual(layers[rim].paint['circle-radius'], layers[point].paint['circle-radius']);
+    }
+  });
+});
+
+it('a filter that lacks the quotes of a name is told so', () => {
+  const { quoteHelp } = filter.room;
+  const names = ['Wingspan cm', 'Ring no.', 'mag'];
+  assert.match(quoteHelp('wingspan cm > 5', names), /"Wingspan cm"$/);
+  for (const good of ['"Wingspan cm" > ', "mag = 'Ring no.'", 'mag >']) assert.equal(quoteHelp(good, names), '', good);
+});
+
+it('a download says what it has', () => {
+  const schema = { geometry: 'geometry', times: ['time'] };
+  const say = (change, of = schema) => page.download.saySelected({ ...EMPTY_VIEW, ...change }, of);
+  assert.equal(say({}), 'on the map as it is, of all time');
+  assert.equal(say({ shape: { kind: 'box' }, when: [0, 1], filter: 'a > 1' }), 'in the box that is drawn, in the chosen time, of the filter');
+  assert.equal(say({}, { geometry: null, times: [] }), 'all of the collection');
+});
+
 describe('a file', () => {
   const { readFile } = files.read;
 
@@ -166,6 +236,15 @@ describe('a file', () => {
     assert.throws(() => readFile('a,b\n1,2\n'), /no column for a place.*found a, b/);
     assert.throws(() => readFile('{"type":"Feature"'), /Line 1 is not a JSON object/);
     assert.throws(() => readFile('lon,lat\n999,0\n'), /no event with a place/);
+    assert.throws(() => readFile('name;lon;lat\na;11,5;47,25\n'), /decimal comma.*meridian load COLLECTION FILE --decimal-comma/);
+  });
+
+  it('of a kind that only the loader reads is refused with the command, by its ending or by its first characters', () => {
+    const { refuseKind } = files.read;
+    const kinds = [['w.gpx', '', 'GPX'], ['w', '<?xml version="1.0"?>\n<gpx version="1.1">', 'GPX'], ['w.xml', '\ufeff<kml xmlns="x">', 'KML'], ['w.bin', 'SQLite format 3\0', 'GeoPackage'], ['w.SHP', '', 'Shapefile'], ['a', 'PAR1', 'GeoParquet'], ['a.txt', '!AIVDM,1,1,,A,x', 'NMEA'], ['a', 'fgb\u0003', 'FlatGeobuf']];
+    for (const [name, head, kind] of kinds) assert.throws(() => refuseKind(name, head), new RegExp(`does not read ${kind};.*meridian load COLLECTION ${name}`), kind);
+    assert.throws(() => refuseKind('page', '<!doctype html>'), /XML: expected GeoJSON/);
+    for (const [name, head] of [['a.csv', 'lon,lat\n'], ['a.geojson', '{"type"'], ['a.txt', '']]) refuseKind(name, head);
   });
 
   it('may hold shapes as well-known text', () => {

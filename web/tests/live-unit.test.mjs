@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
 
-const { objects } = await sources(['objects'], 'live/');
+const { objects, follow } = await sources(['objects', 'follow'], 'live/');
 const names = { time: 'time', object: 'ship', heading: 'cog' };
 const event = (id, ship, second, at, cog = null) => ({ type: 'Feature', id, geometry: { type: 'Point', coordinates: at }, properties: { ship, cog, time: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` } });
 
@@ -26,8 +26,41 @@ describe('objects that are followed', () => {
     assert.equal(objects.bearing([5, 5], [5, 5]), null);
   });
 
+  it('say how many there are, and of which only the newest are shown', () => {
+    assert.equal(objects.sayObjects(10_421, null, true), '10,421 objects');
+    assert.equal(objects.sayObjects(1, null, true), '1 object');
+    assert.equal(objects.sayObjects(2000, 156_288, false), 'the newest 2,000 of 156,288 events');
+    assert.equal(objects.sayObjects(20_000, Infinity, true), 'the newest 20,000 objects, and there are more');
+    assert.equal(objects.sayObjects(3, 2, true), '3 objects', 'new ones have come');
+  });
+
   it('find the field that says where they head', () => {
     assert.equal(objects.headingField(['speed', 'cog_deg', 'heading_deg']), 'cog_deg');
     assert.equal(objects.headingField(['magnitude', 'tracking']), '');
+  });
+});
+
+describe('the last positions', () => {
+  /** Pages of two events, the newest first: ships a, b, a, c, d. */
+  const ships = ['a', 'b', 'a', 'c', 'd'].map((ship, i) => event(String(i), ship, 50 - i, [i, 0]));
+  const reading = () => {
+    const read = [];
+    return { read, page: (path) => (read.push(path), Promise.resolve({ features: ships.slice(2 * path, 2 * path + 2), next: 2 * path + 2 < ships.length ? String(Number(path) + 1) : null })) };
+  };
+
+  it('are read page by page until each object has one, the newest last', async () => {
+    const { read, page } = reading();
+    const { events, all } = await follow.newest(page, '0', 'ship', () => 3, 100);
+    assert.deepEqual([read.length, all, events.map(({ id }) => id)], [2, true, ['3', '2', '1', '0']]);
+  });
+
+  it('are all there at the last page, however many objects were expected', async () => {
+    const { events, all } = await follow.newest(reading().page, '0', 'ship', () => Infinity, 100);
+    assert.deepEqual([events.length, all], [5, true]);
+  });
+
+  it('are not all there where reading ends before', async () => {
+    const { events, all } = await follow.newest(reading().page, '0', 'ship', () => 4, 2);
+    assert.deepEqual([events.length, all], [2, false]);
   });
 });

@@ -180,7 +180,7 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     await page.waitForSelector('#layers .file');
     await rest();
     assert.deepEqual([await drawn('file1-point'), posted], [2, []]);
-    assert.match(await page.textContent('#layers .file'), /2, 1 without a place/);
+    assert.match(await page.textContent('#layers .file'), /\.csv2Load….*1 without a place/);
     const there = await at(-117.5, 35.2);
     await page.mouse.click(there.x, there.y);
     await page.waitForSelector('.event-popup .card');
@@ -204,7 +204,11 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     await show('c=countries&m=4/37/-119');
     await page.setInputFiles('#file', { name: 'x.csv', mimeType: 'text/csv', buffer: Buffer.from('a,b\n1,2\n') });
     await page.waitForSelector('#problem:not([hidden])');
-    assert.match(await page.textContent('#problem'), /x\.csv: There is no column for a place/);
+    assert.match(await page.textContent('#problem'), /x\.csv is not shown.*There is no column for a place/);
+    await page.setInputFiles('#file', { name: 'walk.gpx', mimeType: 'application/gpx+xml', buffer: Buffer.from('<?xml version="1.0"?><gpx version="1.1"></gpx>') });
+    await becomes(() => page.textContent('#problem b'), 'walk.gpx is not shown');
+    assert.match(await page.textContent('#problem p'), /does not read GPX;.*meridian load COLLECTION walk\.gpx/);
+    assert.equal(await page.isHidden('#retry'), true, 'another try finds the same');
   });
 
   step('downloads what is selected, in each format', async () => {

@@ -56,6 +56,8 @@ describe('the table and the filter', { timeout: 3_600_000 }, () => {
 
   step('shows the right rows wherever it is scrolled, with few of them in the page', async () => {
     await show('c=earthquakes&m=5/37/-119');
+    const cut = await page.locator('#table td.number').evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent));
+    assert.deepEqual(cut, [], 'no number is cut');
     const bbox = await sight();
     const ids = await idsOf({ bbox, sortby: '-time' });
     assert.ok(ids.length > 20_000, `${ids.length} events`);

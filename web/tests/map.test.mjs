@@ -387,6 +387,9 @@ describe('the map page', { timeout: 900_000 }, () => {
     try {
       page.setDefaultTimeout(PATIENCE);
       watch(page);
+      await show('c=earthquakes');
+      // Mercator ends at 85 degrees, and the world fills the width.
+      await counts({}, 'the first view holds the box of the collection');
       await show(CALIFORNIA);
       const { wide, background } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, background: getComputedStyle(document.documentElement).backgroundColor }));
       assert.ok(wide <= 390, `the page is ${wide} pixels wide`);

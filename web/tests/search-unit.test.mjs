@@ -151,7 +151,14 @@ describe('what is said of a search', () => {
     told(run, 'b', 'complete');
     complete(run, 'complete');
     const said = page.words.say(run, titles, 9999);
-    assert.deepEqual([said.tone, said.headline, said.lacking], ['good', 'Complete: 1 result. From all 2 sources, everything they have, up to the limit.', []]);
+    assert.deepEqual([said.tone, said.headline, said.lacking], ['good', 'Complete: 1 result. From all 2 sources, everything they have.', []]);
+    const cut = begun();
+    results(cut, 'a', 100, 250);
+    told(cut, 'a', 'complete');
+    told(cut, 'b', 'complete');
+    complete(cut, 'complete');
+    const first = page.words.say(cut, titles, 9999);
+    assert.deepEqual([first.tone, first.headline], ['warn', 'The first 100 results. There may be more: Alpha gave 100, as many as the question asks of a source. Ask for more under Limits.']);
     const nothing = begun();
     complete(nothing, 'complete');
     assert.match(page.words.say(nothing, titles, 0).headline, /^Nothing found\. The search is complete/);

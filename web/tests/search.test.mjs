@@ -143,7 +143,7 @@ describe('the search page', { timeout: 900_000 }, () => {
   step('says that it is complete only when everything is there', async () => {
     await show('q=storm&p=quick,paged,late');
     await ended();
-    assert.equal(await headline(), 'Complete: 41 results. From all 3 sources, everything they have, up to the limit.');
+    assert.equal(await headline(), 'Complete: 41 results. From all 3 sources, everything they have.');
     assert.equal(await page.isHidden('#lacking'), true);
     assert.equal(await page.isHidden('#list-end'), true);
     const all = await packets({ keywords: 'storm', providers: ['quick', 'paged', 'late'] });

@@ -1,6 +1,7 @@
 // The look of a file that was dropped on the map.
 import type { FeatureCollection } from 'geojson';
 import type { ExpressionSpecification, LayerSpecification } from 'maplibre-gl';
+import { rimPaint } from '../eventstyle';
 import { layerPalette, type Palette } from '../palette';
 
 export interface FileDrawn {
@@ -19,20 +20,18 @@ export const fileLayerIds = (id: string): string[] => ['point', 'line', 'fill'].
 
 const only = (...types: string[]): ExpressionSpecification => ['in', ['geometry-type'], ['literal', types]];
 
+const RADIUS: ExpressionSpecification = ['interpolate', ['linear'], ['zoom'], 1, 3, 6, 4.5, 12, 7];
+
 /** `@at` of a feature is its number in the file, see `readFile`. */
 export function fileLayers(palette: Palette, { id, color, opacity, hidden }: FileDrawn): LayerSpecification[] {
-  const { point, rim } = layerPalette(palette, color);
+  const own = layerPalette(palette, color);
+  const { point } = own;
   const layout = { visibility: hidden ? 'none' : 'visible' } as const;
   return [
     { id: `${id}-fill`, type: 'fill', source: id, layout, filter: only('Polygon', 'MultiPolygon'), paint: { 'fill-color': point, 'fill-opacity': 0.28 * opacity } },
     { id: `${id}-line`, type: 'line', source: id, layout: { ...layout, 'line-join': 'round', 'line-cap': 'round' }, filter: ['!', only('Point', 'MultiPoint')], paint: { 'line-color': point, 'line-width': 1.6, 'line-opacity': 0.8 * opacity } },
-    {
-      id: `${id}-point`,
-      type: 'circle',
-      source: id,
-      layout,
-      filter: only('Point', 'MultiPoint'),
-      paint: { 'circle-color': point, 'circle-radius': ['interpolate', ['linear'], ['zoom'], 1, 3, 6, 4.5, 12, 7], 'circle-opacity': 0.85 * opacity, 'circle-stroke-color': rim, 'circle-stroke-width': 1, 'circle-stroke-opacity': opacity },
-    },
+    // The rims of all are below the points of all, see `eventLayers`.
+    { id: `${id}-rim`, type: 'circle', source: id, layout, filter: only('Point', 'MultiPoint'), paint: { 'circle-radius': RADIUS, 'circle-stroke-opacity': opacity, ...rimPaint(own, 1) } },
+    { id: `${id}-point`, type: 'circle', source: id, layout, filter: only('Point', 'MultiPoint'), paint: { 'circle-color': point, 'circle-radius': RADIUS, 'circle-opacity': 0.85 * opacity } },
   ];
 }

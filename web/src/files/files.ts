@@ -1,7 +1,9 @@
 // Files that were dropped on the map: the list of them, and what can be done with each. Reading and loading are fetched when used.
 import type { FeatureCollection } from 'geojson';
+import { Problem } from '../api';
 import type { App } from '../app';
 import { $, make } from '../dom';
+import { boxOf } from '../frame';
 import { formatCount, formatShort } from '../numbers';
 import { eventCard, anchorOf } from '../results';
 import { mayWrite } from '../session';
@@ -58,13 +60,14 @@ export class Files {
   async open(files: readonly File[]): Promise<void> {
     for (const file of files) {
       try {
-        const { BYTES_MAX, readFile } = await import('./read');
+        const { BYTES_MAX, readFile, refuseKind } = await import('./read');
         if (this.list.length >= FILES_MAX) throw new Error(`There are ${FILES_MAX} files on the map already: remove one.`);
-        if (file.size > BYTES_MAX) throw new Error(`The file has more than ${BYTES_MAX / 1e6} MB: load it into a collection with meridian load.`);
+        refuseKind(file.name, await file.slice(0, 512).text());
+        if (file.size > BYTES_MAX) throw new Error(`The file has more than ${BYTES_MAX / 1e6} MB: load it into a collection with meridian load COLLECTION ${file.name}`);
         const content = readFile(await file.text());
         this.add(file.name, content);
       } catch (error) {
-        this.app.failed(new Error(`${file.name}: ${error instanceof Error ? error.message : String(error)}`));
+        this.app.failed(new Problem(`${file.name} is not shown`, error instanceof Error ? error.message : String(error), 0, 'file'));
       }
     }
   }
@@ -78,18 +81,14 @@ export class Files {
 
   private frame(id: string): void {
     const content = this.list.find((file) => file.id === id)?.content;
-    let [west, south, east, north] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (const { geometry } of content?.features ?? []) {
-      const flat = 'coordinates' in geometry ? geometry.coordinates : [];
-      const walk = (part: unknown): void => {
-        if (!Array.isArray(part)) return;
-        if (typeof part[0] !== 'number') return part.forEach(walk);
-        [west, east] = [Math.min(west, part[0]), Math.max(east, part[0])];
-        [south, north] = [Math.min(south, part[1] as number), Math.max(north, part[1] as number)];
-      };
-      walk(flat);
-    }
-    if (west <= east) this.app.map()?.fit([west, south, east, north], false);
+    const places: LngLat[] = [];
+    const walk = (part: unknown): void => {
+      if (!Array.isArray(part)) return;
+      if (typeof part[0] === 'number') places.push([part[0], part[1] as number]);
+      else part.forEach(walk);
+    };
+    for (const { geometry } of content?.features ?? []) if ('coordinates' in geometry) walk(geometry.coordinates);
+    if (places.length) this.app.map()?.fit(boxOf(places), false);
   }
 
   /** Shows an event of a file that was clicked. */
@@ -111,8 +110,7 @@ export class Files {
       const button = make('button', 'layer-name', '', { type: 'button', title: `Go to ${name}` });
       const dot = make('em', '', '', { 'aria-hidden': 'true' });
       dot.style.background = palette?.categories[color - 1] ?? '';
-      const lacking = content.placeless ? `, ${formatCount(content.placeless)} without a place` : '';
-      button.append(dot, make('span', '', name), make('small', '', `${formatShort(content.features.length)}${lacking}`));
+      button.append(dot, make('span', '', name), make('small', '', formatShort(content.features.length)));
       button.addEventListener('click', () => this.frame(id));
       const load = make('button', 'small', 'Load…', { type: 'button', title: `Load ${name} into a collection`, hidden: '' });
       load.addEventListener('click', () => void import('./load').then(({ askToLoad }) => askToLoad(this.app, file)));
@@ -122,6 +120,7 @@ export class Files {
       const remove = make('button', 'small quiet', '×', { type: 'button', 'aria-label': `Remove ${name}` });
       remove.addEventListener('click', () => this.set(this.list.filter((one) => one.id !== id)));
       row.append(button, load, eye, remove);
+      if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map`));
       return row;
     });
   }

@@ -40,7 +40,7 @@ function ofRows(rows: readonly Row[], columns: readonly string[]): FileContent {
   const find = (pattern: RegExp): string | undefined => columns.find((name) => pattern.test(name.trim()));
   const names = { lon: find(LON), lat: find(LAT), shape: find(SHAPE) };
   if ((names.lon === undefined || names.lat === undefined) && names.shape === undefined)
-    throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, or wkt, found ${columns.slice(0, 8).join(', ')}`);
+    throw new Error(`There is no column for a place: expected lon and lat, longitude and latitude, or wkt, found ${columns.slice(0, 8).join(', ')}. With other names: meridian load COLLECTION FILE --lon NAME --lat NAME`);
   const used = names.lon !== undefined && names.lat !== undefined ? [names.lon, names.lat] : [names.shape];
   const features: Feature[] = [];
   for (const row of rows) {
@@ -140,8 +140,36 @@ function parseTable(text: string): FileContent {
     if (!columns) columns = values.map((name) => name.trim());
     else if (rows.length <= EVENTS_MAX) rows.push(Object.fromEntries(columns.map((name, i) => [name, values[i] ?? ''])));
   }, separator);
+  const place = (columns ?? []).filter((name) => LON.test(name) || LAT.test(name));
+  if (rows.some((row) => place.some((name) => DECIMAL_COMMA.test(String(row[name])))))
+    throw new Error('Its positions have a decimal comma, which the browser does not read; the server\'s loader does: meridian load COLLECTION FILE --decimal-comma');
   return ofRows(rows, columns ?? []);
 }
+
+/** Kinds that `meridian load` reads and the browser does not: by the ending of the name. */
+const ENDINGS: Record<string, string> = {
+  gpx: 'GPX', kml: 'KML', kmz: 'KMZ', shp: 'Shapefile', dbf: 'Shapefile', shx: 'Shapefile', gpkg: 'GeoPackage', fgb: 'FlatGeobuf', nmea: 'NMEA', parquet: 'GeoParquet', geoparquet: 'GeoParquet',
+  arrow: 'Arrow', arrows: 'Arrow', feather: 'Arrow', zip: 'zip', gz: 'gzip', zst: 'zstd',
+};
+
+/** The same by the first characters, and by what an XML document is. */
+const MAGIC = { 'SQLite format 3': 'GeoPackage', 'fgb\u0003': 'FlatGeobuf', PAR1: 'GeoParquet', ARROW1: 'Arrow', 'PK\u0003\u0004': 'zip' } as const;
+const XML = /^\s*(?:<\?xml[^]*?)?<(gpx|kml)[\s>]/i;
+const NMEA = /^[$!][A-Z]{5},/;
+
+function kindOfHead(head: string): string | undefined {
+  const found = Object.entries(MAGIC).find(([magic]) => head.startsWith(magic))?.[1];
+  return found ?? XML.exec(head)?.[1].toUpperCase() ?? (NMEA.test(head) ? 'NMEA' : undefined);
+}
+
+/** Refuses a file of a kind that only the server's loader reads; `head` is its first characters. */
+export function refuseKind(name: string, head: string): void {
+  const kind = kindOfHead(head.replace(/^\ufeff/, '')) ?? ENDINGS[/\.([^.]+)$/.exec(name)?.[1].toLowerCase() ?? ''];
+  if (kind) throw new Error(`The browser does not read ${kind}; the server's loader does: meridian load COLLECTION ${name}`);
+  if (/^\s*<(\?xml|[a-z!])/i.test(head)) throw new Error('The browser does not read XML: expected GeoJSON, NDJSON or CSV.');
+}
+
+const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+\s*$/;
 
 /** Reads a file's text. Throws what is wrong with it, in a sentence. */
 export function readFile(text: string): FileContent {

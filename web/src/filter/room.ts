@@ -2,7 +2,7 @@
 import * as api from '../api';
 import type { App } from '../app';
 import { $ } from '../dom';
-import { params } from '../query';
+import { cqlName, params } from '../query';
 import type { Builder } from './builder';
 
 /** Why the server rejects a filter; null if it accepts it. */
@@ -14,6 +14,13 @@ export async function checkFilter(id: string, filter: string, signal: AbortSigna
     if (!(error instanceof api.Problem) || error.status !== 400) throw error;
     return error.detail || error.title;
   }
+}
+
+/** Says which name lacks its quotes; empty if none does. */
+export function quoteHelp(filter: string, names: readonly string[]): string {
+  const bare = filter.replace(/"[^"]*"|'[^']*'/g, '');
+  const lacking = names.find((name) => cqlName(name) !== name && bare.toLowerCase().includes(name.toLowerCase()));
+  return lacking === undefined ? '' : `A name with spaces or signs is quoted: ${cqlName(lacking)}`;
 }
 
 export class FilterRoom {
@@ -50,7 +57,8 @@ export class FilterRoom {
   }
 
   problem(text: string): void {
-    $('filter-problem').textContent = text;
+    const names = this.app.open()?.schema.fields.map(({ name }) => name) ?? [];
+    $('filter-problem').textContent = [text, text && quoteHelp(this.input.value, names)].filter(Boolean).join('. ');
     $('filter-problem').hidden = text === '';
     this.input.setAttribute('aria-invalid', String(text !== ''));
   }

@@ -3,14 +3,15 @@ import type { Feature } from 'geojson';
 import type * as api from '../api';
 import { $, say } from '../dom';
 import type { MapView } from '../mapview';
-import { formatCount } from '../numbers';
 import { EMPTY } from '../style';
 import { formatEventTime } from '../time';
 import { follow } from './follow';
-import { headingField, LiveObjects } from './objects';
+import { headingField, LiveObjects, sayObjects } from './objects';
 
-/** Time between two drawings, in milliseconds: a stream may be faster than the eye. */
+/** Time between two drawings, in milliseconds: a stream may be faster than the eye, and many objects slower than the map. */
 const DRAW = 200;
+const DRAW_MANY = 1000;
+const MANY = 3000;
 /** Time between two questions for what the page shows beside the map. */
 const ASK = 3000;
 
@@ -28,6 +29,10 @@ export class Live {
   private asking: ReturnType<typeof setTimeout> | undefined;
   private asked = 0;
   private connected = false;
+  private loading = false;
+  /** Objects of which only the newest are loaded; null where all are. */
+  private total: number | null = null;
+  private named = false;
 
   constructor(
     private readonly view: () => MapView | null,
@@ -42,19 +47,32 @@ export class Live {
   start(collection: string, schema: api.Schema, query: URLSearchParams): void {
     this.stop();
     const [time] = schema.times;
-    const objects = new LiveObjects({ time, object: schema.object, heading: headingField(schema.fields.filter(({ kind }) => kind === 'int' || kind === 'float').map(({ name }) => name)) });
+    const numbers = schema.fields.filter(({ kind }) => kind === 'int' || kind === 'float').map(({ name }) => name);
+    const names = { time, object: schema.object, heading: headingField(numbers) };
+    const objects = new LiveObjects(names);
     this.objects = objects;
-    this.stopFollowing = follow(collection, query, time, {
+    this.named = schema.object !== '';
+    this.loading = true;
+    this.total = null;
+    this.stopFollowing = follow(collection, query, names, {
       events: (list: readonly Feature[]) => {
         const before = objects.taken;
         for (const event of list) objects.take(event);
         if (objects.taken !== before) this.later();
       },
+      known: (total) => {
+        this.loading = false;
+        this.total = total;
+        this.say();
+      },
       connected: (on) => {
         this.connected = on;
         this.say();
       },
-      failed: (error) => this.events.failed(error),
+      failed: (error) => {
+        this.loading = false;
+        this.events.failed(error);
+      },
     });
     this.view()?.picture.hide(schema.object !== '');
     this.say();
@@ -69,7 +87,7 @@ export class Live {
       this.view()?.setLive(points, lines);
       this.say();
       this.askLater();
-    }, DRAW);
+    }, (this.objects?.count ?? 0) > MANY ? DRAW_MANY : DRAW);
   }
 
   /** Asks at once, or when the time between two questions is over: the last event must count as well. */
@@ -86,9 +104,9 @@ export class Live {
 
   private say(): void {
     const { objects } = this;
-    const state = this.connected ? 'Live' : 'Connecting…';
+    const state = !this.connected ? 'Connecting…' : this.loading ? 'Loading…' : 'Live';
     const newest = objects && Number.isFinite(objects.newest) ? ` · newest ${formatEventTime(new Date(objects.newest).toISOString())} UTC` : '';
-    say($('live-state'), objects ? `${state} · ${formatCount(objects.count)} ${objects.count === 1 ? 'object' : 'objects'}${newest}` : '');
+    say($('live-state'), objects ? `${state} · ${sayObjects(objects.count, this.total, this.named)}${newest}` : '');
   }
 
   stop(): void {

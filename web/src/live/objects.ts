@@ -1,10 +1,11 @@
 // Moving objects as their events arrive: the last position of each, where it heads, and its track.
 import type { Feature, FeatureCollection } from 'geojson';
+import { formatCount } from '../numbers';
 import { parseInstant } from '../time';
 
 /** Positions kept of an object, and objects kept: the newest of both. */
 export const TRACK_MAX = 500;
-export const OBJECTS_MAX = 5000;
+export const OBJECTS_MAX = 20_000;
 
 /** Names of a field that says where an object heads, in degrees from north; the first that a collection has counts. */
 const HEADING = /^(true_?)?(heading|course|cog|bearing|direction|track)(_?deg(rees)?)?$/i;
@@ -25,6 +26,14 @@ export function bearing([lng1, lat1]: readonly [number, number], [lng2, lat2]: r
   const [y, x] = [Math.sin(d) * Math.cos(b), Math.cos(a) * Math.sin(b) - Math.sin(a) * Math.cos(b) * Math.cos(d)];
   if (Math.hypot(x, y) < 1e-9) return null;
   return ((Math.atan2(y, x) * 180) / Math.PI + 360) % 360;
+}
+
+/** How many objects, or events where nothing names an object, are shown; `total` is how many there are if some are not. */
+export function sayObjects(count: number, total: number | null, named: boolean): string {
+  const what = named ? 'object' : 'event';
+  if (total === Infinity) return `the newest ${formatCount(count)} ${what}s, and there are more`;
+  if (total !== null && total > count) return `the newest ${formatCount(count)} of ${formatCount(total)} ${what}s`;
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
 export class LiveObjects {
@@ -61,9 +70,10 @@ export class LiveObjects {
     let at = track.length;
     while (at > 0 && track[at - 1].ms > ms) at--;
     track.splice(at, 0, { at: [lng, lat], ms, id, heading });
+    const newest = at === track.length - 1;
     if (track.length > TRACK_MAX) track.shift();
     // The object that moved last is last; the others go first if there are too many.
-    this.tracks.delete(object);
+    if (newest) this.tracks.delete(object);
     this.tracks.set(object, track);
     for (const oldest of this.tracks.keys()) {
       if (this.tracks.size <= OBJECTS_MAX) break;

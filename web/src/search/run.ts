@@ -24,6 +24,9 @@ export interface Result {
 /** How a search ended; `lost` if its last packet never arrived. */
 export type Outcome = 'complete' | 'partial' | 'absent' | 'lost';
 
+/** Max results of a source where the question does not say. */
+const LIMIT = 100;
+
 export class Run {
   readonly sources = new Map<string, Source>();
   readonly results: Result[] = [];
@@ -39,6 +42,8 @@ export class Run {
   constructor(
     readonly id: string,
     asked: Readonly<Record<string, { state: string; detail?: string }>>,
+    /** Max results of each source. */
+    readonly limit = LIMIT,
   ) {
     for (const [name, { state, detail = '' }] of Object.entries(asked))
       this.sources.set(name, { name, state: state === 'skipped' ? 'skipped' : 'asked', detail, results: 0, ms: null });

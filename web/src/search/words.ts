@@ -63,8 +63,14 @@ export function say(run: Run, titles: Titles, now: number): Said {
       const headline = `${run.results.length ? `Complete: ${found}` : 'Nothing found'}. All available results, but there may be more:`;
       return { ...end, tone: 'warn', headline, lacking: remarks.map((source) => [titles(source.name), source.detail] as const) };
     }
+    const full = run.with('complete').filter((source) => source.results >= run.limit);
+    if (full.length) {
+      const names = list(full.map((source) => titles(source.name)));
+      const headline = `The first ${found}. There may be more: ${names} gave ${formatCount(run.limit)}, as many as the question asks of a source. Ask for more under Limits.`;
+      return { ...end, tone: 'warn', headline };
+    }
     const [all, they] = asked.length === 1 ? ['the one source asked', 'it has'] : [`all ${asked.length} sources`, 'they have'];
-    const headline = run.results.length ? `Complete: ${found}. From ${all}, everything ${they}, up to the limit.` : `Nothing found. The search is complete: ${all} answered without results.`;
+    const headline = run.results.length ? `Complete: ${found}. From ${all}, everything ${they}.` : `Nothing found. The search is complete: ${all} answered without results.`;
     return { ...end, tone: 'good', headline };
   }
   const lacks = missing.length + open.length;

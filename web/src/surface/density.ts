@@ -4,7 +4,7 @@
 // a scale in logarithms does not draw its far tails. It weighs as much as a circle of radius R/√3: the value at a place is the
 // number of events in such a circle there. A lone event is 1 at its place, and many together are as many.
 import { CELLS, type TileCells } from './cells';
-import { mercatorX, mercatorY, type Box, type Cover } from './cover';
+import { mercatorX, mercatorY, tilesOf, type Box, type Cover } from './cover';
 
 /** Reach of the kernel, R, in pixels of the screen. */
 export const REACH = 14;
@@ -12,6 +12,9 @@ export const REACH = 14;
 export const RADIUS = REACH / Math.sqrt(3);
 /** Max width of the surface's own pixels: finer than the eye sees in something smooth. */
 const PIXEL = 3;
+/** The same where few tiles cover the view, as far out: there, cells of many events have hard edges that show corners. */
+const FINE_PIXEL = 1.5;
+const FINE_TILES = 16;
 
 export interface Surface {
   readonly width: number;
@@ -33,7 +36,7 @@ function stamp(parts: number, pixel: number): { readonly side: number; readonly 
 
 /** The surface of a view. `cellWidth` is the width of a cell in pixels; `tile` gives the cells of a column and a row. */
 export function surfaceOf(cover: Cover, cellWidth: number, tile: (column: number, row: number) => TileCells): Surface {
-  const parts = Math.ceil(cellWidth / PIXEL);
+  const parts = Math.ceil(cellWidth / (tilesOf(cover) > FINE_TILES ? PIXEL : FINE_PIXEL));
   const [width, height] = [(cover.east - cover.west + 1) * CELLS * parts, (cover.south - cover.north + 1) * CELLS * parts];
   const values = new Float32Array(width * height);
   const { side, first, weights } = stamp(parts, cellWidth / parts);

@@ -111,13 +111,23 @@ export class EventTable {
     );
     this.table.setAttribute('aria-rowcount', String(total + 1));
     if (focused) this.rowAt(this.at)?.focus({ preventScroll: true });
-    if (!this.table.querySelector('colgroup') && rows.row(first)) this.freeze(Array.from(this.table.tHead?.rows[0].cells ?? [], (cell) => cell.offsetWidth));
+    if (!this.table.querySelector('colgroup') && rows.row(first)) this.freeze(Array.from(this.table.tHead?.rows[0].cells ?? [], (cell) => Math.ceil(cell.getBoundingClientRect().width)));
+    else this.widen();
+  }
+
+  /** Gives columns of numbers the room that their longest number in sight needs: a number that is cut is another number. */
+  private widen(): void {
+    const cols = [...this.table.querySelectorAll('col')];
+    const lacks = cols.map(() => 0);
+    for (const cell of this.table.querySelectorAll<HTMLTableCellElement>('tbody td.number')) lacks[cell.cellIndex] = Math.max(lacks[cell.cellIndex], cell.scrollWidth - cell.clientWidth);
+    if (lacks.some((lack) => lack > 0)) this.freeze(cols.map((col, i) => parseFloat(col.style.width) + lacks[i]));
   }
 
   /** Keeps the widths of columns, so that they do not change while rows come and go. */
   private freeze(widths: readonly number[] | null): void {
     this.table.style.tableLayout = widths ? 'fixed' : '';
     this.table.style.width = widths ? `${widths.reduce((a, b) => a + b, 0)}px` : '';
+    this.table.querySelector('colgroup')?.remove();
     if (!widths) return;
     const group = make('colgroup');
     for (const width of widths) {
