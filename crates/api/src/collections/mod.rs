@@ -111,7 +111,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
                 settings::put(&state, &*existing, named, confirmed)?;
                 return respond::json("application/json", &describe(&context, &*existing));
             }
-            let settings = named.of(&existing.settings());
+            let settings = settings::changeable(&state, &*existing, named)?.of(&existing.settings());
             if state.view().retype(&name, schema, settings).map_err(errors::store_problem)? {
                 return respond::json("application/json", &describe(&context, &*state.collection(&name)?));
             }

@@ -151,6 +151,20 @@ fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Fi
 
 /// Applies the settings of a PUT to an existing collection; unchanged settings have no effect.
 pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange, confirmed: Option<u64>) -> Result<()> {
+    let named = changeable(state, collection, named)?;
+    let before = collection.settings();
+    // A repeated PUT must succeed without a confirmation.
+    match named.of(&before) == before {
+        true => Ok(()),
+        false => apply(collection, Vec::new(), &named, confirmed),
+    }
+}
+
+/// The named settings that can be changed.
+///
+/// # Errors
+/// 409 where one cannot, and is another than the collection's.
+pub fn changeable(state: &AppState, collection: &dyn Collection, named: SettingsChange) -> Result<SettingsChange> {
     let before = collection.settings();
     // A store in memory ignores the durability of its collections, whatever was requested at their creation.
     let durability = named.durability.filter(|_| !state.backend.is_ephemeral());
@@ -170,12 +184,7 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
         );
         return Err(Problem::new(Kind::Conflict, detail).with("field", "partitions"));
     }
-    let named = SettingsChange { durability: None, partitions: None, ..named };
-    // A repeated PUT must succeed without a confirmation.
-    match named.of(&before) == before {
-        true => Ok(()),
-        false => apply(collection, Vec::new(), &named, confirmed),
-    }
+    Ok(SettingsChange { durability: None, partitions: None, ..named })
 }
 
 /// Changes a collection, unless that would remove more events than the client confirmed.

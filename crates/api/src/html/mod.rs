@@ -155,7 +155,7 @@ pub fn facts(rows: &[(&str, String)]) -> String {
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join("\u{202f}")
+    groups.join(",")
 }
 
 #[cfg(test)]
@@ -186,6 +186,6 @@ mod tests {
     #[test]
     fn thousands_are_grouped() {
         assert_eq!(grouped(1), "1");
-        assert_eq!(grouped(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

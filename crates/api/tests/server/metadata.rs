@@ -136,7 +136,7 @@ fn collections_are_made_changed_and_removed() {
         assert_eq!((retyped.status, &retyped.json()["retention_bytes"]), (200, &json!(1_000_000)));
         let schema = server.json("/collections/a/schema");
         assert_eq!(schema["properties"]["n"]["type"], "string");
-        put("a?durability=ephemeral", "n:Integer,at:Date").problem(400);
+        assert_eq!(put("a?partitions=2", "n:Integer,at:Date").problem(409)["field"], "partitions");
     }
     server.load("a", &[point("", 1.0, 2.0, json!({ "n": "one", "at": "2999-01-01T00:00:00Z" }))]);
     put("a", "n:Integer,at:Date,*geom:Point").problem(409);
