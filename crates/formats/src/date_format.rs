@@ -97,13 +97,27 @@ fn iso(pattern: &str, text: &str) -> Option<String> {
     Some(format!("{date}T{time}{offset}"))
 }
 
-/// The customary patterns that all of some texts have, the likeliest first.
-pub(crate) fn fitting<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<&'static str> {
-    let fits = |pattern: &&&str| {
-        let mut texts = texts.clone().peekable();
-        texts.peek().is_some() && texts.all(|text| iso(pattern, text).is_some())
-    };
-    CUSTOMARY.iter().filter(fits).copied().collect()
+/// Whether a text is a time in this pattern.
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
+    iso(pattern, text).is_some()
+}
+
+/// The customary patterns that texts have, the likeliest first: those that the fewest do not have, `others_max` at most.
+pub(crate) fn fitting(texts: &[&str], others_max: usize) -> Vec<&'static str> {
+    let mut fewest = others_max.min(texts.len().saturating_sub(1));
+    let mut found = Vec::new();
+    for pattern in CUSTOMARY {
+        // One more than allowed tells enough.
+        let others = texts.iter().filter(|text| !fits(pattern, text)).take(fewest + 1).count();
+        if others < fewest {
+            fewest = others;
+            found.clear();
+        }
+        if others == fewest && !texts.is_empty() {
+            found.push(*pattern);
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -130,10 +144,13 @@ mod tests {
 
     #[test]
     fn a_pattern_is_guessed_and_what_is_ambiguous_has_two() {
-        let guess = |texts: &[&str]| fitting(texts.iter().copied());
+        let guess = |texts: &[&str]| fitting(texts, 0);
         assert_eq!(guess(&["31.01.2026 12:05", "01.02.2026 00:00"]), ["%d.%m.%Y %H:%M"]);
         assert_eq!(guess(&["01/02/2026", "03/04/2026"]), ["%d/%m/%Y", "%m/%d/%Y"]);
         assert_eq!(guess(&["01/31/2026", "03/04/2026"]), ["%m/%d/%Y"]);
+        // Of two that nearly all have, the one that more have.
+        assert_eq!(fitting(&["01/31/2026", "03/04/2026", "05/06/2026", "unknown"], 2), ["%m/%d/%Y"]);
+        assert!(guess(&["01/31/2026", "unknown"]).is_empty() && fitting(&["unknown"], 1).is_empty());
         assert!(guess(&["Tuesday"]).is_empty() && guess(&[]).is_empty());
     }
 }

@@ -53,9 +53,9 @@ pub(crate) trait Source: Send {
     /// Puts the next record into the row; `false` at the end. After [`Fault::Event`] the next record can be read.
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault>;
 
-    /// What was assumed of the source, once it is open: a sentence for the user of a load.
-    fn note(&self) -> Option<String> {
-        None
+    /// What was assumed of the source, once it is open: sentences for the user of a load.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -231,8 +231,8 @@ impl<S: Source> Batches for Tabled<S> {
         Ok(Wanted::All)
     }
 
-    fn note(&self) -> Option<String> {
-        self.source.note()
+    fn notes(&self) -> Vec<String> {
+        self.source.notes()
     }
 
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault> {

@@ -2,6 +2,7 @@
 
 mod args;
 mod digest;
+mod existing;
 mod preview;
 mod progress;
 mod source;
@@ -45,11 +46,15 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     // Opened before the collection: a file that cannot be written must not leave a partial load.
     let rejects = RejectsFile::open(args)?;
     let mut place = CollectionTarget::open(args.target.resolve(), &args.collection)?;
+    let there = place.schema();
     let mut total = Counts::default();
     for path in &args.files {
-        let source = Source::open(path, format)?;
+        let mut source = Source::open(path, format)?;
         // One file for all inputs: each line names its input.
         let options = ReadOptions { rejects: rejects.as_ref().map(|r| r.of(&source.name)), ..options.clone() };
+        if let Some(there) = &there {
+            existing::tell(args, there, &mut source, &options);
+        }
         let base = match (&args.track, place.schema(), &given) {
             // An existing collection decides how its input is read.
             (None, Some(schema), _) => schema,
@@ -207,7 +212,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
     let (name, args, schema) = (source.name.clone(), into.args, into.schema.clone());
     let mut progress = Progress::start(&name, source.size, source.read.clone(), args.quiet);
     let read_as = if args.track.is_some() { &base } else { &schema };
-    let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, Counts::default()))?;
+    let events = source.reader(read_as.clone(), options).map_err(|e| bad(&name, &e, options, Counts::default()))?;
     let mut events: Box<dyn EventReader> = match &args.track {
         None => events,
         Some(track) => {
@@ -234,7 +239,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
         });
         // In order of the input: the key of a batch covers all batches before it.
         let mut take = |batch: Result<Batch, ReadError>| {
-            let batch = batch.map_err(|e| bad(&name, &e, counts))?;
+            let batch = batch.map_err(|e| bad(&name, &e, options, counts))?;
             let key = digest.key(&batch).map_err(|e| Failure::Bad(format!("{name}: {e}")))?;
             let rows = batch.rows() as u64;
             // The key covers everything up to here, so a repeated load finds its batches by content, not by position in
@@ -265,8 +270,13 @@ fn salt() -> u64 {
     now.map_or(1, |d| d.as_nanos() as u64 | 1)
 }
 
-fn bad(name: &str, error: &ReadError, counts: Counts) -> Failure {
-    Failure::Bad(format!("{name}: {}\n{}{}", source::reason(name, error), whats_in(counts), surplus::hint(error)))
+fn bad(name: &str, error: &ReadError, options: &ReadOptions, counts: Counts) -> Failure {
+    Failure::Bad(format!(
+        "{name}: {}\n{}{}",
+        source::reason(name, error),
+        whats_in(counts),
+        surplus::hint(name, error, options)
+    ))
 }
 
 fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {

@@ -1,7 +1,7 @@
 //! `meridian load --preview`: the first events as they would be kept; nothing is written.
 
 use super::source::{self, Source};
-use super::{LoadArgs, tell_notes, with_object};
+use super::{LoadArgs, existing, tell_notes, with_object};
 use crate::args::Target;
 use crate::collection::CollectionTarget;
 use crate::failure::Failure;
@@ -25,8 +25,11 @@ pub fn run(
 ) -> Result<(), Failure> {
     let there = existing(args)?;
     for path in &args.files {
-        let source = Source::open(path, format)?;
+        let mut source = Source::open(path, format)?;
         let name = source.name.clone();
+        if let Some(there) = &there {
+            existing::tell(args, there, &mut source, options);
+        }
         let schema = match (&there, given) {
             (Some(schema), _) => schema.clone(),
             (None, Some(given)) => Arc::new(given.clone()),

@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes read to detect the format and, for a pipe, to derive a schema.
 const SAMPLE_BYTES: usize = 8 << 20;
+/// The same where no event ends within these: room for what precedes the first event, and for the longest one.
+const LONG_SAMPLE_BYTES: usize = 40 << 20;
 
 /// The name of standard input in messages.
-const STANDARD_INPUT: &str = "standard input";
+pub const STANDARD_INPUT: &str = "standard input";
 
 /// One input, opened.
 pub struct Source {
@@ -75,8 +77,16 @@ impl Source {
     }
 
     /// Infers a schema from its first events, and says what it seems to hold besides.
-    pub fn infer(&self, options: &ReadOptions) -> Result<Inferred, Failure> {
-        let guess = match &self.in_place {
+    pub fn infer(&mut self, options: &ReadOptions) -> Result<Inferred, Failure> {
+        let guess = self.guess(options)?;
+        guess.map_err(|e| {
+            let hint = super::surplus::hint(&self.name, &e, options);
+            Failure::Bad(format!("{}: {}{hint}", self.name, reason(&self.name, &e)))
+        })
+    }
+
+    fn guess(&mut self, options: &ReadOptions) -> Result<Result<Inferred, ReadError>, Failure> {
+        Ok(match &self.in_place {
             Some(path) => meridian_formats::infer_path(self.format, path, options),
             None if self.sample_is_all => {
                 meridian_formats::infer(self.format, Box::new(Cursor::new(self.sample.clone())), options)
@@ -88,10 +98,24 @@ impl Source {
                     SAMPLE_BYTES >> 20
                 )));
             }
-            None => meridian_formats::infer_prefix(self.format, &self.sample, options),
-        };
-        guess
-            .map_err(|e| Failure::Bad(format!("{}: {}{}", self.name, reason(&self.name, &e), super::surplus::hint(&e))))
+            None => match meridian_formats::infer_prefix(self.format, &self.sample, options) {
+                // Its first event may be longer than the sample, and was not cut off in the input.
+                Err(_) if self.sample.len() < LONG_SAMPLE_BYTES => {
+                    self.lengthen()?;
+                    return self.guess(options);
+                }
+                guess => guess,
+            },
+        })
+    }
+
+    /// Takes the longer sample.
+    fn lengthen(&mut self) -> Result<(), Failure> {
+        let bytes = std::mem::replace(&mut self.bytes, Box::new(io::empty()));
+        let broken = |e: io::Error| Failure::Bad(format!("{}: {}", self.name, explain(e)));
+        (self.sample, self.bytes) = peek(bytes, LONG_SAMPLE_BYTES).map_err(broken)?;
+        self.sample_is_all = self.sample.len() < LONG_SAMPLE_BYTES;
+        Ok(())
     }
 
     /// Whether nothing can be read of it before its end is there.
@@ -129,7 +153,7 @@ fn unknown(name: &str, head: &[u8]) -> String {
 }
 
 /// The name of an input as a shell takes it, for ogr2ogr.
-fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     if name == STANDARD_INPUT {
         return "/vsistdin/".to_owned();
     }

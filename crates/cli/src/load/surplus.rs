@@ -1,6 +1,7 @@
 //! The treatment of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
+use super::source::{self, STANDARD_INPUT};
 use crate::failure::Failure;
 use crate::units::count_text;
 use meridian_formats::{OnError, ReadError, ReadOptions, Rejected, Rejects, Report, Unknown};
@@ -76,17 +77,35 @@ pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
     }
 }
 
-/// The option that accepts an input refused for this error.
-pub fn hint(error: &ReadError) -> &'static str {
-    match error.first() {
-        Some(Invalid { not_kept: true, detail, .. }) if detail.contains("height") => {
-            "\n--drop-z loads it without heights and measures, and says how many there were"
+/// The line that makes flat objects of nested ones: the names on the way to a value are joined by dots.
+const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; [flat([])] | add'"#;
+
+/// The option that accepts an input refused for this error, or the command that converts it.
+pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
+    let Some(mistake) = error.first() else { return String::new() };
+    let Invalid { detail, .. } = mistake;
+    let file = source::quoted(name);
+    let from = if name == STANDARD_INPUT { String::new() } else { format!(" {file}") };
+    match mistake {
+        Invalid { not_kept: true, .. } if detail.contains("height") => {
+            "\n--drop-z loads it without heights and measures, and says how many there were".to_owned()
         }
-        Some(Invalid { not_kept: true, .. }) => "\n--drop-ids loads it without its ids, and says how many there were",
-        Some(Invalid { line: Some(_), .. }) => {
+        Invalid { not_kept: true, .. } => {
+            "\n--drop-ids loads it without its ids, and says how many there were".to_owned()
+        }
+        _ if detail.contains("is not UTF-8") => {
+            format!("\nif the text is Latin-1, this converts it: iconv -f latin1 -t utf-8{from} > converted.txt")
+        }
+        _ if detail.starts_with("an object: a property") => {
+            format!(
+                "\nin newline-delimited JSON, this makes flat objects of nested ones: {FLATTEN}{from} > flat.ndjson"
+            )
+        }
+        Invalid { line: Some(_), .. } if options.on_error != OnError::Skip => {
             "\n--invalid skip leaves invalid events out, --invalid repair mends polygons first; both report them"
+                .to_owned()
         }
-        _ => "",
+        _ => String::new(),
     }
 }
 

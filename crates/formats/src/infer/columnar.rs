@@ -4,7 +4,7 @@ use super::guess::{Guess, kinds};
 use crate::columns::{Column, Texts};
 use crate::error::Fault;
 use crate::geo_metadata::GeoColumns;
-use crate::options::{OnError, ReadOptions};
+use crate::options::ReadOptions;
 use crate::read::columnar::Batches;
 use crate::survey::Survey;
 use crate::wkt;
@@ -17,7 +17,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     let (schema, geo) = batches.open()?;
     let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
     let mut guess = Guess::default();
-    guess.notes.extend(batches.note());
+    guess.notes.extend(batches.notes());
     let mut positions = Vec::new();
     for (position, field) in schema.fields().iter().enumerate() {
         if !geo.covering.contains(field.name()) {
@@ -33,8 +33,10 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             Ok(Some(batch)) => batch,
             Ok(None) => break,
             Err(_) if cut && guess.events > 0 => break,
-            Err(Fault::Event(_)) if options.on_error == OnError::Skip => continue,
-            Err(fault) => return Err(fault),
+            Err(fault) => {
+                guess.leave_out(fault, 0, options)?;
+                continue;
+            }
         };
         let rows = batch.num_rows().min(options.sample_rows - guess.events as usize);
         for (column, &position) in positions.iter().enumerate() {

@@ -1,13 +1,14 @@
 //! What the values of a sample have in common.
 
-use super::course::Course;
+use super::column::{Column, Ids};
 use super::{Inferred, notes};
+use crate::error::Fault;
 use crate::instant;
-use crate::options::{Epoch, ReadOptions};
+use crate::options::{Epoch, OnError, ReadOptions};
 use crate::roles::{FEATURE_ID, GEOMETRY, ID, INTERVALS, LAT, LON, PAIRS, TIME, rank};
 use meridian_model::schema::NAME_BYTES_MAX;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Invalid, Schema, TimeRole, time};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 /// Kinds of values seen in a column, as bits.
@@ -25,36 +26,6 @@ pub(crate) mod kinds {
     pub(crate) const SHAPE: u8 = 128;
 }
 
-/// One column or property of the sample.
-#[derive(Debug, Clone)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) kinds: u8,
-    /// Events that have a value.
-    pub(crate) values: u64,
-    /// Of these, bare dates.
-    pub(super) dates: u64,
-    shape: Option<GeometryType>,
-    ids: Option<Ids>,
-    /// How its numbers, or its times in microseconds, went on from event to event.
-    pub(super) course: Course,
-    /// Whether its type is that of days.
-    pub(crate) days: bool,
-    /// The first of its texts that are nothing else.
-    pub(super) texts: Vec<String>,
-}
-
-/// Texts of a column that are looked at for what they might be, and bytes of each.
-const TEXTS_MAX: usize = 100;
-const TEXT_BYTES: usize = 64;
-
-/// Whether the ids of a sample are all there and all different.
-#[derive(Debug, Clone, Default)]
-struct Ids {
-    hashes: HashSet<u64>,
-    count: u64,
-}
-
 /// All that was seen of a sample.
 #[derive(Debug, Default)]
 pub(crate) struct Guess {
@@ -70,6 +41,8 @@ pub(crate) struct Guess {
     pub(crate) features: bool,
     /// What the reader assumed.
     pub(crate) notes: Vec<String>,
+    /// The first event that was left out as invalid.
+    left_out: Option<Invalid>,
 }
 
 impl Guess {
@@ -91,20 +64,25 @@ impl Guess {
             Some(id) => id == name,
             None => rank(name, ID).is_some(),
         };
-        let ids = may_be_id.then(Ids::default);
-        self.columns.push(Column {
-            name: name.to_owned(),
-            kinds: 0,
-            values: 0,
-            dates: 0,
-            shape: None,
-            ids,
-            course: Course::default(),
-            days: false,
-            texts: Vec::new(),
-        });
+        self.columns.push(Column::new(name, may_be_id));
         self.index.insert(name.to_owned(), self.columns.len() - 1);
         self.columns.len() - 1
+    }
+
+    /// Passes over an event that cannot be read, where such events are left out.
+    pub(crate) fn leave_out(&mut self, fault: Fault, line: u64, options: &ReadOptions) -> Result<(), Fault> {
+        match fault {
+            Fault::Event(mistake) => {
+                let line = mistake.line.unwrap_or(line);
+                let mistake = if line > 0 { mistake.at_line(line) } else { mistake };
+                if options.on_error != OnError::Skip {
+                    return Err(Fault::Event(mistake));
+                }
+                self.left_out.get_or_insert(mistake);
+                Ok(())
+            }
+            stop => Err(stop),
+        }
     }
 
     /// Notes a value of a column.
@@ -133,11 +111,7 @@ impl Guess {
 
     /// Notes a text in a column that is nothing else.
     pub(crate) fn saw_plain(&mut self, column: usize, text: &str) {
-        self.saw(column, kinds::TEXT);
-        let texts = &mut self.columns[column].texts;
-        if texts.len() < TEXTS_MAX {
-            texts.push(text[..text.floor_char_boundary(TEXT_BYTES)].to_owned());
-        }
+        self.columns[column].saw_plain(text);
     }
 
     /// Notes a day in a column of days.
@@ -178,6 +152,9 @@ impl Guess {
 
     /// The schema that fits the sample, which is `cut` where more of the input may follow.
     pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Inferred, Invalid> {
+        if let (0, Some(first)) = (self.events, self.left_out.take()) {
+            return Err(Invalid { detail: format!("{} (and no other event can be read)", first.detail), ..first });
+        }
         if self.events == 0 {
             return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
         }
@@ -221,7 +198,7 @@ impl Guess {
             None => interval(&schema.fields),
         };
         if let Some(column) = time.map(|at| &self.columns[at]) {
-            let unit = options.epoch.filter(|_| column.kinds == kinds::INT).map_or(1, Epoch::micros);
+            let unit = options.epoch.filter(|_| column.but_few_texts() == kinds::INT).map_or(1, Epoch::micros);
             let whole = !cut && self.events < options.sample_rows as u64;
             schema.time_unit_us = column.course.time_unit(unit, whole);
         }
@@ -232,7 +209,7 @@ impl Guess {
         }
         schema.validate()?;
         let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(notes::of(&self.columns, &schema, self.events));
+        notes.extend(notes::of(&self.columns, &schema, self.events, options));
         Ok(Inferred { schema, notes })
     }
 
@@ -251,18 +228,27 @@ impl Guess {
     }
 
     fn take_geometry(&mut self, schema: &mut Schema, options: &ReadOptions) {
-        let shape = |c: &Column| c.kinds == kinds::SHAPE;
+        let whole = |c: &Column| c.kinds;
+        if !self.take_place(schema, options, whole) && options.on_error == OnError::Skip {
+            self.take_place(schema, options, |c| c.kinds_left(options));
+        }
+    }
+
+    /// Takes the geometry from the columns that have it by these kinds.
+    fn take_place(&mut self, schema: &mut Schema, options: &ReadOptions, kinds: impl Fn(&Column) -> u8) -> bool {
+        let shape = |c: &Column| kinds(c) == kinds::SHAPE;
         let of_points = options.lon.is_some() || options.lat.is_some();
         let shapes = if of_points { None } else { self.find(&options.geometry, GEOMETRY, shape) };
         if let Some(at) = shapes {
             self.take_shapes(at, schema);
-        } else if let Some((lon, lat)) = self.find_point(options) {
+        } else if let Some((lon, lat)) = self.find_point(options, &kinds) {
             self.remove(lon.max(lat));
             self.remove(lon.min(lat));
             schema.geometry = Some(GeometryType::Point);
         } else if let Some(at) = self.columns.iter().position(shape) {
             self.take_shapes(at, schema);
         }
+        schema.geometry.is_some()
     }
 
     fn take_shapes(&mut self, at: usize, schema: &mut Schema) {
@@ -273,8 +259,8 @@ impl Guess {
 
     /// The columns of longitude and latitude: named by options, else by names that belong together,
     /// else by any two customary names.
-    fn find_point(&self, options: &ReadOptions) -> Option<(usize, usize)> {
-        let numeric = |c: &Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
+    fn find_point(&self, options: &ReadOptions, kinds: impl Fn(&Column) -> u8) -> Option<(usize, usize)> {
+        let numeric = |c: &Column| c.values > 0 && kinds(c) & !(kinds::INT | kinds::FLOAT) == 0;
         // Columns named x and y are usually projected, or no position at all.
         let events = self.events;
         let sure = |c: &Column, edge: f64| c.values == events && c.course.magnitude() <= edge;
@@ -301,39 +287,23 @@ impl Guess {
     }
 
     fn primary_instant(&self, options: &ReadOptions) -> Option<usize> {
-        let could_be = |c: &Column| {
+        let could_be = |c: &Column, kinds: u8| {
             let times = kinds::TIME | kinds::LOCAL_TIME;
             let epochs = if options.epoch.is_some() { kinds::INT } else { 0 };
-            c.values == self.events && c.kinds & !(times | epochs) == 0
+            c.values == self.events && kinds & !(times | epochs) == 0
         };
-        self.find(&options.time, TIME, could_be).or_else(|| {
+        let only = || {
             // Without a usual name: the only column that is certainly a time.
             let mut times = self.columns.iter().enumerate().filter(|(_, c)| c.kinds == kinds::TIME);
             match (times.next(), times.next()) {
                 (Some((at, column)), None) if column.values == self.events => Some(at),
                 _ => None,
             }
-        })
-    }
-}
-
-impl Column {
-    fn kind(&self, primary_instant: bool, options: &ReadOptions) -> FieldType {
-        use kinds::{BOOL, FLOAT, INT, LIST, LOCAL_TIME, TIME};
-        match self.kinds {
-            // Dates need no zone. Where one is named, they are its midnights.
-            LOCAL_TIME if primary_instant && self.dates == self.values && options.zone.is_none() => FieldType::Date,
-            LOCAL_TIME if self.days && !primary_instant => FieldType::Date,
-            _ if primary_instant => FieldType::Time,
-            INT => FieldType::Int,
-            k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
-            BOOL => FieldType::Bool,
-            TIME => FieldType::Time,
-            // Times without a zone are times only where the zone is known.
-            k if k != 0 && k & !(TIME | LOCAL_TIME) == 0 && options.zone.is_some() => FieldType::Time,
-            LIST => FieldType::TextList,
-            _ => FieldType::Text,
-        }
+        };
+        // A column without a mistake goes before one with a few.
+        self.find(&options.time, TIME, |c| could_be(c, c.kinds))
+            .or_else(only)
+            .or_else(|| self.find(&None, TIME, |c| could_be(c, c.kinds_left(options))))
     }
 }
 

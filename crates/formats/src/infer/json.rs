@@ -29,8 +29,7 @@ pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut:
             Ok(Some(())) => guess.events += 1,
             Ok(None) => break,
             Err(_) if cut && guess.events > 0 => break,
-            Err(Fault::Event(_)) if options.on_error == OnError::Skip => {}
-            Err(fault) => return Err(at_line(fault, features.ordinal)),
+            Err(fault) => guess.leave_out(fault, features.ordinal, options)?,
         }
     }
     Ok(guess)
@@ -73,8 +72,7 @@ pub(crate) fn lines(
             Ok(true) => guess.events += 1,
             Ok(false) => break,
             Err(_) if cut && guess.events > 0 => break,
-            Err(Fault::Event(_)) if options.on_error == OnError::Skip => {}
-            Err(fault) => return Err(at_line(fault, line)),
+            Err(fault) => guess.leave_out(fault, line, options)?,
         }
     }
     Ok(guess)
@@ -96,13 +94,6 @@ fn whole(text: &str, cut: bool) -> Result<(), Invalid> {
     }
     let mut json = Json::new(text);
     json.skip().and_then(|()| json.end())
-}
-
-fn at_line(fault: Fault, line: u64) -> Fault {
-    match fault {
-        Fault::Event(mistake) if mistake.line.is_none() => Fault::Event(mistake.at_line(line)),
-        other => other,
-    }
 }
 
 fn feature(text: &str, guess: &mut Guess, options: &ReadOptions) -> Result<(), Invalid> {

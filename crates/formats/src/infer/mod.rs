@@ -1,5 +1,6 @@
 //! A schema from the first events of an input.
 
+mod column;
 mod columnar;
 mod course;
 mod guess;

@@ -1,79 +1,174 @@
 //! What a sample seems to hold and was not taken as: sentences for the user of a load.
 
-use super::guess::{Column, kinds};
-use crate::date_format::fitting;
+use super::column::{Column, FEW};
+use super::guess::kinds;
+use crate::date_format::{fits, fitting};
+use crate::options::ReadOptions;
 use crate::roles::{LAT, LON, TIME, rank};
 use crate::values::shorten;
 use meridian_model::{FieldType, Schema, TimeRole};
 
+const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;
+const NUMBERS: u8 = kinds::INT | kinds::FLOAT;
+
 /// Sentences about the columns that became fields.
-pub(super) fn of(columns: &[Column], schema: &Schema, events: u64) -> Vec<String> {
-    let mut notes: Vec<String> = columns
-        .iter()
-        .filter_map(|column| {
-            let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
-            of_column(column, kind).map(|note| format!("column {}: {note}", shorten(&column.name)))
-        })
-        .collect();
-    if schema.time == TimeRole::None {
-        notes.extend(columns.iter().find_map(|column| partly_timed(column, events)));
-    }
-    if schema.geometry.is_none() {
-        notes.extend(placed(columns));
-    }
-    notes
+pub(super) fn of(columns: &[Column], schema: &Schema, events: u64, options: &ReadOptions) -> Vec<String> {
+    // Columns that may be the time or the place get one note as such, and none as fields.
+    let time = (schema.time == TimeRole::None).then(|| partly_timed(columns, events, options)).flatten();
+    let place = schema.geometry.is_none().then(|| placed(columns)).flatten();
+    let mut roles: Vec<&str> = time.iter().map(|(name, _)| *name).collect();
+    roles.extend(place.iter().flat_map(|(names, _)| names));
+    let of_fields = columns.iter().filter(|column| !roles.contains(&column.name.as_str())).filter_map(|column| {
+        let kind = schema.fields.get(schema.field_index(&column.name)?)?.kind;
+        of_column(column, kind).map(|note| format!("column {}: {note}", shorten(&column.name)))
+    });
+    of_fields.chain(time.map(|(_, note)| note)).chain(place.map(|(_, note)| note)).collect()
 }
 
 /// What a column seems to be besides what it is kept as.
 fn of_column(column: &Column, kind: FieldType) -> Option<String> {
-    match column.kinds {
+    let kinds = column.but_few_texts();
+    let kept_as_text = kind == FieldType::Text && kinds != 0;
+    if column.plain > 0
+        && kept_as_text
+        && column.kinds & !(kinds::TEXT | NUMBERS) == 0
+        && let Some(note) = of_decimals(column)
+    {
+        return Some(note);
+    }
+    match kinds {
         kinds::TEXT => of_texts(column),
-        k if k & kinds::LOCAL_TIME != 0 && k & !(kinds::TIME | kinds::LOCAL_TIME) == 0 && kind == FieldType::Text => {
+        k if k & kinds::LOCAL_TIME != 0 && k & !TIMES == 0 && kept_as_text && column.plain == 0 => {
             Some(if column.dates == column.values {
                 "dates, kept as text: a schema with the format date keeps them as days".to_owned()
             } else {
                 "times without a zone, kept as text: --zone UTC, or another zone, reads them".to_owned()
             })
         }
-        kinds::INT if kind == FieldType::Int && is_time_name(&column.name) => {
-            let unit = epoch_of(column.course.magnitude())?;
-            Some(format!("looks like times as numbers since 1970, kept as integers: --epoch {unit} reads them"))
+        kinds::INT
+            if is_time_name(&column.name)
+                && let Some(unit) = epoch_of(column.course.magnitude()) =>
+        {
+            match kind {
+                FieldType::Int => {
+                    Some(format!("looks like times as numbers since 1970, kept as integers: --epoch {unit} reads them"))
+                }
+                FieldType::Text => {
+                    let (what, name) = (misfits(column, "number", "numbers"), shorten(&column.name));
+                    let reads = format!("--epoch {unit} --time {name} --invalid skip reads them");
+                    Some(format!("looks like times as numbers since 1970, kept as text: {what}: {reads}"))
+                }
+                _ => None,
+            }
+        }
+        k if k & !TIMES == 0 && kept_as_text && column.plain > 0 => Some(few(column, "time", "times")),
+        // Codes such as 12a are texts of their own right.
+        k if k & !NUMBERS == 0 && kept_as_text && column.plain > 0 && !column.texts.iter().any(|t| has_digit(t)) => {
+            Some(few(column, "number", "numbers"))
         }
         _ => None,
     }
 }
 
+/// Counts the texts among the values of a column, and shows one.
+fn misfits(column: &Column, one: &str, several: &str) -> String {
+    let example = shorten(column.texts.first().map_or("", String::as_str));
+    let (are, noun) = if column.plain == 1 { ("is", one) } else { ("are", several) };
+    format!("{} of {} values {are} no {noun}, such as {example:?}", column.plain, column.values)
+}
+
+/// The note on a field that is a text because of a few of its values.
+fn few(column: &Column, one: &str, several: &str) -> String {
+    let what = misfits(column, one, several);
+    let word = column.texts.first().filter(|first| column.bare && column.texts.iter().all(|text| text == *first));
+    match word {
+        Some(word) => {
+            let word = word.replace('\'', "'\\''");
+            format!("{what}, kept as text: --null='{word}' reads the others as {several}")
+        }
+        None => format!(
+            "{what}, kept as text: --schema with {several} in this column, and --invalid skip, leaves these events out"
+        ),
+    }
+}
+
+/// Numbers that are written with a comma, or with separators of thousands.
+fn of_decimals(column: &Column) -> Option<String> {
+    let texts: Vec<&str> = column.texts.iter().map(|text| text.trim()).collect();
+    let grouped = texts.iter().find(|text| is_grouped(text));
+    let like = mostly(&texts, |text| is_decimal_comma(text) || is_grouped(text))?;
+    let but = but(&texts, |text| is_decimal_comma(text) || is_grouped(text));
+    Some(match grouped {
+        Some(example) => format!(
+            "looks like numbers with separators of thousands such as {}{but}, kept as text: take these separators out first",
+            shorten(example)
+        ),
+        None => format!(
+            "looks like numbers with a decimal comma such as {}{but}, kept as text: --decimal-comma reads them",
+            shorten(like)
+        ),
+    })
+}
+
 fn of_texts(column: &Column) -> Option<String> {
-    let texts = column.texts.iter().map(|text| text.trim());
-    let example = column.texts.first()?;
-    let patterns = fitting(texts.clone());
+    let texts: Vec<&str> = column.texts.iter().map(|text| text.trim()).collect();
+    let patterns = fitting(&texts, texts.len() / FEW);
     if let Some((first, rest)) = patterns.split_first() {
+        let example = shorten(mostly(&texts, |text| fits(first, text))?);
         let other =
             rest.first().map_or_else(String::new, |other| format!(" (or '{other}': the sample does not tell which)"));
-        let example = shorten(example);
+        let but = but(&texts, |text| fits(first, text));
+        let skip = if but.is_empty() { "" } else { " with --invalid skip" };
         return Some(format!(
-            "looks like times such as {example}, kept as text: --date-format '{first}'{other} reads them"
+            "looks like times such as {example}{but}, kept as text: --date-format '{first}'{other}{skip} reads them"
         ));
     }
-    if texts.clone().all(is_decimal_comma) {
-        let example = shorten(example);
-        return Some(format!(
-            "looks like numbers with a decimal comma such as {example}, kept as text: --decimal-comma reads them"
-        ));
+    mostly(&texts, is_pair).map(|example| {
+        let (example, but) = (shorten(example), but(&texts, is_pair));
+        format!(
+            "looks like positions such as {example}{but}, kept as text: two columns of numbers, or WKT, are read as places"
+        )
+    })
+}
+
+/// The first text that passes, where all pass but a few.
+fn mostly<'a>(texts: &[&'a str], passes: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let failed = texts.iter().filter(|text| !passes(text)).count();
+    texts.iter().find(|text| passes(text)).copied().filter(|_| failed <= texts.len() / FEW)
+}
+
+/// The texts that do not pass, counted and shown; nothing where all do.
+fn but(texts: &[&str], passes: impl Fn(&str) -> bool) -> String {
+    let mut failed = texts.iter().filter(|text| !passes(text)).peekable();
+    match failed.peek().map(|first| shorten(first)) {
+        Some(first) => format!(" (but not {} of {} texts looked at: {first:?})", failed.count(), texts.len()),
+        None => String::new(),
     }
-    if texts.clone().all(is_pair) {
-        let example = shorten(example);
-        return Some(format!(
-            "looks like positions such as {example}, kept as text: two columns of numbers, or WKT, are read as places"
-        ));
-    }
-    None
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit())
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn is_decimal_comma(text: &str) -> bool {
     let bare = text.strip_prefix('-').unwrap_or(text);
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    bare.split_once(',').is_some_and(|(whole, fraction)| digits(whole) && digits(fraction))
+    bare.split_once(',').is_some_and(|(whole, fraction)| is_digits(whole) && is_digits(fraction))
+}
+
+/// Whether a text is a number with separators of thousands and decimals: 1.234,56 or 1,234.56.
+fn is_grouped(text: &str) -> bool {
+    let bare = text.strip_prefix('-').unwrap_or(text);
+    [('.', ','), (',', '.')].into_iter().any(|(group, decimal)| {
+        let Some((whole, fraction)) = bare.split_once(decimal) else { return false };
+        let mut groups = whole.split(group);
+        let first = groups.next().is_some_and(|first| is_digits(first) && first.len() <= 3);
+        let mut rest = groups.peekable();
+        first && rest.peek().is_some() && rest.all(|part| is_digits(part) && part.len() == 3) && is_digits(fraction)
+    })
 }
 
 /// Whether a text is two coordinates with decimals.
@@ -97,23 +192,37 @@ fn epoch_of(magnitude: f64) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// A column of times that some events lack, so that it is not the time of each.
-fn partly_timed(column: &Column, events: u64) -> Option<String> {
-    let times = kinds::TIME | kinds::LOCAL_TIME;
-    let some = column.kinds & times != 0 && column.kinds & !times == 0 && column.values > 0 && column.values < events;
-    (some && rank(&column.name, TIME).is_some()).then(|| {
-        let name = shorten(&column.name);
-        let without = events - column.values;
-        format!(
-            "column {name}: {without} of {events} events have no time in it, kept as a field: --time {name} --invalid skip \
-             takes it and leaves them out"
-        )
-    })
+/// A column of times that some events lack, so that it is not the time of each: one of a usual name, else one with a few
+/// other texts.
+fn partly_timed<'a>(columns: &'a [Column], events: u64, options: &ReadOptions) -> Option<(&'a str, String)> {
+    let partly = |c: &&Column| {
+        let kinds = c.but_few_texts();
+        kinds & !TIMES == 0 && c.values > c.plain && (c.plain > 0 || c.values < events)
+    };
+    let usual = columns.iter().filter(partly).find(|c| rank(&c.name, TIME).is_some());
+    let column = usual.or_else(|| columns.iter().filter(partly).find(|c| c.plain > 0))?;
+    let timed = column.values - column.plain;
+    let without = events.saturating_sub(timed);
+    let name = shorten(&column.name);
+    let have = if without == 1 { "has" } else { "have" };
+    let example = column.texts.first().map_or_else(String::new, |text| format!(", such as {:?}", shorten(text)));
+    let local = column.kinds & kinds::LOCAL_TIME != 0 && column.dates < timed && options.zone.is_none();
+    let zone = if local { " --zone UTC" } else { "" };
+    let note = format!(
+        "column {name}: {without} of {events} events {have} no time in it{example}, kept as a field: --time {name}{zone} \
+         --invalid skip takes it and leaves them out"
+    );
+    Some((&column.name, note))
 }
 
-/// Two columns of numbers with names of coordinates that were not taken as a place.
-fn placed(columns: &[Column]) -> Option<String> {
-    let numeric = |c: &&Column| c.values > 0 && c.kinds & !(kinds::INT | kinds::FLOAT) == 0;
+/// Columns that look like a place and were not taken as one, and the note on them.
+fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
+    if let Some(shapes) = columns.iter().find(|c| c.plain > 0 && c.but_few_texts() == kinds::SHAPE) {
+        let (what, name) = (misfits(shapes, "geometry", "geometries"), shorten(&shapes.name));
+        let taken = format!("--geometry {name} --invalid skip takes it and leaves these events out");
+        return Some((vec![&shapes.name], format!("column {name}: {what}, kept as text: {taken}")));
+    }
+    let numeric = |c: &&Column| c.values > 0 && c.but_few_texts() & !NUMBERS == 0;
     let like = |words: &[&str], names: &[&str]| {
         let fits = |c: &&Column| {
             let name = c.name.to_ascii_lowercase();
@@ -121,15 +230,30 @@ fn placed(columns: &[Column]) -> Option<String> {
         };
         columns.iter().filter(numeric).find(fits)
     };
-    let lat = like(&["latitude", "lat_", "_lat"], LAT)?;
-    let lon = like(&["longitude", "lon_", "_lon", "lng"], LON).filter(|lon| lon.name != lat.name)?;
+    let lat = like(&["latitude", "lat_", "_lat", "northing"], LAT)?;
+    let lon = like(&["longitude", "lon_", "_lon", "lng", "easting"], LON).filter(|lon| lon.name != lat.name)?;
     let (x, y) = (shorten(&lon.name), shorten(&lat.name));
+    let names = vec![lon.name.as_str(), lat.name.as_str()];
     if lon.course.magnitude() > 180.0 || lat.course.magnitude() > 90.0 {
         let line = format!("-oo X_POSSIBLE_NAMES={x} -oo Y_POSSIBLE_NAMES={y} -s_srs EPSG:CODE");
-        return Some(format!(
+        let note = format!(
             "columns {x} and {y}: positions of a projected system, not taken: ogr2ogr {line} -t_srs EPSG:4326 converted.fgb {}",
             crate::reference::INPUT
-        ));
+        );
+        return Some((names, note));
     }
-    Some(format!("columns {x} and {y}: may be positions, not taken: --lon {x} --lat {y} takes them"))
+    let bad: Vec<String> = [lon, lat]
+        .iter()
+        .filter(|column| column.plain > 0)
+        .map(|column| format!("{}: {}", shorten(&column.name), misfits(column, "number", "numbers")))
+        .collect();
+    let note = match bad.is_empty() {
+        true => format!("columns {x} and {y}: may be positions, not taken: --lon {x} --lat {y} takes them"),
+        false => format!(
+            "columns {x} and {y}: may be positions, not taken ({}): --lon {x} --lat {y} --invalid skip takes them and leaves \
+             these events out",
+            bad.join("; ")
+        ),
+    };
+    Some((names, note))
 }

@@ -3,7 +3,7 @@
 use super::guess::{Guess, kinds, time_kind};
 use crate::error::Fault;
 use crate::json::Json;
-use crate::options::{OnError, ReadOptions};
+use crate::options::ReadOptions;
 use crate::read::is_null_number;
 use crate::rows::Rows;
 use crate::values::{BLANKS, decimal, text_list};
@@ -19,6 +19,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
         if guess.column(name, i, options) != i {
             return Err(Fault::stop(Invalid::field(name, "two columns have this name").at_line(1)));
         }
+        guess.columns[i].bare = true;
     }
     while guess.events < options.sample_rows as u64 {
         let seen = rows.next().and_then(|more| match more {
@@ -34,8 +35,10 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             Ok(true) => {}
             Ok(false) => break,
             Err(_) if cut && guess.events > 0 => break,
-            Err(Fault::Event(_)) if options.on_error == OnError::Skip => continue,
-            Err(fault) => return Err(fault),
+            Err(fault) => {
+                guess.leave_out(fault, rows.line(), options)?;
+                continue;
+            }
         }
         for column in 0..names.len() {
             let text = rows.text(column);
@@ -44,6 +47,7 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
             }
             let text = text.trim_matches(BLANKS);
             note(&mut guess, column, text, options);
+            guess.columns[column].bare &= !rows.quoted(column);
             guess.saw_id(column, text);
         }
         guess.events += 1;
@@ -52,10 +56,6 @@ pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bo
 }
 
 fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
-    // Once a column is text it stays text, whatever its other values.
-    if guess.columns[column].kinds & kinds::TEXT != 0 {
-        return guess.saw_plain(column, text);
-    }
     if wkt::looks_like(text) {
         // An unreadable shape is still a shape: the reader reports the error and its line.
         let kind = wkt::kind(text, options);

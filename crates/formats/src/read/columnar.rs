@@ -24,9 +24,9 @@ pub(crate) trait Batches: Send {
     /// The next batch.
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
 
-    /// What was assumed of the source, once it is open: a sentence for the user of a load.
-    fn note(&self) -> Option<String> {
-        None
+    /// What was assumed of the source, once it is open: sentences for the user of a load.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -43,8 +43,8 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
         (**self).next()
     }
 
-    fn note(&self) -> Option<String> {
-        (**self).note()
+    fn notes(&self) -> Vec<String> {
+        (**self).notes()
     }
 }
 

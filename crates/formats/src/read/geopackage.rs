@@ -4,7 +4,7 @@ use super::spool::spool;
 use crate::error::{Fault, ReadError};
 use crate::instant;
 use crate::options::{ReadOptions, Unknown};
-use crate::reference::{check_code, check_wkt, convert};
+use crate::reference::{INPUT, check_code, check_wkt, convert};
 use crate::table::{Cell, Kind, Row, Source};
 use crate::values::{blame, shorten};
 use jiff::tz::TimeZone;
@@ -21,6 +21,8 @@ use std::path::PathBuf;
 /// Rows asked for at a time, and the bytes after which a page of them ends.
 const PAGE_ROWS: i64 = 2048;
 const PAGE_BYTES: usize = 1 << 20;
+/// The reference system of longitude and latitude.
+const WGS_84: i64 = 4326;
 /// Steps of the database between two questions to the watch.
 const STEPS_WATCHED: i32 = 100_000;
 
@@ -125,9 +127,19 @@ impl GeoPackage {
             [srs],
             |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)),
         );
-        if let Ok((organization, code, definition)) = system {
-            let by_code = check_code(&organization, code);
-            by_code.or_else(|refusal| check_wkt(&definition).map_err(|_| refusal)).map_err(Fault::stop)?;
+        let unknown = || {
+            let line = format!("ogr2ogr -s_srs EPSG:CODE -t_srs EPSG:4326 converted.fgb {INPUT}");
+            Invalid::new(format!("the file does not describe its reference system, srs_id {srs}: convert it: {line}"))
+        };
+        match system {
+            // 0 and -1 stand for a system that is not known, by the standard.
+            _ if srs <= 0 => {}
+            Ok((organization, code, definition)) => {
+                let by_code = if code > 0 { check_code(&organization, code) } else { Err(unknown()) };
+                by_code.or_else(|refusal| check_wkt(&definition).map_err(|_| refusal)).map_err(Fault::stop)?;
+            }
+            Err(_) if srs == WGS_84 => {}
+            Err(_) => return Err(Fault::stop(unknown())),
         }
         Ok(Some(column))
     }

@@ -274,6 +274,7 @@ fn coordinates(text: &str) -> Result<Value, Invalid> {
 /// A time of XML Schema, of which a year or a month alone means its first day.
 fn moment(text: &str) -> String {
     match text.len() {
+        4 | 7 if !text.bytes().all(|b| b.is_ascii_digit() || b == b'-') => text.to_owned(),
         4 => format!("{text}-01-01"),
         7 => format!("{text}-01"),
         _ => text.to_owned(),

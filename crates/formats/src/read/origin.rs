@@ -12,7 +12,7 @@ use super::kml::Kml;
 use super::nmea::Nmea;
 use super::parquet::Parquet;
 use super::shapefile::{Files, Parts, Shapefile};
-use super::spool::spool;
+use super::spool::{archive, spool};
 use super::zip::Zip;
 use crate::error::ReadError;
 use crate::format::Format;
@@ -77,7 +77,7 @@ pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadErro
     if !packed {
         return Ok(Box::new(Kml::new(document, options)));
     }
-    let zip = Zip::open(spool(document, options.spool_bytes, "KMZ")?)?;
+    let zip = Zip::open(archive(document, options.spool_bytes)?)?;
     let names = zip.names().filter(|name| name.to_ascii_lowercase().ends_with(".kml")).map(str::to_owned);
     let names: Vec<String> = names.collect();
     if names.is_empty() {

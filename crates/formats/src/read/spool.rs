@@ -7,14 +7,20 @@ use std::io::Read;
 
 /// All of a source, of at most so many bytes; `what` names the format in the refusal of more.
 pub(crate) fn spool(source: Box<dyn Read + Send>, bytes_max: usize, what: &str) -> Result<Bytes, ReadError> {
+    limited(source, bytes_max, &format!("a {what} stream"), "give it as a file")
+}
+
+/// The same of an archive, which is read into memory from a file too.
+pub(crate) fn archive(source: Box<dyn Read + Send>, bytes_max: usize) -> Result<Bytes, ReadError> {
+    limited(source, bytes_max, "a zip archive", "unpack it first")
+}
+
+fn limited(source: Box<dyn Read + Send>, bytes_max: usize, what: &str, remedy: &str) -> Result<Bytes, ReadError> {
     let mut bytes = Vec::new();
     // One byte more than allowed shows that it is too long.
     source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
-        return Err(Invalid::new(format!(
-            "a {what} stream of more than {bytes_max} bytes is too large: give it as a file"
-        ))
-        .into());
+        return Err(Invalid::new(format!("{what} of more than {bytes_max} bytes is too large: {remedy}")).into());
     }
     Ok(bytes.into())
 }

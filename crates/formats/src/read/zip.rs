@@ -11,6 +11,13 @@ const ENTRIES_MAX: usize = 10_000;
 const END: &[u8] = b"PK\x05\x06";
 const ENTRY: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
+/// The end of the directory of a ZIP64 archive, and where it is: just before the other end.
+const END_64: &[u8] = b"PK\x06\x06";
+const LOCATOR_64: &[u8] = b"PK\x06\x07";
+const LOCATOR_64_BYTES: usize = 20;
+/// The extra field of an entry with its ZIP64 sizes, and what stands in the place of a number that is there.
+const EXTRA_64: usize = 1;
+const SEE_EXTRA: usize = u32::MAX as usize;
 /// Bytes of the end of the directory and of an entry before its names.
 const END_BYTES: usize = 22;
 const ENTRY_BYTES: usize = 46;
@@ -43,29 +50,66 @@ fn long(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize)
 }
 
+fn longest(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?)).ok()
+}
+
+/// How many entries a directory has, and where it begins.
+fn directory(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
+    let locator = end.checked_sub(LOCATOR_64_BYTES).map(|at| &bytes[at..]);
+    match locator.filter(|locator| locator.starts_with(LOCATOR_64)) {
+        Some(locator) => {
+            let end = bytes.get(longest(locator, 8)?..).filter(|end| end.starts_with(END_64))?;
+            Some((longest(end, 32)?, longest(end, 48)?))
+        }
+        None => Some((short(bytes, end + 10)?, long(bytes, end + 16)?)),
+    }
+}
+
+/// The packed size of an entry and where its file is; those that do not fit 32 bits are in its extra field.
+fn extent(entry: &[u8], extra: &[u8]) -> Option<(usize, usize)> {
+    let (whole, mut packed, mut local) = (long(entry, 24)?, long(entry, 20)?, long(entry, 42)?);
+    let mut at = 0;
+    while let (Some(id), Some(length)) = (short(extra, at), short(extra, at + 2)) {
+        let field = extra.get(at + 4..at + 4 + length)?;
+        if id == EXTRA_64 {
+            // Only the numbers that do not fit, in this order.
+            let mut next = if whole == SEE_EXTRA { 8 } else { 0 };
+            for number in [&mut packed, &mut local] {
+                if *number == SEE_EXTRA {
+                    *number = longest(field, next)?;
+                    next += 8;
+                }
+            }
+        }
+        at += 4 + length;
+    }
+    Some((packed, local))
+}
+
 impl Zip {
     /// Reads the directory.
     pub(crate) fn open(bytes: Bytes) -> Result<Zip, Fault> {
         let tail = bytes.len().saturating_sub(END_BYTES + usize::from(u16::MAX));
         let end = memchr::memmem::rfind(&bytes[tail..], END).ok_or_else(|| damaged("it has no directory"))? + tail;
-        let read = |at: usize| long(&bytes, end + at).ok_or_else(|| damaged("its directory"));
-        let count = short(&bytes, end + 10).ok_or_else(|| damaged("its directory"))?;
+        let (count, mut at) = directory(&bytes, end).ok_or_else(|| damaged("its directory"))?;
         if count > ENTRIES_MAX {
             return Err(Fault::stop(Invalid::new(format!("a zip archive of {count} files: at most {ENTRIES_MAX}"))));
         }
-        let mut at = read(16)?;
         let mut entries = Vec::new();
         for _ in 0..count {
             let entry = bytes.get(at..).filter(|rest| rest.starts_with(ENTRY)).ok_or_else(|| damaged("an entry"))?;
             let part = |at: usize| short(entry, at).ok_or_else(|| damaged("an entry"));
             let (name, extra, comment) = (part(28)?, part(30)?, part(32)?);
-            let name = entry.get(ENTRY_BYTES..ENTRY_BYTES + name).ok_or_else(|| damaged("an entry"))?;
+            let names = entry.get(ENTRY_BYTES..ENTRY_BYTES + name + extra).ok_or_else(|| damaged("an entry"))?;
+            let (name, more) = names.split_at(name);
+            let (packed, local) = extent(entry, more).ok_or_else(|| damaged("an entry"))?;
             entries.push(Entry {
                 name: String::from_utf8_lossy(name).into_owned(),
                 method: part(10)? as u16,
                 encrypted: part(8)? & 1 != 0,
-                packed: long(entry, 20).ok_or_else(|| damaged("an entry"))?,
-                local: long(entry, 42).ok_or_else(|| damaged("an entry"))?,
+                packed,
+                local,
             });
             at += ENTRY_BYTES + name.len() + extra + comment;
         }
@@ -89,16 +133,80 @@ impl Zip {
         let local = local.ok_or_else(|| damaged("a file"))?;
         let names = short(local, 26).zip(short(local, 28)).map(|(name, extra)| name + extra);
         let from = entry.local + LOCAL_BYTES + names.ok_or_else(|| damaged("a file"))?;
-        if from + entry.packed > self.bytes.len() {
-            return Err(damaged("a file"));
-        }
-        let packed = self.bytes.slice(from..from + entry.packed).reader();
+        let to =
+            from.checked_add(entry.packed).filter(|to| *to <= self.bytes.len()).ok_or_else(|| damaged("a file"))?;
+        let packed = self.bytes.slice(from..to).reader();
         match entry.method {
             0 => Ok(Some(Box::new(packed))),
             8 => Ok(Some(Box::new(DeflateDecoder::new(packed)))),
             other => Err(Fault::stop(Invalid::new(format!(
                 "a file in the zip archive is packed by method {other}: unpack it first"
             )))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive of one stored file, with the sizes and places in 64 bits.
+    fn zip64(name: &str, content: &[u8]) -> Vec<u8> {
+        let mut out = LOCAL.to_vec();
+        out.extend([45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        out.extend([0xff; 8]);
+        out.extend((name.len() as u16).to_le_bytes());
+        out.extend(20u16.to_le_bytes());
+        out.extend(name.as_bytes());
+        let sizes = [(content.len() as u64).to_le_bytes(), (content.len() as u64).to_le_bytes()].concat();
+        out.extend([[1, 0, 16, 0].as_slice(), &sizes].concat());
+        out.extend(content);
+        let directory = out.len() as u64;
+        out.extend(ENTRY);
+        out.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        out.extend([0xff; 8]);
+        out.extend((name.len() as u16).to_le_bytes());
+        // Another extra field comes first.
+        out.extend(34u16.to_le_bytes());
+        out.extend([0; 10]);
+        out.extend([0xff; 4]);
+        out.extend(name.as_bytes());
+        out.extend([9, 0, 2, 0, 7, 7, 1, 0, 24, 0]);
+        out.extend([sizes.as_slice(), &0u64.to_le_bytes()].concat());
+        let end = out.len() as u64;
+        out.extend(END_64);
+        out.extend(44u64.to_le_bytes());
+        out.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        [1, 1, end - directory, directory].iter().for_each(|n| out.extend(n.to_le_bytes()));
+        out.extend(LOCATOR_64);
+        out.extend([0; 4]);
+        out.extend(end.to_le_bytes());
+        out.extend([1, 0, 0, 0]);
+        out.extend(END);
+        out.extend([0; 4]);
+        out.extend([0xff; 12]);
+        out.extend([0; 2]);
+        out
+    }
+
+    #[test]
+    fn sizes_and_places_of_64_bits_are_read() {
+        let bytes = zip64("a.kml", b"content");
+        let zip = Zip::open(bytes.clone().into()).unwrap();
+        assert_eq!(zip.names().collect::<Vec<_>>(), ["a.kml"]);
+        let mut content = String::new();
+        zip.file("A.KML").unwrap().unwrap().read_to_string(&mut content).unwrap();
+        assert_eq!(content, "content");
+        // Damaged ones are refused, whatever they claim.
+        for at in 0..bytes.len() {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = byte;
+                if let Ok(zip) = Zip::open(damaged.into()) {
+                    let names: Vec<String> = zip.names().map(str::to_owned).collect();
+                    names.iter().for_each(|name| drop(zip.file(name)));
+                }
+            }
         }
     }
 }

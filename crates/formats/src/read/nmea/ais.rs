@@ -103,6 +103,12 @@ fn bits_min(kind: i64) -> usize {
     }
 }
 
+/// Whether a message may be an event, by the first character of its payload, which holds its type.
+pub(super) fn may_be_read(payload: &str) -> bool {
+    let first = payload.get(..1).map_or("", |first| first);
+    Unpacked::of(first).is_ok_and(|bits| bits_min(bits.number(0, 6)) > 0)
+}
+
 /// Reads a message; `None` of a type without a position or a name.
 pub(super) fn read(bits: &Unpacked) -> Result<Option<Report>, Invalid> {
     let kind = bits.number(0, 6);

@@ -1,21 +1,19 @@
 //! NMEA 0183: positions of ships over AIS, and of a receiver itself (RMC), a sentence a line.
 
 mod ais;
+mod parts;
 mod sentence;
 
 use crate::error::Fault;
 use crate::input::{Input, utf8};
 use crate::options::ReadOptions;
 use crate::table::{Cell, Kind, Row, Source};
-use crate::wkb_out::{Parts, Position};
+use crate::wkb_out::{self, Position};
 use ais::{Report, Unpacked};
 use meridian_model::Invalid;
+use parts::Parts;
 use sentence::{Fix, Height, Sentence};
-use std::collections::VecDeque;
 use std::io::Read;
-
-/// Messages of several sentences that are waited for at a time: parts of one come within seconds of each other.
-const WAITING_MAX: usize = 64;
 
 const COLUMNS: [(&str, Kind); 17] = [
     ("geometry", Kind::Shape),
@@ -41,24 +39,14 @@ const COLUMNS: [(&str, Kind); 17] = [
 pub(crate) struct Nmea {
     input: Input,
     line: u64,
-    waiting: VecDeque<Waiting>,
+    parts: Parts,
     /// The height of the fix that came last.
     height: Option<Height>,
 }
 
-/// A message of several sentences, of which some are there.
-struct Waiting {
-    /// What its sentences have in common.
-    key: (String, String, u8),
-    have: u8,
-    payload: String,
-    /// When it was received, in microseconds, by the first sentence that says so.
-    time: Option<i64>,
-}
-
 impl Nmea {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Nmea {
-        Nmea { input: Input::new(source, options), line: 0, waiting: VecDeque::new(), height: None }
+        Nmea { input: Input::new(source, options), line: 0, parts: Parts::default(), height: None }
     }
 
     /// The report in a sentence; `None` where it has none, or waits for others.
@@ -100,26 +88,9 @@ impl Nmea {
             let report = ais::read(&Unpacked::of(part.payload)?)?;
             return Ok(report.map(|report| (sentence.time, report)));
         }
-        let key = (part.sequence.to_owned(), part.channel.to_owned(), part.total);
-        let at = self.waiting.iter().position(|waiting| waiting.key == key);
-        let mut waiting = match at.and_then(|at| self.waiting.remove(at)) {
-            Some(waiting) if waiting.have + 1 == part.number => waiting,
-            // Its first sentence begins it anew; without that one the others mean nothing.
-            _ if part.number == 1 => Waiting { key, have: 0, payload: String::new(), time: None },
-            _ => return Ok(None),
-        };
-        waiting.have += 1;
-        waiting.payload.push_str(part.payload);
-        waiting.time = waiting.time.or(sentence.time);
-        if waiting.have < part.total {
-            if self.waiting.len() == WAITING_MAX {
-                self.waiting.pop_front();
-            }
-            self.waiting.push_back(waiting);
-            return Ok(None);
-        }
-        let report = ais::read(&Unpacked::of(&waiting.payload)?)?;
-        Ok(report.map(|report| (waiting.time, report)))
+        let Some((payload, time)) = self.parts.add(&part, sentence.time, self.line)? else { return Ok(None) };
+        let report = ais::read(&Unpacked::of(&payload)?)?;
+        Ok(report.map(|report| (time, report)))
     }
 }
 
@@ -130,8 +101,14 @@ impl Source for Nmea {
 
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
         loop {
+            if let Some(lost) = self.parts.lost() {
+                return Err(Fault::Event(lost));
+            }
             self.line += 1;
-            let Some(range) = self.input.line(self.line)? else { return Ok(false) };
+            let Some(range) = self.input.line(self.line)? else {
+                self.parts.end();
+                return self.parts.lost().map_or(Ok(false), |lost| Err(Fault::Event(lost)));
+            };
             let text = utf8(self.input.bytes(range)).map(str::to_owned);
             let line = self.line;
             let report = text.and_then(|text| self.report(&text)).map_err(|e| Fault::Event(e.at_line(line)))?;
@@ -145,7 +122,7 @@ impl Source for Nmea {
 
 fn put(time: Option<i64>, report: &Report, row: &mut Row) -> Result<(), Invalid> {
     if let Some((x, y)) = report.place {
-        row.set(0, Cell::Shape(&Parts::Point(Position { x, y, z: None }).wkb()))?;
+        row.set(0, Cell::Shape(&wkb_out::Parts::Point(Position { x, y, z: None }).wkb()))?;
     }
     let int = |n: Option<i64>| n.map(Cell::Int);
     let float = |x: Option<f64>| x.map(Cell::Float);

@@ -3,7 +3,7 @@
 mod dbf;
 mod shp;
 
-use super::spool::spool;
+use super::spool::archive;
 use super::zip::Zip;
 use crate::error::Fault;
 use crate::input::Input;
@@ -67,7 +67,7 @@ impl Shapefile {
                 if !input.available().starts_with(b"PK") {
                     return Ok(Parts { shp: Some(Box::new(input.into_read())), ..Parts::default() });
                 }
-                self.unpack(Zip::open(spool(Box::new(input.into_read()), self.options.spool_bytes, "zip")?)?)
+                self.unpack(Zip::open(archive(Box::new(input.into_read()), self.options.spool_bytes)?)?)
             }
             None => Err(Fault::stop(Invalid::new("the Shapefile was opened twice"))),
         }
@@ -143,10 +143,11 @@ impl Source for Shapefile {
         Ok(true)
     }
 
-    fn note(&self) -> Option<String> {
-        (!self.has_reference).then(|| {
-            "no .prj file names the reference system: the positions are read as longitude and latitude in degrees"
-                .to_owned()
-        })
+    fn notes(&self) -> Vec<String> {
+        let reference =
+            "no .prj file names the reference system: the positions are read as longitude and latitude in degrees";
+        let attributes = "no .dbf file is beside the .shp file: the events have a geometry and no other field";
+        let said = [(!self.has_reference, reference), (self.dbf.is_none(), attributes)];
+        said.into_iter().filter(|(lacks, _)| *lacks).map(|(_, note)| note.to_owned()).collect()
     }
 }
