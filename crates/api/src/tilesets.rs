@@ -165,9 +165,9 @@ fn fields(schema: &Schema) -> Map<String, Value> {
         FieldType::Text | FieldType::Time | FieldType::Date | FieldType::TextList => "String",
     };
     // Tiles of few events carry ids, tiles of many carry counts.
-    let id = if schema.field_index("id").is_some() { "@id" } else { "id" };
+    let id = meridian_query::id_key(schema);
     let mut fields = Map::new();
-    for (name, word) in [(id, "String"), ("count", "Number"), ("density", "Boolean")] {
+    for (name, word) in [(id.as_str(), "String"), ("count", "Number"), ("density", "Boolean")] {
         fields.insert(name.to_owned(), json!(word));
     }
     fields.extend(schema.fields.iter().map(|field| (field.name.clone(), json!(word(field.kind)))));

@@ -3,7 +3,7 @@
 use crate::options::ReadOptions;
 use crate::shape::{Shape, coord};
 use crate::survey::Survey;
-use crate::values::{blame, epoch, shorten};
+use crate::values::{blame, epoch, set_text, shorten};
 use crate::{instant, wkb, wkt};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -296,6 +296,8 @@ impl Column {
             Column::Text(texts) => match texts.get(row) {
                 None => return Ok(()),
                 Some(text) if is_time => Value::Time(instant::parse_as(spec.kind, text, options).map_err(named)?),
+                // Formats without lists have them as JSON.
+                Some(text) if spec.kind == FieldType::TextList => return set_text(builder, field, text, options),
                 Some(text) => return builder.set_text(field, text),
             },
             Column::Int(a) if a.is_null(row) => return Ok(()),

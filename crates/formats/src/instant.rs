@@ -154,6 +154,20 @@ mod tests {
     }
 
     #[test]
+    fn a_local_time_that_comes_twice_is_the_first_and_one_that_never_comes_is_later() {
+        let zone = time::zone("Europe/Paris").unwrap();
+        for (local, utc) in [
+            ("2026-03-29T01:59:59", "2026-03-29T00:59:59Z"),
+            ("2026-03-29T02:30:00", "2026-03-29T01:30:00Z"),
+            ("2026-03-29T03:30:00", "2026-03-29T01:30:00Z"),
+            ("2026-10-25T02:30:00", "2026-10-25T00:30:00Z"),
+            ("2026-10-25T03:00:00", "2026-10-25T02:00:00Z"),
+        ] {
+            assert_eq!(parse(local, Some(&zone)), parse(utc, None), "{local}");
+        }
+    }
+
+    #[test]
     fn open_ends_are_dots() {
         assert_eq!(written(i64::MAX), "..");
         assert_eq!(written(0), "1970-01-01T00:00:00Z");

@@ -1,6 +1,6 @@
 //! GeoParquet as a store keeps it: the physical columns of events, back from the columns under which they left.
 
-use crate::write::{SEQ_COLUMN, id_column};
+use crate::write::seq_column;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array};
@@ -68,10 +68,10 @@ impl RestFile {
         }
         let layout = Layout::of(&schema);
         Ok(RestFile {
-            id: find(id_column(&schema))?,
+            id: find(&schema.id_column())?,
             geometry: layout.geometry.map(|_| find(&schema.geometry_name)).transpose()?,
             fields: schema.fields.iter().map(|field| find(&field.name)).collect::<Result<_, _>>()?,
-            seq: layout.id.map(|_| find(SEQ_COLUMN)).transpose()?,
+            seq: layout.id.map(|_| find(&seq_column(&schema))).transpose()?,
             layout,
             starts,
             schema,
@@ -233,7 +233,10 @@ mod tests {
     fn columns_and_numbers_come_back_by_chunk() {
         for (kind, id) in [(GeometryType::Point, IdRole::Given), (GeometryType::Any, IdRole::Made)] {
             let field = |name: &str, kind| Field { name: name.into(), kind, required: false, title: None };
-            let fields = vec![field("x", FieldType::Float), field("tags", FieldType::TextList)];
+            let mut fields = vec![field("x", FieldType::Float), field("tags", FieldType::TextList)];
+            // Names that the file's own columns would have.
+            let names = ["@seq", "@@seq", "id", "@id", "bbox", "geometry_bbox", "@bbox", "@lon"];
+            fields.extend(names.map(|name| field(name, FieldType::Text)));
             let schema = Arc::new(Schema { fields, geometry: Some(kind), id, ..Schema::default() });
             let mut builder = BatchBuilder::new(schema.clone());
             for n in 0..100u32 {
@@ -243,6 +246,7 @@ mod tests {
                 }
                 builder.set(0, Value::Float(f64::from(n) * 0.1)).unwrap();
                 builder.set(1, Value::TextList(vec!["a".to_owned(); n as usize % 3])).unwrap();
+                (2..10).for_each(|at| builder.set(at, Value::Text(format!("{at} of {n}"))).unwrap());
                 builder.end_event().unwrap();
             }
             let batch = builder.finish().unwrap();

@@ -92,6 +92,18 @@ impl Survey {
         }
     }
 
+    /// Drops an id beside the one that is kept, if ids are to be dropped.
+    pub(crate) fn id_beside(&mut self) -> Result<(), Invalid> {
+        if self.drop_ids {
+            self.noted.add(Noted::ID);
+            return Ok(());
+        }
+        Err(Invalid::not_kept(
+            "id",
+            "the id is that of a property, so this one would be lost: a text field feature_id keeps it",
+        ))
+    }
+
     /// A position as written, in degrees.
     #[inline]
     pub(crate) fn position(&self, x: f64, y: f64) -> Result<Coord<f64>, Invalid> {

@@ -53,7 +53,7 @@ pub(crate) trait Source: Send {
     /// Puts the next record into the row; `false` at the end. After [`Fault::Event`] the next record can be read.
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault>;
 
-    /// What was assumed of the source, once it is open: sentences for the user of a load.
+    /// What was assumed of the source so far, once it is open: sentences for the user of a load.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

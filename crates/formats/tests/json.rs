@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use meridian_formats::{
-    BatchLimits, FeatureWriter, Format, OnError, ReadError, ReadOptions, infer, infer_prefix, reader,
+    BatchLimits, FeatureWriter, Format, OnError, ReadError, ReadOptions, Unknown, infer, infer_prefix, reader,
 };
 use meridian_model::{Batch, GeometryType, IdRole, Invalid, Schema, Seq, TimeRole};
 use std::io::Cursor;
@@ -101,4 +101,60 @@ fn a_sample_cut_off_anywhere_gives_the_same_schema() {
             assert_eq!(found, expected, "{format} cut at {cut}");
         }
     }
+}
+
+#[test]
+fn a_property_that_an_option_names_is_the_id() {
+    let features = [
+        r#"{"type":"Feature","id":"x","geometry":null,"properties":{"mmsi":7,"n":1}}"#,
+        r#"{"type":"Feature","id":"y","geometry":null,"properties":{"n":2,"mmsi":"8"}}"#,
+    ];
+    let text = format!("{{\"type\":\"FeatureCollection\",\"features\":[{}]}}", features.join(","));
+    let options = ReadOptions { id: Some("mmsi".to_owned()), ..ReadOptions::default() };
+    let schema = Arc::new(infer(Format::GeoJson, Box::new(Cursor::new(text.clone())), &options).unwrap().schema);
+    assert_eq!((schema.id, schema.id_name.as_str()), (IdRole::Given, "mmsi"));
+    assert_eq!(schema.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["n", "feature_id"]);
+    let read_with = |text: &str, options: &ReadOptions| {
+        reader(Format::GeoJson, Box::new(Cursor::new(text.to_owned())), schema.clone(), options)
+            .and_then(|mut events| events.next_batch(&BatchLimits::default()))
+            .map(Option::unwrap)
+    };
+    let batch = read_with(&text, &options).unwrap();
+    let seqs = [Seq(1), Seq(2)];
+    assert_eq!(batch.ids().unwrap().iter().flatten().collect::<Vec<_>>(), ["7", "8"]);
+    let mut out = Vec::new();
+    FeatureWriter::new(&schema, None).unwrap().rows(&batch, &seqs).feature(1, &mut out);
+    let written = r#"{"type":"Feature","id":"8","geometry":null,"properties":{"n":2,"feature_id":"y"}}"#;
+    assert_eq!(String::from_utf8_lossy(&out), written);
+    // What was written has its id where GeoJSON has it, so that no option is needed.
+    assert_eq!(read_with(written, &ReadOptions::default()).unwrap().ids().unwrap().value(0), "8");
+    // Without an id of its own there is nothing to keep beside it.
+    let bare = features[0].replace("\"id\":\"x\",", "");
+    assert_eq!(inferred_with(&bare, &options).fields.len(), 1);
+    // A collection without the field does not lose such an id in silence.
+    let narrow = Arc::new(Schema { fields: schema.fields[..1].to_vec(), ..Schema::clone(&schema) });
+    let read_narrow = |options: &ReadOptions| {
+        let mut events = reader(Format::GeoJson, Box::new(Cursor::new(text.clone())), narrow.clone(), options).unwrap();
+        let batch = events.next_batch(&BatchLimits::default());
+        batch.map(|batch| (batch.unwrap().rows(), events.report().ids_dropped))
+    };
+    assert!(read_narrow(&options).unwrap_err().to_string().contains("feature_id"));
+    assert_eq!(read_narrow(&ReadOptions { ids: Unknown::Ignore, ..options.clone() }).unwrap(), (2, 2));
+}
+
+#[test]
+fn the_id_of_a_placemark_may_be_a_value_of_it() {
+    let mark = |n: u32| {
+        format!("<Placemark><ExtendedData><Data name=\"ref\"><value>r{n}</value></Data></ExtendedData></Placemark>")
+    };
+    let text = format!("<kml><Document>{}{}</Document></kml>", mark(1), mark(2));
+    let options = ReadOptions { id: Some("ref".to_owned()), ..ReadOptions::default() };
+    let schema = Arc::new(infer(Format::Kml, Box::new(Cursor::new(text.clone())), &options).unwrap().schema);
+    let mut events = reader(Format::Kml, Box::new(Cursor::new(text)), schema, &options).unwrap();
+    let batch = events.next_batch(&BatchLimits::default()).unwrap().unwrap();
+    assert_eq!(batch.ids().unwrap().iter().flatten().collect::<Vec<_>>(), ["r1", "r2"]);
+}
+
+fn inferred_with(text: &str, options: &ReadOptions) -> Schema {
+    infer(Format::GeoJson, Box::new(Cursor::new(text.to_owned())), options).unwrap().schema
 }

@@ -5,7 +5,8 @@ mod common;
 
 use common::{BOTH_WAYS, build, events, read_all, write};
 use meridian_formats::{BatchLimits, Format, ReadOptions, Unknown, infer};
-use meridian_model::Batch;
+use meridian_model::builder::Value;
+use meridian_model::{Batch, Field, FieldType, GeometryType, IdRole, Schema};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::sync::Arc;
@@ -51,6 +52,34 @@ proptest! {
                 Ok(back) => prop_assert_eq!(back.rows(), batch.rows()),
                 Err(error) => return Err(TestCaseError::fail(format!("{format}: {error}\n{inferred:?}\n{}", String::from_utf8_lossy(&bytes)))),
             }
+        }
+    }
+}
+
+/// Fields may have the names that the columns of id, place and box have in files: those give way.
+#[test]
+fn no_two_columns_of_a_file_have_one_name() {
+    let names = ["id", "@id", "@seq", "lon", "@lon", "latitude", "x", "bbox", "geometry_bbox", "@bbox"];
+    let fields = names.map(|name| Field { name: name.into(), kind: FieldType::Text, required: false, title: None });
+    for id in [IdRole::Made, IdRole::Given] {
+        let geometry = Some(GeometryType::Point);
+        let schema = Arc::new(Schema { fields: fields.to_vec(), geometry, id, ..Schema::default() });
+        let values = names.map(|name| Value::Text(format!("of {name}"))).to_vec();
+        let event = common::Event { id: "own".to_owned(), geometry: Some(common::point(1.0, 2.0)), values };
+        let batch = build(&schema, &[event]);
+        for format in [Format::Csv, Format::Arrow, Format::GeoParquet] {
+            let bytes = write(format, std::slice::from_ref(&batch), &schema);
+            if format == Format::Csv {
+                let text = String::from_utf8(bytes.clone()).unwrap();
+                assert!(text.starts_with("@@id,@@lon,@lat,id,@id,@seq,lon,@lon,"), "{text}");
+            }
+            // Of ids and places under such names an option tells the reader.
+            let csv = |name: &str| (format == Format::Csv).then(|| name.to_owned());
+            let (lon, lat) = (csv("@@lon"), csv("@lat"));
+            let id = Some("@@id".to_owned());
+            let options = ReadOptions { id, lon, lat, ids: Unknown::Ignore, ..ReadOptions::default() };
+            let back = read_all(format, bytes, &schema, &options, &BatchLimits::default()).unwrap();
+            assert_eq!(back.columns(), batch.columns(), "{format}");
         }
     }
 }

@@ -67,9 +67,9 @@ impl Crs {
             Crs::Crs84 => (lon, lat),
             Crs::Epsg4326 => (lat, lon),
             Crs::Epsg3857 => {
-                // At the poles the projection is infinite. The limit is where its square ends, as in every tile scheme.
-                let phi = lat.clamp(-MERCATOR_LATITUDE_MAX, MERCATOR_LATITUDE_MAX).to_radians();
-                let y = MERCATOR_RADIUS_M * (std::f64::consts::FRAC_PI_4 + phi / 2.0).tan().ln();
+                // Finite even at the poles, where the projection is infinite: a right angle is no float, and the
+                // tangent of the nearest one is large. Only so does every latitude come back.
+                let y = MERCATOR_RADIUS_M * lat.to_radians().tan().asinh();
                 (MERCATOR_RADIUS_M * lon.to_radians(), y)
             }
         }
@@ -82,7 +82,7 @@ impl Crs {
             Crs::Crs84 => (x, y),
             Crs::Epsg4326 => (y, x),
             Crs::Epsg3857 => {
-                let lat = 2.0 * (y / MERCATOR_RADIUS_M).exp().atan() - std::f64::consts::FRAC_PI_2;
+                let lat = (y / MERCATOR_RADIUS_M).sinh().atan();
                 ((x / MERCATOR_RADIUS_M).to_degrees(), lat.to_degrees())
             }
         }
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn positions_come_back_from_every_system(lon in -180.0..=180.0f64, lat in -85.0..=85.0f64) {
+        fn positions_come_back_from_every_system(lon in -180.0..=180.0f64, lat in -90.0..=90.0f64) {
             for crs in Crs::ALL {
                 let (x, y) = crs.of_lon_lat(lon, lat);
                 let back = crs.position(x, y);
@@ -135,6 +135,20 @@ mod tests {
         fn no_name_makes_the_reader_panic(text in "(urn:ogc:def:crs:|http://www.opengis.net/def/crs/|\\[)?\\PC{0,20}") {
             let _ = Crs::from_name(&text);
         }
+    }
+
+    #[test]
+    fn latitudes_beyond_the_square_of_mercator_come_back_to_the_pole() {
+        for lat in [MERCATOR_LATITUDE_MAX, 85.1, 87.5, 89.0, 89.999, 89.999_999_999, 90.0f64.next_down(), 90.0] {
+            for lat in [lat, -lat] {
+                let (x, y) = Crs::Epsg3857.of_lon_lat(12.0, lat);
+                let (_, back) = Crs::Epsg3857.to_lon_lat(x, y);
+                assert!(y.is_finite() && (back - lat).abs() < 1e-12 && back.abs() <= 90.0, "{lat}: {y} {back}");
+            }
+        }
+        let y = |lat| Crs::Epsg3857.of_lon_lat(0.0, lat).1;
+        assert!((y(89.0) - 30_240_971.958_386_15).abs() < 1e-6, "as PROJ has it: {}", y(89.0));
+        assert_eq!((Crs::Epsg3857.to_lon_lat(0.0, 1e300).1, Crs::Epsg3857.to_lon_lat(0.0, y(90.0)).1), (90.0, 90.0));
     }
 
     #[test]

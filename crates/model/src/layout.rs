@@ -51,10 +51,15 @@ pub fn arrow_type(kind: FieldType) -> DataType {
 }
 
 impl Layout {
-    /// The layout of a schema. Physical names begin with `@`, which no other column can be confused with.
+    /// The layout of a schema. Physical names begin with `@`, with more of them where a field has such a name.
     pub fn of(schema: &Schema) -> Layout {
         let mut columns = Vec::with_capacity(schema.fields.len() + 6);
         let mut push = |name: &str, kind: DataType, nullable: bool| {
+            let mut name = name.to_owned();
+            // Batches on their way between nodes are read by name.
+            while schema.field_index(&name).is_some() {
+                name.insert(0, '@');
+            }
             columns.push(Arc::new(ArrowField::new(name, kind, nullable)));
             columns.len() - 1
         };
@@ -81,7 +86,7 @@ impl Layout {
                 Some(GeometryColumns::Shapes { .. }) => 5,
             };
         for field in &schema.fields {
-            push(&field.name, arrow_type(field.kind), true);
+            columns.push(Arc::new(ArrowField::new(&field.name, arrow_type(field.kind), true)));
         }
         Layout { columns, id, geometry, first_field }
     }

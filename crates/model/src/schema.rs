@@ -248,6 +248,26 @@ impl Schema {
         self.fields.iter().position(|f| f.name == name)
     }
 
+    /// A name for a column beside the fields, the geometry and the id: this one, or with as many `@` before it as make
+    /// it none of theirs.
+    pub fn free_name(&self, name: &str) -> String {
+        let mut free = name.to_owned();
+        while self.field_index(&free).is_some() || self.is_geometry_name(&free) || free == self.id_name {
+            free.insert(0, '@');
+        }
+        free
+    }
+
+    /// Name of the column of ids: its own, unless a field or the geometry has it.
+    pub fn id_column(&self) -> String {
+        let is_taken = self.field_index(&self.id_name).is_some() || self.is_geometry_name(&self.id_name);
+        if is_taken { self.free_name("@id") } else { self.id_name.clone() }
+    }
+
+    fn is_geometry_name(&self, name: &str) -> bool {
+        self.geometry.is_some() && self.geometry_name == name
+    }
+
     /// Indexes of the numeric fields in order: the order of the summaries in every tree node.
     pub fn numeric_fields(&self) -> Vec<usize> {
         (0..self.fields.len()).filter(|&i| self.fields[i].kind.is_numeric()).collect()

@@ -72,7 +72,8 @@ pub use passages::{Passage, Passages, PassagesResult, object_of, passages};
 pub use rows::{ROWS_MAX, matching_rows};
 pub use sort::{SORT_KEYS_MAX, SortKey, SortTarget, TEXT_BYTES_COMPARED};
 pub use tile::{
-    TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileKind, TileResult, ZOOM_MAX, tile,
+    TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileKind, TileResult, ZOOM_MAX, id_key,
+    tile,
 };
 pub use token::{TOKEN_CHARS_MAX, Token, question_hash};
 pub use track::{TRACK_EVENTS_MAX, Track, TrackPoint, TrackResult, of_object, track};

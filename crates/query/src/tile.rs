@@ -29,6 +29,11 @@ use std::f64::consts::PI;
 pub const TILE_EVENTS_MAX: usize = 4_096;
 /// Max size of a tile in bytes.
 pub const TILE_BYTES_MAX: usize = 512 << 10;
+/// Name of the property of a tile's events that has their id: one that no field has.
+pub fn id_key(schema: &Schema) -> String {
+    if schema.field_index("id").is_none() { "id".to_owned() } else { schema.free_name("@id") }
+}
+
 /// Cells along a side of a tile of counts.
 pub const TILE_CELLS: u32 = 1 << CELL_BITS;
 /// Max zoom.
@@ -186,7 +191,7 @@ fn draw(
     };
     let mut answer = items(snapshot, &wanted, control)?;
     let canvas = Canvas::new(question.z, question.column, question.row, BUFFER, TOLERANCE);
-    let id_key = if schema.field_index("id").is_some() { "@id" } else { "id" };
+    let id_key = id_key(schema);
     let mut layer = if to_merge { Layer::recording(&question.layer) } else { Layer::new(&question.layer) };
     let mut places = Vec::new();
     let mut drawn = 0u64;
@@ -199,7 +204,7 @@ fn draw(
             };
             // Outside of the tile once it is clipped: the box touched, the shape does not.
             let Some(shape) = shape else { continue };
-            layer.property(id_key, Value::Text(cut(&hits.batch.id_of(row, hits.seqs[row]))));
+            layer.property(&id_key, Value::Text(cut(&hits.batch.id_of(row, hits.seqs[row]))));
             for &field in &fields {
                 if let Some(column) = hits.batch.field(field) {
                     property(&mut layer, schema, field, &column, row);

@@ -207,7 +207,7 @@ impl Totals {
                 (t.count, Sum::Float(t.sum), FunctionValue::Float(t.min), FunctionValue::Float(t.max))
             }
         };
-        match function {
+        let value = match function {
             Function::Count | Function::CountOf(_) => FunctionValue::Int(count.into()),
             _ if count == 0 => FunctionValue::Null,
             Function::Sum(_) => match sum {
@@ -219,6 +219,28 @@ impl Totals {
             Function::Avg(_) => FunctionValue::Float(sum.share(count)),
             // Totals know no values.
             Function::Percentile(..) | Function::Distinct(_) | Function::Top(..) => FunctionValue::Null,
+        };
+        match value {
+            // A sum that no float holds is not known, in every format.
+            FunctionValue::Float(x) if !x.is_finite() => FunctionValue::Null,
+            value => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_that_no_float_holds_is_no_value_and_its_average_is_one() {
+        for sign in [1.0, -1.0] {
+            let mut floats = Floats::none();
+            (0..3).for_each(|_| floats.add(sign * 1.5e308));
+            let totals = Totals::Floats(vec![floats]);
+            let value = |function| totals.value(&function, 0);
+            assert_eq!(value(Function::Sum(0)), FunctionValue::Null);
+            assert_eq!(value(Function::Avg(0)), FunctionValue::Float(sign * 1.5e308));
         }
     }
 }

@@ -68,6 +68,14 @@ pub enum StoreError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The program is at fault.
+    #[error("a {what} ended by a fault of the program: {detail}")]
+    Internal {
+        /// The job.
+        what: &'static str,
+        /// What it said at its end.
+        detail: String,
+    },
     /// Something else is at work: try again later.
     #[error("{0}")]
     Busy(String),

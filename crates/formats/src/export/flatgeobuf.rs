@@ -1,5 +1,6 @@
 //! FlatGeobuf, with its spatial index.
 
+use super::placeless::Placeless;
 use super::table::Columns;
 use crate::columns::Column;
 use crate::instant;
@@ -35,9 +36,9 @@ impl FlatGeobufWriter {
             Shape::Line => GeometryType::LineString,
             Shape::Polygon => GeometryType::Polygon,
             Shape::MultiPoint => GeometryType::MultiPoint,
-            Shape::MultiLine => GeometryType::MultiLineString,
             Shape::MultiPolygon => GeometryType::MultiPolygon,
-            Shape::Any => GeometryType::Unknown,
+            // Lines of one part are simple ones in it: see `Place::of`.
+            Shape::MultiLine | Shape::Any => GeometryType::Unknown,
         };
         let mut writer = FgbWriter::create_with_options(name, kind, options).map_err(WriteError::of)?;
         for (name, kind) in &columns.named {
@@ -73,7 +74,7 @@ impl FlatGeobufWriter {
 
     /// Writes the file.
     pub fn finish(self, out: impl Write) -> Result<(), WriteError> {
-        self.writer.write(out).map_err(WriteError::of)
+        self.writer.write(Placeless::new(out)).map_err(WriteError::of)
     }
 }
 
@@ -106,7 +107,7 @@ fn property(
     value.map_or(Ok(()), |value| feature.property(at, name, &value).map(drop))
 }
 
-/// A geometry for the writer, in the multi form where the layer is of one.
+/// A geometry for the writer, in the multi form where the layer is of one type.
 struct Place {
     shape: Option<Geometry<f64>>,
     kind: Shape,
@@ -117,7 +118,8 @@ impl Place {
         let shape = wkb.map(from_wkb).transpose().map_err(WriteError::of)?;
         let shape = shape.map(|shape| match (kind, shape) {
             (Shape::MultiPoint, Geometry::Point(one)) => MultiPoint(vec![one]).into(),
-            (Shape::MultiLine, Geometry::LineString(one)) => MultiLineString(vec![one]).into(),
+            // The library leaves out where the only part ends, and GDAL does not read a multi-line without it.
+            (_, Geometry::MultiLineString(MultiLineString(mut parts))) if parts.len() == 1 => parts.remove(0).into(),
             (Shape::MultiPolygon, Geometry::Polygon(one)) => MultiPolygon(vec![one]).into(),
             (_, shape) => shape,
         });
@@ -130,13 +132,12 @@ impl GeozeroGeometry for Place {
         if let Some(shape) = &self.shape {
             return shape.process_geom(out);
         }
-        // A feature without a place has an empty geometry of the layer's type.
+        // The library keeps the last place unless another begins. An empty one is taken out of the finished file.
         match self.kind {
-            Shape::Point | Shape::Any => out.point_begin(0).and_then(|()| out.point_end(0)),
+            Shape::Point | Shape::Any | Shape::MultiLine => out.point_begin(0).and_then(|()| out.point_end(0)),
             Shape::Line => out.linestring_begin(true, 0, 0).and_then(|()| out.linestring_end(true, 0)),
             Shape::Polygon => out.polygon_begin(true, 0, 0).and_then(|()| out.polygon_end(true, 0)),
             Shape::MultiPoint => out.multipoint_begin(0, 0).and_then(|()| out.multipoint_end(0)),
-            Shape::MultiLine => out.multilinestring_begin(0, 0).and_then(|()| out.multilinestring_end(0)),
             Shape::MultiPolygon => out.multipolygon_begin(0, 0).and_then(|()| out.multipolygon_end(0)),
         }
     }

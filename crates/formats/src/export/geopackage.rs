@@ -39,12 +39,15 @@ pub struct GeoPackageWriter {
     name: String,
     insert: String,
     extent: Extent,
+    /// Fields whose column has another name, with that name: names of columns that differ in case only are one in SQL.
+    pub renamed: Vec<(String, String)>,
 }
 
 impl GeoPackageWriter {
     /// A file with one layer, at a path where there is none yet.
     pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
-        let columns = Columns::of(schema)?;
+        let mut columns = Columns::of(schema)?;
+        let renamed = columns.tell_apart();
         let free = |wanted: &str| {
             let taken = columns.named.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
             if taken { format!("@{wanted}") } else { wanted.to_owned() }
@@ -84,7 +87,7 @@ impl GeoPackageWriter {
         let names: String = columns.named.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
         let marks = ", ?".repeat(columns.named.len());
         let insert = format!("INSERT INTO {layer} ({}{names}) VALUES (?{marks})", quoted(&geometry));
-        Ok(GeoPackageWriter { columns, connection, name: name.to_owned(), insert, extent: Extent::default() })
+        Ok(GeoPackageWriter { columns, connection, name: name.to_owned(), insert, extent: Extent::default(), renamed })
     }
 
     /// Adds the events of a batch.

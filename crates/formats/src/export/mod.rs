@@ -13,5 +13,7 @@ pub use flatgeobuf::FlatGeobufWriter;
 pub use geopackage::GeoPackageWriter;
 pub use pmtiles::{PmTilesWriter, tile_number};
 
+#[cfg(feature = "flatgeobuf")]
+mod placeless;
 #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
 mod table;

@@ -1,7 +1,7 @@
 //! The columns of an Arrow answer by what they are in the collection.
 
 use crate::columns::Column;
-use crate::write::{WriteError, id_column};
+use crate::write::WriteError;
 use arrow_array::RecordBatch;
 #[cfg(feature = "geopackage")]
 use meridian_model::geometry::{from_wkb, sides};
@@ -10,6 +10,8 @@ use meridian_model::{FieldType, GeometryType, Schema};
 /// The columns to write: all but the geometry, in order.
 pub(super) struct Columns {
     pub(super) named: Vec<(String, FieldType)>,
+    /// Their names in the answer.
+    sources: Vec<String>,
     pub(super) shape: GeometryType,
     geometry: String,
 }
@@ -29,9 +31,32 @@ impl Columns {
                 "the collection has no geometry, which the format is made for: export .parquet or .csv".to_owned(),
             )
         })?;
-        let id = std::iter::once((id_column(schema).to_owned(), FieldType::Text));
-        let named = id.chain(schema.fields.iter().map(|field| (field.name.clone(), field.kind))).collect();
-        Ok(Columns { named, shape, geometry: schema.geometry_name.clone() })
+        let id = std::iter::once((schema.id_column(), FieldType::Text));
+        let fields = schema.fields.iter().map(|field| (field.name.clone(), field.kind));
+        let named: Vec<(String, FieldType)> = id.chain(fields).collect();
+        let sources = named.iter().map(|(name, _)| name.clone()).collect();
+        Ok(Columns { named, sources, shape, geometry: schema.geometry_name.clone() })
+    }
+
+    /// Numbers names that differ from an earlier one in case only. Returns each with its new one.
+    #[cfg(feature = "geopackage")]
+    pub(super) fn tell_apart(&mut self) -> Vec<(String, String)> {
+        let mut renamed = Vec::new();
+        for at in 1..self.named.len() {
+            let name = &self.sources[at];
+            let same = |others: &[(String, FieldType)], name: &str| {
+                others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+            };
+            if same(&self.named[..at], name) {
+                // None of the names that follow either, which may be numbered already.
+                let new = (2..).map(|n| format!("{name}_{n}")).find(|new| !same(&self.named, new));
+                if let Some(new) = new {
+                    renamed.push((name.clone(), new.clone()));
+                    self.named[at].0 = new;
+                }
+            }
+        }
+        renamed
     }
 
     /// Looks up the columns of a batch.
@@ -42,7 +67,7 @@ impl Columns {
             Column::of(array, name).map_err(WriteError::of)
         };
         Ok(Rows {
-            columns: self.named.iter().map(|(name, _)| column(name)).collect::<Result<_, _>>()?,
+            columns: self.sources.iter().map(|name| column(name)).collect::<Result<_, _>>()?,
             geometry: column(&self.geometry)?,
             len: batch.num_rows(),
         })

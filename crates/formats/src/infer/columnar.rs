@@ -17,7 +17,6 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
     let (schema, geo) = batches.open()?;
     let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
     let mut guess = Guess::default();
-    guess.notes.extend(batches.notes());
     let mut positions = Vec::new();
     for (position, field) in schema.fields().iter().enumerate() {
         if !geo.covering.contains(field.name()) {
@@ -51,6 +50,8 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
         }
         guess.events += rows as u64;
     }
+    // Last: a source may note what it met on its way.
+    guess.notes.extend(batches.notes());
     Ok(guess)
 }
 

@@ -169,12 +169,14 @@ impl Guess {
         }
         let mut schema = Schema { geometry: self.shape, ..Schema::default() };
         let ids_of_features = std::mem::take(&mut self.ids);
-        if self.are_ids(&ids_of_features) {
-            schema.id = IdRole::Given;
-        }
+        let wants_member = options.id.as_deref().is_none_or(|id| id == "id" && ids_of_features.count > 0);
         if !self.features {
             self.take_geometry(&mut schema, options);
             self.take_id(&mut schema, options);
+        } else if !wants_member {
+            self.take_id(&mut schema, options);
+        } else if self.are_ids(&ids_of_features) {
+            schema.id = IdRole::Given;
         }
         // After geometry and id have left the list, since they are columns no more and the positions have changed.
         let time = self.primary_instant(options);
@@ -188,8 +190,9 @@ impl Guess {
             }
             schema.fields.push(Field { name: column.name.clone(), kind, required: time == Some(i), title: None });
         }
-        // Ids that are not there everywhere, or come twice, are kept as what they are: a text of the event.
-        if schema.id == IdRole::Made && ids_of_features.count > 0 && schema.field_index(FEATURE_ID).is_none() {
+        // Ids that are not there everywhere, come twice, or give way to a property, are a text of the event.
+        let is_kept = schema.id == IdRole::Given && wants_member;
+        if !is_kept && ids_of_features.count > 0 && schema.field_index(FEATURE_ID).is_none() {
             let name = FEATURE_ID.to_owned();
             schema.fields.push(Field { name, kind: FieldType::Text, required: false, title: None });
         }

@@ -17,6 +17,8 @@ pub(crate) struct FeatureSetter {
     event: u64,
     /// The field that takes the ids that are no event's own: see [`FEATURE_ID`].
     ids_into: Option<usize>,
+    /// The property that has the id, instead of the feature's own member.
+    id_property: Option<String>,
     /// How its positions and ids are taken.
     pub(crate) survey: Survey,
 }
@@ -58,8 +60,12 @@ impl FeatureSetter {
         let seen = vec![0; schema.fields.len()];
         let field = schema.field_index(FEATURE_ID).filter(|&field| schema.fields[field].kind == FieldType::Text);
         let drops = options.ids == Unknown::Ignore;
-        let ids_into = field.filter(|_| schema.id == IdRole::Made && !drops);
-        FeatureSetter { roles: Roles::new(schema, options), seen, event: 0, ids_into, survey: Survey::new(options) }
+        let named = options.id.clone().filter(|_| schema.id == IdRole::Given);
+        // The member is called `id` too: a property is meant where no field has the name.
+        let id_property = named.filter(|name| name != "id" || schema.field_index(name).is_none());
+        let ids_into = field.filter(|_| !drops);
+        let (roles, survey) = (Roles::new(schema, options), Survey::new(options));
+        FeatureSetter { roles, seen, event: 0, ids_into, id_property, survey }
     }
 
     /// Sets the event that a GeoJSON feature holds; members that GeoJSON does not name are left out.
@@ -95,7 +101,7 @@ impl FeatureSetter {
                 }
                 "id" => {
                     once(1, "id")?;
-                    self.set_id(&mut json, builder)?;
+                    self.set_id("id", &mut json, builder)?;
                 }
                 "geometry" => {
                     once(2, "geometry")?;
@@ -145,7 +151,7 @@ impl FeatureSetter {
                 Role::Geometry if std::mem::replace(&mut shape_seen, true) => return twice(),
                 Role::Geometry => self.set_geometry(&mut json, builder)?,
                 Role::Id if std::mem::replace(&mut id_seen, true) => return twice(),
-                Role::Id => self.set_id(&mut json, builder)?,
+                Role::Id => self.set_id(&key, &mut json, builder)?,
                 Role::Nothing => json.skip()?,
             }
         }
@@ -165,7 +171,10 @@ impl FeatureSetter {
         }
     }
 
-    fn set_id(&mut self, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+    /// Takes the value of a member or key as the event's id, or as one beside it.
+    fn set_id(&mut self, key: &str, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        let is_own = self.roles.schema().id == IdRole::Given
+            && self.id_property.as_deref().is_none_or(|property| property == key);
         let name = &self.roles.schema().id_name;
         if let Some(b'{' | b'[') = json.peek() {
             // Looked at first: the error of a scalar would speak of JSON instead of the id.
@@ -173,14 +182,21 @@ impl FeatureSetter {
         }
         match json.scalar().map_err(|e| blame(e, name))? {
             Scalar::Null => Ok(()),
-            Scalar::Text(id) => self.give_id(&id, builder),
-            Scalar::Number(Number::Int(id)) => self.give_id(itoa::Buffer::new().format(id), builder),
+            Scalar::Text(id) => self.give_id(&id, is_own, builder),
+            Scalar::Number(Number::Int(id)) => self.give_id(itoa::Buffer::new().format(id), is_own, builder),
             _ => Err(Invalid::field(name, "an id must be a string or a whole number")),
         }
     }
 
-    fn give_id(&mut self, id: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
-        let Some(field) = self.ids_into else { return self.survey.id(id, builder) };
+    fn give_id(&mut self, id: &str, is_own: bool, builder: &mut BatchBuilder) -> Result<(), Invalid> {
+        if is_own && builder.has_id() {
+            let detail = "the event has two ids: a member of the feature and a property";
+            return Err(Invalid::field(&self.roles.schema().id_name, detail));
+        }
+        let Some(field) = self.ids_into.filter(|_| !is_own) else {
+            let is_beside = !is_own && self.roles.schema().id == IdRole::Given;
+            return if is_beside { self.survey.id_beside() } else { self.survey.id(id, builder) };
+        };
         if std::mem::replace(&mut self.seen[field], self.event) == self.event {
             return Err(Invalid::field(
                 FEATURE_ID,
@@ -212,6 +228,10 @@ impl FeatureSetter {
         let mut first = true;
         let mut guess = 0;
         while let Some(key) = json.key(&mut first)? {
+            if self.id_property.as_deref() == Some(&*key) {
+                self.set_id(&key, json, builder)?;
+                continue;
+            }
             match self.roles.field(&key, guess) {
                 Some(field) => {
                     self.set_field(field, json, builder)?;

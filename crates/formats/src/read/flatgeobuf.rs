@@ -226,7 +226,7 @@ fn cut(path: Path, geometry: &Geometry<'_>) -> Result<Vec<Path>, Invalid> {
 }
 
 /// Bytes of an index over so many features; `None` where the numbers cannot be.
-fn index_bytes(features: u64, node_size: u16) -> Option<u64> {
+pub(crate) fn index_bytes(features: u64, node_size: u16) -> Option<u64> {
     if features == 0 || node_size == 0 {
         return Some(0);
     }

@@ -4,15 +4,17 @@ use super::xml::{Part, Xml, attribute};
 use crate::error::Fault;
 use crate::instant;
 use crate::options::ReadOptions;
+use crate::roles::list;
 use crate::table::{Cell, Kind, Row, Source};
 use crate::values::{float, shorten};
 use crate::wkb_out::{Parts, Position};
 use jiff::tz::TimeZone;
 use meridian_model::Invalid;
+use std::collections::BTreeSet;
 use std::io::Read;
 
 /// Columns after the geometry, with the element of each number or text.
-const COLUMNS: [(&str, Kind); 15] = [
+const COLUMNS: [(&str, Kind); 24] = [
     ("kind", Kind::Text),
     ("track", Kind::Text),
     ("segment", Kind::Int),
@@ -26,6 +28,15 @@ const COLUMNS: [(&str, Kind); 15] = [
     ("speed", Kind::Float),
     ("sat", Kind::Int),
     ("hdop", Kind::Float),
+    ("vdop", Kind::Float),
+    ("pdop", Kind::Float),
+    ("cmt", Kind::Text),
+    ("src", Kind::Text),
+    ("fix", Kind::Text),
+    ("magvar", Kind::Float),
+    ("geoidheight", Kind::Float),
+    ("ageofdgpsdata", Kind::Float),
+    ("dgpsid", Kind::Int),
     ("hr", Kind::Float),
     ("cad", Kind::Float),
 ];
@@ -35,6 +46,8 @@ const SEGMENT: usize = 3;
 const TIME: usize = 4;
 /// Columns from here on have the name of their element.
 const ELEMENTS: usize = 5;
+/// Most names of elements without a column that are kept for the note.
+const UNREAD_MAX: usize = 40;
 
 /// Points of a GPX document.
 pub(crate) struct Gpx {
@@ -47,15 +60,31 @@ pub(crate) struct Gpx {
     segment: i64,
     /// Names of the open elements.
     path: Vec<String>,
+    /// Elements of points, tracks and routes that had something to say and have no column.
+    unread: BTreeSet<String>,
 }
 
 impl Gpx {
     pub(crate) fn new(source: Box<dyn Read + Send>, options: &ReadOptions) -> Gpx {
-        Gpx { xml: Xml::new(source, options), begun: false, name: None, tracks: 0, segment: 0, path: Vec::new() }
+        Gpx {
+            xml: Xml::new(source, options),
+            begun: false,
+            name: None,
+            tracks: 0,
+            segment: 0,
+            path: Vec::new(),
+            unread: BTreeSet::new(),
+        }
     }
 
     fn track(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.tracks.to_string())
+    }
+
+    fn leave(&mut self, name: impl AsRef<str>) {
+        if self.unread.len() < UNREAD_MAX {
+            self.unread.insert(shorten(name.as_ref()));
+        }
     }
 
     /// Reads a point to its end.
@@ -70,15 +99,27 @@ impl Gpx {
             keep(row.set(SEGMENT, Cell::Int(self.segment)));
         }
         // The point is read to its end before its mistakes count, so that the next one can be read.
-        let mut depth = 1;
+        let (mut depth, mut link) = (1, None);
         while depth > 0 {
             match self.xml.next()? {
-                Part::Open(..) => depth += 1,
+                Part::Open(name, _) => {
+                    // A link has a text and a type that are not the point's.
+                    if name == "link" && link.is_none() {
+                        link = Some(depth);
+                        self.leave(&name);
+                    }
+                    depth += 1;
+                }
                 Part::Close(name, text) => {
                     depth -= 1;
-                    // Links, and extensions that hold others, have names of their own deeper down.
-                    if depth > 0 && !text.is_empty() {
-                        keep(value(&name, &text, row));
+                    if link.is_some() {
+                        link = link.filter(|link| *link < depth);
+                    } else if depth > 0 && !text.is_empty() {
+                        match value(&name, &text, row) {
+                            Ok(true) => {}
+                            Ok(false) => self.leave(&name),
+                            Err(mistake) => keep(Err(mistake)),
+                        }
                     }
                 }
                 Part::End => break,
@@ -100,29 +141,35 @@ fn position(attributes: &[(String, String)]) -> Result<Position, Invalid> {
     Ok(Position { x: degrees("lon")?, y: degrees("lat")?, z: None })
 }
 
-fn value(name: &str, text: &str, row: &mut Row) -> Result<(), Invalid> {
+/// Sets the value of an element; `false` where it has no column.
+fn value(name: &str, text: &str, row: &mut Row) -> Result<bool, Invalid> {
     if name == "time" {
         // Times of GPX are in UTC; a few writers leave the letter out.
         let micros = instant::parse(text, Some(&TimeZone::UTC)).map_err(|e| crate::values::blame(e, name))?;
-        return row.set(TIME, Cell::Time(micros));
+        return row.set(TIME, Cell::Time(micros)).map(|()| true);
     }
-    let Some(at) = COLUMNS.iter().skip(ELEMENTS - 1).position(|(known, _)| *known == name) else { return Ok(()) };
+    let Some(at) = COLUMNS.iter().skip(ELEMENTS - 1).position(|(known, _)| *known == name) else { return Ok(false) };
     let column = ELEMENTS + at;
     let wrong = |expected: &str| Invalid::field(name, format!("{:?} where {expected} was expected", shorten(text)));
-    row.set(
-        column,
-        match COLUMNS[column - 1].1 {
-            Kind::Int => Cell::Int(text.parse().map_err(|_| wrong("an integer"))?),
-            Kind::Float => Cell::Float(float(text).ok_or_else(|| wrong("a number"))?),
-            _ => Cell::Text(text),
-        },
-    )
+    let cell = match COLUMNS[column - 1].1 {
+        Kind::Int => Cell::Int(text.parse().map_err(|_| wrong("an integer"))?),
+        Kind::Float => Cell::Float(float(text).ok_or_else(|| wrong("a number"))?),
+        _ => Cell::Text(text),
+    };
+    row.set(column, cell).map(|()| true)
 }
 
 impl Source for Gpx {
     fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault> {
         let columns = COLUMNS.iter().map(|(name, kind)| ((*name).to_owned(), *kind));
         Ok(std::iter::once(("geometry".to_owned(), Kind::Shape)).chain(columns).collect())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let names: Vec<String> = self.unread.iter().cloned().collect();
+        let note =
+            (!names.is_empty()).then(|| format!("elements that have no column and are not read: {}", list(&names)));
+        note.into_iter().collect()
     }
 
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
@@ -150,8 +197,14 @@ impl Source for Gpx {
                 Part::Close(name, text) => {
                     self.path.pop();
                     let parent = self.path.last().map(String::as_str);
+                    let of_track = self.path.iter().rev().find(|name| matches!(name.as_str(), "trk" | "rte"));
                     if name == "name" && matches!(parent, Some("trk" | "rte")) && !text.is_empty() {
                         self.name = Some(text);
+                    } else if let Some(track) = of_track
+                        && (!text.is_empty() || name == "link")
+                    {
+                        let name = format!("{name} of {track}");
+                        self.leave(name);
                     }
                 }
                 Part::End if self.begun => return Ok(false),

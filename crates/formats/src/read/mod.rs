@@ -25,6 +25,8 @@ mod xml;
 mod zip;
 
 pub(crate) use csv::is_null_number;
+#[cfg(feature = "flatgeobuf")]
+pub(crate) use flatgeobuf::index_bytes;
 pub(crate) use origin::{in_place, kml, open, stream};
 
 use crate::error::{Fault, MISTAKES_MAX, ReadError};

@@ -21,13 +21,10 @@ const POINT_BYTES: usize = 21;
 /// The head of the WKB of a point: little-endian, type 1.
 const POINT_HEAD: [u8; 5] = [1, 1, 0, 0, 0];
 
-/// Name of the id column: the schema's, unless a field has it.
-pub(crate) fn id_column(schema: &Schema) -> &str {
-    if schema.field_index(&schema.id_name).is_none() { &schema.id_name } else { "@id" }
+/// Name of the column of sequence numbers, in files that have it. It gives way to a field of this name.
+pub(crate) fn seq_column(schema: &Schema) -> String {
+    schema.free_name("@seq")
 }
-
-/// Name of the column of sequence numbers, in files that have it. No field can have it.
-pub(crate) const SEQ_COLUMN: &str = "@seq";
 
 /// Columns in addition to those of every format.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +42,8 @@ pub(crate) struct Outgoing {
     schema: Arc<Schema>,
     fields: Vec<usize>,
     arrow: SchemaRef,
-    seqs: bool,
+    /// Name of the column of sequence numbers, if there is one.
+    pub(crate) seqs: Option<String>,
     /// Name of the column of boxes, if there is one.
     pub(crate) covering: Option<String>,
 }
@@ -57,7 +55,7 @@ impl Outgoing {
         extras: Extras,
     ) -> Result<Outgoing, Invalid> {
         let fields = selection(schema, properties)?;
-        let mut columns = vec![Field::new(id_column(schema), DataType::Utf8, true)];
+        let mut columns = vec![Field::new(schema.id_column(), DataType::Utf8, true)];
         let mut covering = None;
         if schema.geometry.is_some() {
             let extension = HashMap::from([
@@ -70,20 +68,18 @@ impl Outgoing {
             columns.push(Field::new(&schema.geometry_name, DataType::Binary, true).with_metadata(extension));
             if extras.boxes {
                 // GeoParquet does not prescribe the name of the covering column, so one that no field has will do.
-                let taken = |name: &&str| schema.field_index(name).is_some() || *name == schema.geometry_name;
-                let name = ["bbox", "geometry_bbox", "@bbox"].into_iter().find(|name| !taken(name)).unwrap_or("@box");
-                columns.push(Field::new(name, DataType::Struct(sides()), true));
-                covering = Some(name.to_owned());
+                let free = ["bbox", "geometry_bbox"].into_iter().find(|name| schema.free_name(name) == *name);
+                let name = free.map_or_else(|| schema.free_name("@bbox"), str::to_owned);
+                columns.push(Field::new(&name, DataType::Struct(sides()), true));
+                covering = Some(name);
             }
         }
         for &field in &fields {
             let spec = &schema.fields[field];
             columns.push(Field::new(&spec.name, arrow_type(spec.kind), true));
         }
-        let seqs = extras.seqs && schema.id == IdRole::Given;
-        if seqs {
-            columns.push(Field::new(SEQ_COLUMN, DataType::Int64, false));
-        }
+        let seqs = (extras.seqs && schema.id == IdRole::Given).then(|| seq_column(schema));
+        columns.extend(seqs.iter().map(|name| Field::new(name, DataType::Int64, false)));
         Ok(Outgoing { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), seqs, covering })
     }
 
@@ -112,7 +108,7 @@ impl Outgoing {
             let kind = arrow_type(self.schema.fields[field].kind);
             columns.push(column.unwrap_or_else(|| new_null_array(&kind, rows)));
         }
-        if self.seqs {
+        if self.seqs.is_some() {
             columns.push(Arc::new(Int64Array::from_iter_values(seqs.iter().map(|seq| seq.0 as i64))));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));

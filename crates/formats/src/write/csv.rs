@@ -1,6 +1,5 @@
 //! Events as comma-separated values (RFC 4180) with a header line.
 
-use super::columns::id_column;
 use super::json::{selection, value};
 use super::text::coordinate;
 use super::{EventWriter, WriteError};
@@ -23,23 +22,22 @@ impl CsvEvents {
     }
 }
 
-/// Names of the longitude and latitude columns that no field has.
-fn point_names(schema: &Schema) -> (&'static str, &'static str) {
-    let pairs = [("lon", "lat"), ("longitude", "latitude"), ("lng", "latitude"), ("x", "y")];
-    let free = |name: &str| schema.field_index(name).is_none();
-    pairs.into_iter().find(|(lon, lat)| free(lon) && free(lat)).unwrap_or(("@lon", "@lat"))
+/// Names of the longitude and latitude columns that no other column has.
+fn point_names(schema: &Schema) -> [String; 2] {
+    let pairs = [["lon", "lat"], ["longitude", "latitude"], ["lng", "latitude"], ["x", "y"]];
+    let free = pairs.into_iter().find(|pair| pair.iter().all(|name| schema.free_name(name) == *name));
+    free.map_or_else(|| ["@lon", "@lat"].map(|name| schema.free_name(name)), |pair| pair.map(str::to_owned))
 }
 
 impl EventWriter for CsvEvents {
     fn start(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError> {
-        quote(id_column(&self.schema), out);
+        quote(&self.schema.id_column(), out);
         match self.schema.geometry {
             None => {}
             Some(meridian_model::GeometryType::Point) => {
-                let (lon, lat) = point_names(&self.schema);
-                for name in [lon, lat] {
+                for name in point_names(&self.schema) {
                     out.push(b',');
-                    quote(name, out);
+                    quote(&name, out);
                 }
             }
             Some(_) => {

@@ -7,7 +7,7 @@ mod json;
 mod parquet;
 pub(crate) mod text;
 
-pub(crate) use columns::{SEQ_COLUMN, id_column};
+pub(crate) use columns::seq_column;
 pub use csv::quote as csv_quote;
 pub use json::{FeatureWriter, Features};
 pub use parquet::{GeoParquetError, GeoParquetWriter};

@@ -1,6 +1,6 @@
 //! Events as GeoParquet 1.1.
 
-use super::columns::{Extras, Outgoing, SEQ_COLUMN, id_column, row_sides};
+use super::columns::{Extras, Outgoing, row_sides};
 use super::{EventWriter, WriteError};
 use crate::rest::SCHEMA_NOTE;
 use arrow_array::Array;
@@ -192,12 +192,14 @@ fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties 
             .set_column_dictionary_enabled(path.clone(), !field.kind.is_time())
             .set_column_encoding(path, encoding);
     }
-    for name in [id_column(schema), SEQ_COLUMN] {
-        let path = ColumnPath::new(vec![name.to_owned()]);
-        settings = settings.set_column_dictionary_enabled(path, false);
+    settings = settings.set_column_dictionary_enabled(ColumnPath::new(vec![schema.id_column()]), false);
+    if let Some(seqs) = &outgoing.seqs {
+        let path = ColumnPath::new(vec![seqs.clone()]);
+        // Position and ordinal change apart: their bytes compress better apart.
+        settings = settings
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
     }
-    // Position and ordinal change apart: their bytes compress better apart.
-    settings = settings.set_column_encoding(ColumnPath::new(vec![SEQ_COLUMN.to_owned()]), Encoding::BYTE_STREAM_SPLIT);
     settings.build()
 }
 

@@ -48,18 +48,24 @@ fn float_of(key: i64) -> f64 {
     if key < 0 { -magnitude } else { magnitude }
 }
 
-/// The bucket of a float at a level. Numbers too small for a full fraction are 0.
+/// The bucket of a float at a level. Numbers too small for a full fraction have the last one before those of larger
+/// numbers; it is that of 0 where a bucket is a whole power of two.
 fn bucket_of(x: f64, level: u8) -> i64 {
-    if x.abs() < f64::MIN_POSITIVE {
-        return 0;
-    }
     let key = key_of(x);
+    if key != 0 && x.abs() < f64::MIN_POSITIVE {
+        return ((1 << level) - 1) * key.signum();
+    }
     (key.abs() >> (FRACTION_BITS - level)) * key.signum()
 }
 
-/// The float in the middle of a bucket.
+/// Whether a bucket may hold numbers that are too small for a full fraction.
+fn is_tiny(bucket: i64, level: u8) -> bool {
+    bucket.abs() < 1 << level && (bucket != 0 || level == 0)
+}
+
+/// The float in the middle of a bucket; 0 of numbers too small for a full fraction.
 fn middle_of(bucket: i64, level: u8) -> f64 {
-    if bucket == 0 {
+    if bucket.abs() < 1 << level {
         return 0.0;
     }
     let shift = FRACTION_BITS - level;
@@ -181,7 +187,8 @@ impl Quantiles {
             }
             (Some(level), false) => {
                 let middle = middle_of(place, level).clamp(float_of(self.min), float_of(self.max));
-                (FunctionValue::Float(middle), error_of(level))
+                // In proportion to the value, none but 0 is nearer to all of the tiny ones.
+                (FunctionValue::Float(middle), if is_tiny(place, level) { 1.0 } else { error_of(level) })
             }
         }
     }

@@ -221,6 +221,32 @@ fn texts_are_told_apart_and_estimated_beyond_the_bound() {
 }
 
 #[test]
+fn the_error_holds_for_numbers_too_small_for_a_full_fraction() {
+    for step in [1u64, 1 << 40] {
+        let (mut all, mut halves) = (Quantiles::none(false), [Quantiles::none(false), Quantiles::none(false)]);
+        let mut values: Vec<f64> = (1..=6_000).map(|n| f64::from_bits(n * step)).collect();
+        values.extend((1..=6_000).map(|n| -f64::from_bits(n * step)));
+        values.extend((0..3_000).map(|n| f64::from(n) * 0.5));
+        values.extend([0.0; 1_000]);
+        for (i, x) in values.iter().enumerate() {
+            all.add_float(*x);
+            halves[i % 2].add_float(*x);
+        }
+        let [mut merged, other] = halves;
+        merged.merge(&other);
+        values.sort_unstable_by(f64::total_cmp);
+        for percent in ["0", "10", "30", "37.6", "40", "60", "75", "90", "100"] {
+            let Function::Percentile(_, percent) = function(&format!("percentile(x,{percent})")) else { panic!() };
+            let (FunctionValue::Float(found), error) = all.percentile(percent) else { panic!("no number") };
+            let expected = values[percent.rank(values.len() as u64) as usize - 1];
+            assert!((found - expected).abs() <= error * expected.abs() * (1.0 + 1e-9), "{found} {expected} {error}");
+            assert!(error <= 0.001 || expected != 0.0 && expected.abs() < f64::MIN_POSITIVE, "{expected}: {error}");
+            assert_eq!(merged.percentile(percent), (FunctionValue::Float(found), error));
+        }
+    }
+}
+
+#[test]
 fn memory_is_bounded_whatever_the_values() {
     let mut all = Quantiles::none(false);
     let mut most = 0;
@@ -233,7 +259,7 @@ fn memory_is_bounded_whatever_the_values() {
         }
     }
     assert!(most <= 512 << 10, "{most}");
-    let (_, error) = all.percentile(match function("median(x)") {
+    let (_, error) = all.percentile(match function("percentile(x,25)") {
         Function::Percentile(_, percent) => percent,
         other => panic!("{other:?}"),
     });

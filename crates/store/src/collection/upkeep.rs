@@ -13,6 +13,7 @@ use meridian_model::Invalid;
 use meridian_observe as observe;
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 /// A flush or merge in progress: begun, executed, then installed. [`Collection::maintain`] does all three in one call.
@@ -25,6 +26,17 @@ impl Work {
     pub(crate) fn of(job: Job) -> Work {
         Work { job, output: None }
     }
+}
+
+/// A job's outcome, an error where it panics: its parts are frozen until the outcome is installed, and its thread serves
+/// all collections.
+fn contained(job: &Job, run: impl FnOnce() -> Result<Output, StoreError>) -> Result<Output, StoreError> {
+    // It works on copies that nothing shares, and into files that nothing names yet.
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(StoreError::Internal { what: job.work.name(), detail: text })
+    })
 }
 
 impl Collection {
@@ -138,7 +150,8 @@ impl Collection {
         span.set("meridian.tenant", self.shared.tenant.clone());
         span.set("events", work.job.inputs.iter().map(|entry| u64::from(entry.part.rows)).sum::<u64>());
         let numbered = if work.job.writes_files() { self.core.lock().claim_or_stop() } else { Ok(()) };
-        let output = numbered.and_then(|()| span.run(|| work.job.run(&self.shared, &self.stop)));
+        let output =
+            numbered.and_then(|()| span.run(|| contained(&work.job, || work.job.run(&self.shared, &self.stop))));
         if output.is_err() {
             span.fail();
         }
@@ -201,5 +214,59 @@ impl Collection {
         // Events that were not flushed are in the log. Its seal records that none is missing.
         let sealed = if settle { self.core.lock().log.as_mut().map_or(Ok(()), |log| log.seal()) } else { Ok(()) };
         flushed.and(sealed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seams::{Clock, ManualClock, MemoryDisk, Seams, SeededRandom};
+    use crate::{Options, Settings, Store, Write};
+    use meridian_model::{BatchBuilder, Schema};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    /// A clock that panics while the trap is set.
+    #[derive(Debug)]
+    struct Trap {
+        clock: ManualClock,
+        is_set: AtomicBool,
+    }
+
+    impl Clock for Trap {
+        fn now(&self) -> i64 {
+            self.clock.now()
+        }
+
+        fn elapsed(&self) -> i64 {
+            assert!(!self.is_set.load(Ordering::SeqCst), "into the trap");
+            self.clock.elapsed()
+        }
+
+        fn sleep(&self, time: Duration) {
+            self.clock.sleep(time);
+        }
+    }
+
+    #[test]
+    fn a_job_that_panics_is_an_error_and_holds_no_part() {
+        let trap = Arc::new(Trap { clock: ManualClock::new(0), is_set: AtomicBool::new(false) });
+        let random = Arc::new(SeededRandom::new(1));
+        let seams = Seams { disk: Arc::new(MemoryDisk::new()), clock: trap.clone(), random };
+        let store = Store::open(Options { background: false, ..Options::at("/data") }, seams).unwrap();
+        let c = store.create("t", "c", Schema::default(), Settings::default()).unwrap();
+        let mut builder = BatchBuilder::new(c.schema());
+        builder.end_event().unwrap();
+        c.write(Write::new(builder.finish().unwrap())).unwrap();
+        let mut work = c.begin_memory(true).unwrap();
+        trap.is_set.store(true, Ordering::SeqCst);
+        c.run(&mut work);
+        trap.is_set.store(false, Ordering::SeqCst);
+        let error = c.install(work).unwrap_err();
+        assert!(error.to_string().contains("into the trap"), "{error}");
+        assert!(c.core.lock().frozen.is_empty());
+        c.flush().unwrap();
+        assert_eq!((c.core.lock().segments.len(), c.stats().events), (1, 1));
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::client::Client;
 use crate::failure::Failure;
+#[cfg(feature = "geopackage")]
+use crate::output::say;
 use meridian_model::{Schema, schema_json};
 use std::io::Read;
 use std::path::Path;
@@ -48,6 +50,9 @@ fn flatgeobuf(_: &str, _: &Schema, _: Box<dyn Read>, _: &Path) -> Result<(), Fai
 #[cfg(feature = "geopackage")]
 fn geopackage(name: &str, schema: &Schema, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
     let mut writer = meridian_formats::export::GeoPackageWriter::create(path, name, schema).map_err(unwritten)?;
+    for (field, column) in &writer.renamed {
+        say(&format!("note: the field {field} is the column {column}: another field has its name in other case"));
+    }
     each_batch(answer, |batch| writer.write(batch))?;
     writer.finish().map_err(unwritten)
 }
