@@ -213,8 +213,11 @@ def test_created_twice_and_dropped(db: meridian.Database) -> None:
     made = db.create("twice", "when:Date,*geom:Point:srid=4326")
     assert "twice" in db and made.geometry == made.points == "geom"
     db.create("twice", "when:Date,*geom:Point:srid=4326")
+    # Nothing was written yet, so it takes another schema; then it does not.
+    assert "other" in db.create("twice", "other:Date,*geom:Point:srid=4326").schema["properties"]
+    db["twice"].append([{"other": "2026-01-31T12:00:00Z"}])
     with pytest.raises(meridian.Conflict):
-        db.create("twice", "other:Date,*geom:Point:srid=4326")
+        db.create("twice", "when:Date,*geom:Point:srid=4326")
     assert db.drop("twice") is True and db.drop("twice") is False and "twice" not in db
 
 

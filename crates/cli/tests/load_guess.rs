@@ -52,7 +52,8 @@ fn nested_objects_are_refused_with_the_line_that_makes_them_flat() {
     let file = folder.path().join("nested lines.ndjson");
     std::fs::write(&file, "{\"user\":{\"name\":\"a\",\"on\":false},\"n\":1}\n").unwrap();
     for more in [&[][..], &["--invalid", "skip"]] {
-        let args = [&["load", "spots", text(&file), "--data", text(folder.path())], more].concat();
+        let data = folder.path().join("data");
+        let args = [&["load", "spots", text(&file), "--data", text(&data)], more].concat();
         let run = meridian(&args).ended(1);
         let run = run.says(&["line 1", "user: an object", "jq -c", &format!(" '{}' > flat.ndjson", text(&file))]);
         assert!(!run.err.contains("--invalid skip"), "{}", run.err);

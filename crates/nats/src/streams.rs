@@ -70,6 +70,21 @@ impl NatsStreams {
     }
 }
 
+/// Tries to create a stream while the servers elect a leader, which takes them a moment after their start, and the time between.
+const TRIES: u32 = 30;
+const TRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Whether a stream could not be created because the servers have no leader yet, or do not know each other. A second try of one that had
+/// an effect finds the stream.
+fn is_of_election(kind: &CreateStreamErrorKind) -> bool {
+    let awaited = [ErrorCode::CLUSTER_NOT_AVAILABLE, ErrorCode::CLUSTER_NO_PEERS, ErrorCode::CLUSTER_INCOMPLETE];
+    match kind {
+        CreateStreamErrorKind::JetStreamUnavailable => true,
+        CreateStreamErrorKind::JetStream(said) => awaited.contains(&said.error_code()),
+        _ => false,
+    }
+}
+
 /// Name of the stream of a subject: it may have no dots.
 fn stream_of(subject: &str) -> String {
     subject.replace('.', ":")
@@ -103,13 +118,16 @@ impl Streams for NatsStreams {
     fn create(&self, name: &str) -> io::Result<()> {
         let config = self.config(name);
         self.calls.wait(async {
-            match self.context.create_stream(config).await {
-                Ok(_) => Ok(()),
-                // Made with other settings, which an operator may have changed since.
-                Err(error) => match error.kind() {
-                    CreateStreamErrorKind::JetStream(said) if said.error_code() == NAME_TAKEN => Ok(()),
-                    _ => Err(io::Error::other(error)),
-                },
+            let mut tries = TRIES;
+            loop {
+                let Err(error) = self.context.create_stream(config.clone()).await else { return Ok(()) };
+                tries -= 1;
+                match error.kind() {
+                    // Made with other settings, which an operator may have changed since.
+                    CreateStreamErrorKind::JetStream(said) if said.error_code() == NAME_TAKEN => return Ok(()),
+                    kind if tries > 0 && is_of_election(&kind) => tokio::time::sleep(TRY_INTERVAL).await,
+                    _ => return Err(io::Error::other(error)),
+                }
             }
         })
     }

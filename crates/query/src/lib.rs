@@ -75,6 +75,6 @@ pub use tile::{
     TILE_BYTES_MAX, TILE_CELLS, TILE_EVENTS_MAX, TILE_TEXT_BYTES_MAX, Tile, TileKind, TileResult, ZOOM_MAX, id_key,
     tile,
 };
-pub use token::{TOKEN_CHARS_MAX, Token, question_hash};
+pub use token::{TOKEN_CHARS_MAX, Token, question_hash, question_mark};
 pub use track::{TRACK_EVENTS_MAX, Track, TrackPoint, TrackResult, of_object, track};
 pub use windows::{Window, Windows};

@@ -33,7 +33,7 @@ pub struct Token {
     pub tenant: String,
     /// Snapshot that every page of the answer reads.
     pub snapshot: Seqs,
-    /// [`question_hash`] of what was asked.
+    /// [`question_mark`] of what was asked.
     pub question: u64,
     /// The last event given.
     pub after: Cursor,
@@ -50,6 +50,11 @@ pub fn question_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
         part.bytes().for_each(&mut eat);
     }
     hash
+}
+
+/// What a token holds of its question and of its collection, each by a hash: one in the upper half, the other in the lower.
+pub fn question_mark(question: u64, collection: u64) -> u64 {
+    question << 32 | collection & u64::from(u32::MAX)
 }
 
 fn wrong(why: &str) -> Invalid {
@@ -90,16 +95,16 @@ impl Token {
         token.filter(|_| reader.0.is_empty()).ok_or_else(|| wrong("is not one that Meridian made"))
     }
 
-    /// Checks that the token belongs to this tenant and question.
-    pub fn check(&self, tenant: &str, question: u64) -> Result<(), Invalid> {
-        if (self.tenant.as_str(), self.question) != (tenant, question) {
+    /// Checks that the token belongs to this tenant and to the question of this mark. Returns whether it belongs to its collection
+    /// too, and not to another one of the name.
+    pub fn check(&self, tenant: &str, mark: u64) -> Result<bool, Invalid> {
+        if (self.tenant.as_str(), self.question >> 32) != (tenant, mark >> 32) {
             return Err(Invalid::field(
                 "token",
-                "the page token belongs to another question, or to an earlier collection of this name: send it with the \
-                 parameters of the link it came in, or begin with the first page",
+                "the page token belongs to another question: send it with the parameters of the link it came in",
             ));
         }
-        Ok(())
+        Ok(self.question == mark)
     }
 }
 
@@ -212,10 +217,12 @@ mod tests {
         assert_ne!(question, question_hash(["quakes", "mag > 3"]));
         assert_ne!(question_hash(["ab", "c"]), question_hash(["a", "bc"]));
         let after = Cursor::Natural { key: Key(7), seq: Seq(9) };
-        let token = Token { tenant: "default".to_owned(), snapshot: Seqs::one(Seq(3)), question, after };
-        assert!(token.check("default", question).is_ok());
-        assert!(token.check("other", question).is_err());
-        assert!(token.check("default", question ^ 1).is_err());
+        let mark = question_mark(question, 7);
+        let token = Token { tenant: "default".to_owned(), snapshot: Seqs::one(Seq(3)), question: mark, after };
+        assert_eq!(token.check("default", mark), Ok(true));
+        assert_eq!(token.check("default", question_mark(question, 8)), Ok(false), "another collection of the name");
+        assert!(token.check("other", mark).is_err());
+        assert!(token.check("default", question_mark(question ^ 1, 7)).is_err());
     }
 
     #[test]

@@ -36,7 +36,7 @@ use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::EventWriter;
 use meridian_model::{Schema, Seqs};
 use meridian_observe::{self as observe, Stage};
-use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash};
+use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash, question_mark};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,14 +87,22 @@ impl ItemsRequest {
         let mut terms = selection.terms;
         terms.extend(sort.map(|s| format!("sortby={s}")));
         terms.extend(nearest.map(|k| format!("nearest={k}")));
-        // Every parameter that selects or orders events is part of the hash: a token continues one query only. So is when the
-        // collection began, as another one of its name has snapshots of the same numbers.
-        let of = [collection.name(), &collection.began().to_string()];
-        let question_id = question_hash(of.into_iter().chain(terms.iter().map(String::as_str)));
-        let token =
-            token.map(|t| Token::decode(&t).and_then(|t| t.check(state.view().tenant(), question_id).map(|()| t)));
+        // Every parameter that selects or orders events is part of the hash: a token continues one query only. It does so in one
+        // collection, as another one of its name has snapshots of the same numbers.
+        let asked = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
+        let question = question_mark(asked, question_hash([&*collection.began().to_string()]));
+        let token = token.map(|token| {
+            let token = Token::decode(&token)?;
+            token.check(state.view().tenant(), question).map(|is_of_collection| (token, is_of_collection))
+        });
         // After the query is known: a token is valid for the query that it was made for.
-        let token = token.transpose().map_err(|e| Problem::invalid_parameter("token", e))?;
+        let token = match token.transpose().map_err(|e| Problem::invalid_parameter("token", e))? {
+            Some((_, false)) => {
+                let detail = "the collection that the page token was made for is gone: begin with the first page";
+                return Err(Problem::new(Kind::Gone, detail));
+            }
+            token => token.map(|(token, _)| token),
+        };
         let names: Option<Vec<&str>> = properties.as_ref().map(|p| p.iter().map(String::as_str).collect());
         let projection = meridian_query::select(&schema, names.as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
@@ -111,7 +119,6 @@ impl ItemsRequest {
             until: pin.and_then(|pin| pin.until.clone()),
             projection,
         };
-        let question = question_id;
         Ok(ItemsRequest {
             format,
             crs,

@@ -131,7 +131,7 @@ fn another_collection_of_the_name_has_nothing_of_the_former_one() {
     let events: Vec<_> =
         (0..50).map(|n| point("", f64::from(n), 5.0, json!({ "n": -n, "dtg": "2024-01-01T00:00:00Z" }))).collect();
     server.load("c", &events);
-    assert_eq!(server.get(&next).problem(400)["field"], "token");
+    server.get(&next).problem(410);
     for (path, tag) in paths.iter().zip(&tags) {
         assert_eq!(unless(&server, path, tag).status, 200, "{path}");
     }

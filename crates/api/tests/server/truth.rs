@@ -188,7 +188,7 @@ fn a_sum_is_finite_wherever_the_total_is() {
     let answer = server.json("/collections/s/aggregate?function=sum(x),avg(x),sum(n)&filter=n%3C100");
     assert_eq!(answer["groups"][0], json!({"count": 100, "sum(x)": null, "avg(x)": 1.7e308, "sum(n)": 4950}));
     let table = server.get("/collections/s/aggregate?function=sum(x),avg(x),sum(n)&filter=n%3C100&f=csv").text();
-    assert_eq!(table, "count,sum(x),avg(x),sum(n)\r\n100,,1.7e308,4950\r\n");
+    assert_eq!(table, "count,sum(x),avg(x),sum(n)\r\n100,,1.7e+308,4950\r\n");
 }
 
 #[test]

@@ -460,7 +460,12 @@ proptest! {
     ) {
         let schema = schema_of(Kind { places: Places::Points, times: Times::Instant, made_ids: false });
         let names: Vec<String> = functions.iter().map(|function| function.name(&schema)).collect();
-        prop_assert_eq!(Function::parse(&names.join(", "), &schema).unwrap(), functions);
+        // Two results of one name could not be told apart.
+        let is_twice = (1..functions.len()).any(|at| functions[..at].contains(&functions[at]));
+        match Function::parse(&names.join(", "), &schema) {
+            Ok(read) => prop_assert!(!is_twice && read == functions),
+            Err(_) => prop_assert!(is_twice),
+        }
 
         let written: Vec<String> = keys.iter().map(|(name, down)| format!("{}{name}", if *down { "-" } else { "+" })).collect();
         let read = SortKey::parse(&written.join(","), &schema).unwrap();

@@ -55,24 +55,24 @@ fn a_collection_takes_another_schema_until_it_is_written_to() {
         let wanted = schema(IdRole::Given);
         assert!(store.retype("t", "c", wanted.clone(), settings.clone()).unwrap());
         let new = store.collection("t", "c").unwrap();
-        assert_eq!((&*new.schema(), new.settings()), (&wanted, settings.clone()));
+        assert_eq!((&*new.schema(), new.settings()), (&wanted, settings));
         assert!(new.created() > former.created(), "what others remember of the former one is not of this one");
         // Whoever held the former one changes nothing through it any more.
         assert!(former.set_settings(of(durability)).is_err() && former.delete(&["e".to_owned()]).is_err());
 
         new.write(Write::new(batch(&new.schema(), &[Event::new("e", 1)]))).unwrap();
         let held = content(&new.snapshot());
-        assert!(!store.retype("t", "c", other(), settings.clone()).unwrap());
+        assert!(!store.retype("t", "c", other(), of(durability)).unwrap());
         new.delete(&["e".to_owned()]).unwrap();
-        assert!(!store.retype("t", "c", other(), settings.clone()).unwrap(), "its log has the former columns");
+        assert!(!store.retype("t", "c", other(), of(durability)).unwrap(), "its log has the former columns");
         new.write(Write::new(batch(&new.schema(), &[Event::new("e", 1)]))).unwrap();
         assert_eq!((held.len(), content(&new.snapshot()).len()), (1, 1));
 
-        assert!(!store.retype("t", "absent", other(), settings.clone()).unwrap());
-        let partitioned = Settings { partitions: 2, ..settings.clone() };
+        assert!(!store.retype("t", "absent", other(), of(durability)).unwrap());
+        let partitioned = Settings { partitions: 2, ..of(durability) };
         store.create("t", "parts", other(), partitioned.clone()).unwrap();
         assert!(!store.retype("t", "parts", wanted.clone(), partitioned.clone()).unwrap());
-        store.create("t", "d", other(), settings).unwrap();
+        store.create("t", "d", other(), of(durability)).unwrap();
         assert!(matches!(store.retype("t", "d", wanted, partitioned), Err(StoreError::Invalid(_))));
         assert_eq!(*store.collection("t", "d").unwrap().schema(), other());
         let began = new.began();
