@@ -48,7 +48,7 @@ const loginPath = (): string => `/login?next=${encodeURIComponent(location.pathn
 /** Whether to offer the pages of the server itself. */
 const mayOperate = (): Promise<boolean> => isOne(['operator']);
 
-/** Shows in the header who is signed in, and an operator the way to the server's own pages, as those that the server writes. */
+/** Shows the signed-in user in the header, and to an operator the link to the server's own pages, as pages made by the server do. */
 export async function wireSession(): Promise<void> {
   const { user, sign_in: signIn } = await current();
   if (await mayOperate()) document.querySelector('.pages')?.append(make('a', '', 'Server', { href: '/admin/load' }));

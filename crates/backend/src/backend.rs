@@ -107,7 +107,7 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// it, in one partition.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Damaged`], or the disk's error.
+    /// [`StoreError::Invalid`], or the disk's error.
     fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
         let _ = (tenant, name, schema, settings);
         Ok(false)

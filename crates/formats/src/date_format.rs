@@ -102,7 +102,7 @@ pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     iso(pattern, text).is_some()
 }
 
-/// The customary patterns that texts have, the likeliest first: those that the fewest do not have, `others_max` at most.
+/// The customary patterns of some texts, the likeliest first: the ones with the fewest misfits, of which `others_max` are allowed.
 pub(crate) fn fitting(texts: &[&str], others_max: usize) -> Vec<&'static str> {
     let mut fewest = others_max.min(texts.len().saturating_sub(1));
     let mut found = Vec::new();

@@ -7,7 +7,7 @@ const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 /// The same with a digit behind them.
 const PORTS: [&str; 2] = ["com", "lpt"];
 
-/// Checks the name of a new collection or tenant (`what`) against those that are there. Ones that have such a name already stay.
+/// Checks the name of a new collection or tenant (`what`) against those that are there. Existing names are not checked.
 pub fn check<'a>(what: &str, name: &str, there: impl IntoIterator<Item = &'a str>) -> Result<(), Invalid> {
     let refuse = |why: &str| Err(Invalid::field(what, format!("{name:?} {why}: choose another name")));
     if is_device(name) {

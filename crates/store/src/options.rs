@@ -1,6 +1,6 @@
 //! Options of an operator.
 
-use meridian_model::SeqLayout;
+use meridian_model::{Invalid, SeqLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -144,6 +144,20 @@ impl Settings {
     /// Bytes of events from which one partition drops its oldest.
     pub(crate) fn retention_bytes_each(&self) -> Option<u64> {
         self.retention_bytes.map(|bytes| (bytes / u64::from(self.partitions.max(1))).max(1))
+    }
+
+    /// Checks that a collection with the settings `before` can have these.
+    ///
+    /// # Errors
+    /// Names the setting that only a new collection takes.
+    pub(crate) fn may_follow(&self, before: &Settings) -> Result<(), Invalid> {
+        if self.durability != before.durability {
+            return Err(Invalid::field("durability", "the durability of a collection cannot be changed"));
+        }
+        if self.partitions != before.partitions {
+            return Err(Invalid::field("partitions", "the number of partitions of a collection cannot be changed"));
+        }
+        Ok(())
     }
 }
 

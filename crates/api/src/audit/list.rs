@@ -76,7 +76,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
     let pattern = &caller.grant.collections;
     let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;
-    // A rename is for those who may see both names.
+    // A rename is shown to callers that may see both names.
     let new = line.act.change.as_deref().and_then(|change| change.strip_prefix(NEW_NAME));
     let covered = match &line.act.collection {
         Some(name) => pattern.covers(name) && new.is_none_or(|new| pattern.covers(new)),

@@ -50,8 +50,8 @@ pub fn page_of(
         let class =
             if matches!(schema.fields[field].kind, FieldType::Int | FieldType::Float) { " class=\"num\"" } else { "" };
         let name = &schema.fields[field].name;
-        // Events near a place come in the order of their distance. A comma separates the keys of an order.
-        match near || name.contains(',') {
+        // Events near a place come in the order of their distance. Lists have no order, and a comma separates the keys of one.
+        match near || name.contains(',') || schema.fields[field].kind == FieldType::TextList {
             true => _ = write!(body, "<th{class}>{}</th>", escape(name)),
             false => sortable(&mut body, class, name, url),
         }

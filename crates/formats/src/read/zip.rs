@@ -66,7 +66,7 @@ fn directory(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The packed size of an entry and where its file is; those that do not fit 32 bits are in its extra field.
+/// The packed size of an entry and where its file is; a number that does not fit 32 bits is in its extra field.
 fn extent(entry: &[u8], extra: &[u8]) -> Option<(usize, usize)> {
     let (whole, mut packed, mut local) = (long(entry, 24)?, long(entry, 20)?, long(entry, 42)?);
     let mut at = 0;

@@ -353,13 +353,7 @@ impl Collection {
         }
         schema.validate()?;
         if let Some(settings) = &settings {
-            if settings.durability != core.manifest.settings.durability {
-                return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
-            }
-            if settings.partitions != core.manifest.settings.partitions {
-                let detail = "the number of partitions of a collection cannot be changed";
-                return Err(Invalid::field("partitions", detail).into());
-            }
+            settings.may_follow(&core.manifest.settings)?;
             expiry::check(settings, &schema)?;
         }
         core.change(Some(schema), settings)?;

@@ -11,8 +11,8 @@ type Named = BTreeMap<Arc<str>, Partitions>;
 /// The collections of all tenants.
 type Tenants = BTreeMap<Arc<str>, Arc<Named>>;
 
-/// All open collections. Every query passes here, so a lookup takes no lock and allocates nothing. A change copies the names of one tenant's
-/// collections.
+/// All open collections. Every query passes here, so a lookup takes no lock and allocates nothing. A change copies the list of tenants and
+/// that of one tenant's collections.
 #[derive(Debug, Default)]
 pub(crate) struct Directory(ArcSwap<Tenants>);
 

@@ -78,6 +78,22 @@ impl Inner {
         }
     }
 
+    /// Opens a closed collection in the place of itself, from this folder. One that does not open is set apart: it is never absent.
+    pub(crate) fn reopen(&self, tenant: &str, name: &str, folder: &str) -> Result<(), StoreError> {
+        let opened = self.open_one(tenant, folder).and_then(|opened| opened.ok_or(StoreError::Closed));
+        match opened {
+            Ok(opened) => {
+                self.collections.replace(tenant, name, folder, opened);
+                Ok(())
+            }
+            Err(error) => {
+                self.collections.remove(tenant, name);
+                self.set_apart(tenant, folder, &error);
+                Err(error)
+            }
+        }
+    }
+
     /// Opens a collection, or ends its removal. It is not listed yet.
     pub(crate) fn open_one(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
         let disk = self.common.seams.disk.as_ref();

@@ -81,18 +81,7 @@ impl Inner {
         }
         let moved = closed.and_then(|()| self.move_folder(tenant, (name, new), &mut folder));
         // Until here it is read under its old name, and from here on under the new one.
-        let opened = match self.open_one(tenant, folder) {
-            Ok(Some(opened)) => {
-                self.collections.replace(tenant, name, folder, opened);
-                Ok(())
-            }
-            Ok(None) => Err(StoreError::Closed),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &opened {
-            self.collections.remove(tenant, name);
-            self.set_apart(tenant, folder, error);
-        }
+        let opened = self.reopen(tenant, name, folder);
         if folder == new {
             mark_dropped(partitions);
         }

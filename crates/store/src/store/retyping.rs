@@ -10,7 +10,7 @@ use crate::maintenance::expiry;
 use crate::options::Settings;
 use crate::store::making::mark_dropped;
 use crate::store::{Inner, Store, partitions};
-use meridian_model::{Invalid, Schema};
+use meridian_model::Schema;
 use std::sync::Arc;
 
 impl Store {
@@ -19,7 +19,7 @@ impl Store {
     /// [`Store::drop_collection`].
     ///
     /// # Errors
-    /// [`StoreError::Invalid`], [`StoreError::Damaged`], or what the disk said. Then the collection is as it was.
+    /// [`StoreError::Invalid`], or what the disk said. Then the collection is as it was.
     pub fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
         schema.validate()?;
         expiry::check(&settings, &schema)?;
@@ -35,14 +35,7 @@ impl Store {
         let Some(held) = inner.collections.get(tenant, name) else { return Ok(false) };
         // Of several partitions, a crash could leave some with each schema.
         let [partition] = &*held else { return Ok(false) };
-        let current = partition.settings();
-        if settings.durability != current.durability {
-            return Err(Invalid::field("durability", "the durability of a collection cannot be changed").into());
-        }
-        if settings.partitions != current.partitions {
-            let detail = "the number of partitions of a collection cannot be changed";
-            return Err(Invalid::field("partitions", detail).into());
-        }
+        settings.may_follow(&partition.settings())?;
         if partition.was_written() {
             return Ok(false);
         }
@@ -71,18 +64,7 @@ impl Inner {
             }
         }
         // The new one, or after an error whichever stands.
-        let opened = match self.open_one(tenant, name) {
-            Ok(Some(opened)) => {
-                self.collections.replace(tenant, name, name, opened);
-                Ok(())
-            }
-            Ok(None) => Err(StoreError::Closed),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &opened {
-            self.collections.remove(tenant, name);
-            self.set_apart(tenant, name, error);
-        }
+        let opened = self.reopen(tenant, name, name);
         let retyped = retyped?;
         opened.map(|()| retyped)
     }
