@@ -1,7 +1,7 @@
 // How far the map may be zoomed out and moved.
 //
-// By itself the map never shows less than its height of the world, so that a narrow and tall one, as on a phone, could not show
-// all of the world from west to east. Here the width alone counts; north and south of the world there is sea.
+// By itself the map never shows less than its height of the world. So a narrow and tall one, as on a phone, could not show all of the
+// world from west to east. Here the width alone counts; north and south of the world there is sea.
 import type { LngLat as MapPlace } from 'maplibre-gl';
 import { latOf, mercatorY } from './surface/cover';
 

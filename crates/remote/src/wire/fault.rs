@@ -222,8 +222,8 @@ impl Fault {
         self.is_of_the_link() || matches!(self, Fault::Deadline)
     }
 
-    /// Whether the server that was asked cannot read what it needs, and another one may: its way to the bucket is cut, it is of an older
-    /// version, or it has just met damage that it works around from its next look at the manifest on.
+    /// Whether the server that was asked cannot read what it needs, and another one may. Its way to the bucket is cut, or it
+    /// is of an older version. Or it has just met damage, which it works around once it has read the manifest again.
     pub(crate) fn is_of_the_reader(&self) -> bool {
         matches!(
             self,

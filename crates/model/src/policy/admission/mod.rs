@@ -4,9 +4,9 @@
 //! free slot waits, or is refused. While it runs, its processor time is charged by slices; after each slice it may be
 //! overtaken by another question that has more right to the slot.
 //!
-//! Right is decided twice by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996, [`super::share`]): among tenants by
-//! their weights, and within a tenant among classes. A question sinks to the next class when it has used much processor
-//! time, so that short questions pass long ones, and long ones keep a share.
+//! Right is decided twice by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996, [`super::share`]): among
+//! tenants by their weights, and within a tenant among classes. A question sinks to the next class when it has used much
+//! processor time. So short questions pass long ones, and long ones keep a share.
 //!
 //! A question that waits for another process is *away*: it gives its slot back, and takes one again in its turn when the answer
 //! has come, as one that was overtaken does. It keeps its thread, so threads bound how many are away. A tenant begins no other

@@ -1,7 +1,7 @@
 //! Renames of folders: the content goes along, durable or not.
 //!
-//! A disk keeps a folder apart from its name. Here content is kept by path. So while a new name of a folder is not durable, what is made
-//! durable in the folder is kept under the old one, where a crash may leave it.
+//! A disk keeps a folder apart from its name. Here content is kept by path. While a new name of a folder is not durable, a
+//! crash may leave its content under the old one. So what is made durable meanwhile is kept under the old one too.
 
 use super::{MemoryDisk, NameChange, State};
 use std::collections::{BTreeMap, BTreeSet};
