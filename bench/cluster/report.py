@@ -2,14 +2,14 @@
 
 from tables import spread, table
 
-TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers"
+TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers, overload"
 COMMAND = "python3 bench/cluster/run.py {options}"
 
 
 def render(result):
     """A table a part."""
     out = ["All processes of a cluster share this machine's cores and its disk: the figures show ratios and waits, not what separate machines give.", ""]
-    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover), ("handover", handover)):
+    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover), ("handover", handover), ("overload", overload)):
         if name in result["parts"]:
             part = result["parts"][name]
             out += [*draw(part["found"]), "", quiet(part), ""]
@@ -70,3 +70,20 @@ def handover(found):
                       spread([run["took_s"] for run in runs], 1), f"{failed} of {asked:,}"])
     return ["### Handover", "", "`meridian cluster handover` while clients write one event after another and read from scan servers. The gap is the longest time without an acknowledgement.", "",
             *table(["log", "handovers", "lease", "longest wait before, ms", "gap, ms", "command, s", "requests that failed"], lines)]
+
+
+def overload(found):
+    """Twice the log's rate."""
+    lines = []
+    for one in found["rounds"]:
+        statuses = ", ".join(f"{status} {count:,}" for status, count in sorted(one["statuses"].items(), key=lambda of: -of[1]))
+        refusal = one["refusal_s"] and f"{1000 * one['refusal_s']['50']:.0f} / {1000 * one['refusal_s']['99']:.0f}"
+        new = one["after"]["elections"] - one["before"]["elections"]
+        kept = "kept" if one["after"]["epoch"] == one["before"]["epoch"] else "changed"
+        back = "never" if one["back_s"] is None else f"{one['back_s']:.1f} s"
+        lines.append([one["log"], f"{one['seconds']:.0f} s", f"{one['rate']:.0f}", f"{one['offered']:.0f}", f"{one['acknowledged_per_second']:.0f}", statuses, refusal or "none",
+                      f"{one['write_s']['50']:.2f} / {one['write_s']['99']:.2f}", f"{kept}, {new}", f"{one['lost']}, {one['doubled']}", back])
+    return ["### Overload of the log", "", "Batches of 100 KB, open loop, at twice the rate that four clients reach one after another; three nodes. Leaders are the owner of the collections, and "
+            "what the servers of the log elected meanwhile. Events are held against what was acknowledged, batch by batch. Back is the time until small writes take at most twice their usual time, "
+            "for a second on end.", "",
+            *table(["log", "for", "rate, batches/s", "offered", "acknowledged", "answers", "refusals p50 / p99, ms", "writes p50 / p99, s", "owner, elections", "batches lost, doubled", "back after"], lines)]

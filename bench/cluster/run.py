@@ -1,4 +1,4 @@
-"""bench-cluster: the write rate of a cluster's log beside bare NATS, and its bytes. Also how long a takeover takes, and how long writes wait in a handover.
+"""bench-cluster: the write rate of a cluster's log beside bare NATS, and its bytes. Also how long a takeover takes, how long writes wait in a handover, and what twice the log's rate does to it.
 
 All processes share one machine, so the figures show ratios and waits, not what separate machines give. Each part can be run alone (`--parts takeover`);
 the figures of the others stay as they were.
@@ -13,10 +13,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import handover
 import ingest
+import overload
 import takeover
 from common import DRIVER, MERIDIAN, RESULTS, commit, need, save, say, steal_and_load
 
-PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover, "handover": handover.handover}
+PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover, "handover": handover.handover, "overload": overload.overload}
 
 
 def main():
@@ -29,6 +30,8 @@ def main():
     parser.add_argument("--logs", nargs="+", choices=["bucket", "nats"], default=["bucket", "nats"])
     parser.add_argument("--tail-mb", type=int, default=64, help="bytes written before each kill or handover, as bodies")
     parser.add_argument("--lease", type=int, default=3, help="seconds of the owner's lease")
+    parser.add_argument("--overload-seconds", type=float, default=60, help="length of the part overload; its figures are of 600")
+    parser.add_argument("--capacity-seconds", type=float, default=10, help="how long the part overload looks for the rate that it doubles")
     options = parser.parse_args()
     need(str(MERIDIAN), "go", *([str(DRIVER)] if {"ingest", "bytes"} & set(options.parts) else []))
     path = RESULTS / "cluster.json"

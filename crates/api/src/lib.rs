@@ -32,6 +32,7 @@ mod contract;
 mod credentials;
 mod entry;
 mod errors;
+mod fields;
 mod files;
 #[cfg(feature = "flight")]
 mod flight;

@@ -14,6 +14,7 @@ mod commands;
 mod config;
 mod control;
 mod failure;
+mod help;
 mod http;
 mod load;
 mod log;
@@ -29,7 +30,7 @@ mod trust;
 mod units;
 mod upload;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use commands::{
     aggregate, audit, backup, check, cluster, completions, create, delete, describe, drop, export, files, health, lab,
     list, manual, provider, query, rename, restore, search, serve, tenant, token, user,
@@ -91,7 +92,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Program::parse().command {
+    let program = Program::from_arg_matches(&help::commands().get_matches()).unwrap_or_else(|error| error.exit());
+    let outcome = match program.command {
         Command::Serve(args) => serve::run(&args),
         Command::Create(args) => create::run(&args),
         Command::Load(args) => load::run(&args),

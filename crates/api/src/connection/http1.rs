@@ -5,7 +5,7 @@ use super::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
 use crate::entry::{Connection, Entry};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -28,11 +28,11 @@ where
         }
     });
     let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(config.head_timeout)
+        // `Wire` bounds the wait for a head.
+        .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Wire::new(stream, exchanges.clone())), service)
+        .serve_connection(TokioIo::new(Wire::new(stream, exchanges.clone(), config.head_timeout)), service)
         .with_upgrades();
     let mut serving = pin!(serving);
     let mut closing = false;

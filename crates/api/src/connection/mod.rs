@@ -8,6 +8,7 @@ mod addresses;
 mod asked;
 mod exchange;
 mod frames;
+mod head_timeout;
 mod http1;
 mod http2;
 mod plain;

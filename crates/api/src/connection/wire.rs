@@ -1,10 +1,12 @@
 //! The byte stream of a connection, below the library of HTTP/1.1.
 //!
-//! The stream does two things that the library does not. It replaces the library's own refusals by problem documents.
+//! The stream does three things that the library does not, or not as cheaply. It ends a connection whose client takes too long for
+//! a head (`head_timeout.rs`). It replaces the library's own refusals by problem documents.
 //! The library refuses a malformed or too large head, or too long a target, with a bare status before our code sees
 //! it. And a connection whose client may still be sending lingers before it closes, so that the client can read the
 //! reason.
 
+use super::head_timeout::HeadTimeout;
 use crate::problem::{Kind, Problem};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{StatusCode, header};
@@ -117,6 +119,7 @@ pub struct Wire<S> {
     /// The unsent rest of the problem document that replaces a response of the library.
     refusal: Option<Bytes>,
     linger: Option<Linger>,
+    head_timeout: HeadTimeout,
 }
 
 /// The first line of a head, as far as it was read: a method, a target and a version, with a space between.
@@ -171,10 +174,10 @@ struct Linger {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// The stream of a connection.
-    pub fn new(stream: S, exchanges: Exchanges) -> Wire<S> {
-        let flushed = exchanges.now();
-        Wire { stream, exchanges, flushed, line: RequestLine::default(), refusal: None, linger: None }
+    /// The stream of a connection, whose client may take `head_timeout` for each head.
+    pub fn new(stream: S, exchanges: Exchanges, head_timeout: Duration) -> Wire<S> {
+        let (flushed, head_timeout) = (exchanges.now(), HeadTimeout::new(head_timeout));
+        Wire { stream, exchanges, flushed, line: RequestLine::default(), refusal: None, linger: None, head_timeout }
     }
 
     /// Whether these bytes are a refusal by the library itself. If so, a problem document is sent instead.
@@ -229,6 +232,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
         self.line.read(&buf.filled()[before..]);
+        // Even: no request is being handled, so the library waits for a head or for the rest of one.
+        let exchange = self.exchanges.now();
+        if outcome.is_pending() && exchange.is_multiple_of(2) {
+            return self.head_timeout.poll(exchange, cx);
+        }
         outcome
     }
 }

@@ -2,6 +2,7 @@
 
 use super::forwarded::Client;
 use super::{Entry, client};
+use crate::fields;
 use crate::problem::{Kind, Problem, Result};
 use crate::relay::{self, Relayed};
 use axum::http::HeaderMap;
@@ -49,7 +50,7 @@ impl Entry {
             return Ok(Arrival { peer, client: None, secure, at, relayed: None });
         };
         let gateways = self.state.config.gateways.as_ref();
-        if let Some((gateways, header)) = gateways.zip(headers.get(&relay::HEADER)) {
+        if let Some((gateways, header)) = gateways.zip(fields::first(headers, &relay::HEADER)) {
             let relayed = gateways.read(header.as_bytes()).ok_or_else(|| {
                 let detail = "the request was passed on to another process, which has ended: try again";
                 Problem::new(Kind::Overloaded, detail).retry_after(Duration::from_secs(1))

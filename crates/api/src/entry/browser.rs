@@ -1,5 +1,6 @@
 //! Browsers that open a page: what they are, and what they get in place of a problem document.
 
+use crate::fields;
 use crate::html;
 use crate::params::format::{self, Format, PAGES};
 use crate::problem::PROBLEM_JSON;
@@ -16,15 +17,19 @@ const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// Whether a browser opens a page: by its address, a link or a form, and not a script of a page.
 pub fn opens_page(method: &Method, headers: &HeaderMap) -> bool {
+    // First, as programs name no such type.
+    let takes_pages = fields::first(headers, &header::ACCEPT)
+        .is_some_and(|accept| memmem::find(accept.as_bytes(), b"text/html").is_some());
+    if !takes_pages {
+        return false;
+    }
     let mode = headers.get(&FETCH_MODE);
     // Older browsers do not say; a program that says it takes pages is then taken at its word.
     let navigates = match mode {
         Some(mode) => mode == "navigate",
         None => matches!(*method, Method::GET | Method::HEAD),
     };
-    navigates
-        && headers.get(header::ACCEPT).is_some_and(|accept| memmem::find(accept.as_bytes(), b"text/html").is_some())
-        && !headers.contains_key(header::UPGRADE)
+    navigates && !headers.contains_key(header::UPGRADE)
 }
 
 /// Whether a problem is to be shown as a page: to a browser that opens one, unless its address asks for another format.

@@ -1,5 +1,6 @@
 //! The caching headers of a response (RFC 9111): who may reuse it, and which request headers it depends on.
 
+use crate::fields;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The value of `Vary`, by whether the response depends on `Accept` too, and on `Accept-Encoding`.
@@ -19,7 +20,7 @@ static PRIVATE_AND_CHECKED: HeaderValue = HeaderValue::from_static("private, no-
 
 /// Whether a request presents what may be a credential.
 pub fn shows_credential(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::AUTHORIZATION) || headers.contains_key(header::COOKIE)
+    fields::has_any(headers, &[header::AUTHORIZATION, header::COOKIE])
 }
 
 /// Marks a response, so that a shared cache never gives it to another caller. Static values only, as every response passes

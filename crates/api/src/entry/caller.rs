@@ -5,7 +5,8 @@ use super::path::decoded;
 use super::route::{Access, Action, Resource};
 use super::{Arrival, Peer};
 use crate::credentials::BEHIND;
-use crate::guard::Guard;
+use crate::fields;
+use crate::guard::{Guard, SEC_FETCH_SITE};
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::no_collection;
 use crate::sign_in::{cookie, csrf};
@@ -70,14 +71,13 @@ pub fn identify(
             })?,
         },
     };
-    let mut tenants = headers.get_all(&TENANT).iter();
-    match (tenants.next(), tenants.next()) {
-        (None, _) => Ok(caller),
+    match fields::only(headers, &TENANT) {
+        None => Ok(caller),
         // An open row is served to every caller, also under an expired token of an operator.
-        (Some(_), None) if access == Access::Open && caller.is_anonymous() => Ok(caller),
-        (Some(tenant), None) => within(state, caller, tenant),
+        Some((_, false)) if access == Access::Open && caller.is_anonymous() => Ok(caller),
+        Some((tenant, false)) => within(state, caller, tenant),
         // A proxy and this server might each pick a different one.
-        (Some(_), Some(_)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
+        Some((_, true)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
 }
 
@@ -137,12 +137,11 @@ fn is_safe(method: &Method) -> bool {
 }
 
 fn credential(headers: &HeaderMap) -> Credential<'_> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Credential::Absent,
-        (Some(value), None) => Credential::of_header(value.as_bytes()),
+    match fields::only(headers, &header::AUTHORIZATION) {
+        None => Credential::Absent,
+        Some((value, false)) => Credential::of_header(value.as_bytes()),
         // Which of the two a proxy has checked is unknown.
-        (Some(_), Some(_)) => Credential::Malformed,
+        Some((_, true)) => Credential::Malformed,
     }
 }
 
@@ -162,8 +161,8 @@ fn is_local(guard: &Guard, arrival: &Arrival, (method, uri, headers): (&Method, 
 
 /// Whether this is a read by a page of another origin. The guard has decided about all other requests of pages.
 fn is_read_by_another_origin(method: &Method, headers: &HeaderMap) -> bool {
-    let checked = !is_safe(method) || headers.contains_key(header::UPGRADE);
-    !checked && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
+    let checked = !is_safe(method) || fields::has(headers, &header::UPGRADE);
+    !checked && fields::first(headers, &SEC_FETCH_SITE).is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 
 /// Whether the authority of a URL names this machine by a loopback address or by `localhost`.

@@ -5,6 +5,7 @@
 //! in the moment of the write.
 
 use super::Route;
+use crate::fields;
 use crate::problem::{Kind, Problem, Result};
 use crate::tags::Tags;
 use axum::body::{Body, HttpBody};
@@ -24,7 +25,7 @@ pub struct Conditions {
     if_range: Option<HeaderValue>,
 }
 
-/// The headers of conditions, besides that of ranges.
+/// The headers of conditions.
 static HEADERS: [HeaderName; 4] =
     [header::IF_NONE_MATCH, header::IF_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
 
@@ -50,7 +51,7 @@ impl Conditions {
     /// The conditions of a read with these headers; `None` without any.
     pub fn of(method: &Method, headers: &HeaderMap) -> Option<Conditions> {
         let is_read = matches!(*method, Method::GET | Method::HEAD);
-        if !is_read || !HEADERS.iter().chain(&[header::RANGE]).any(|name| headers.contains_key(name)) {
+        if !is_read || !(fields::has_any(headers, &HEADERS) || fields::has(headers, &header::RANGE)) {
             return None;
         }
         Some(Conditions {

@@ -7,6 +7,7 @@
 //! Two forms are known: `Forwarded` (RFC 7239), and `X-Forwarded-For` with `X-Forwarded-Proto`. A proxy sets one and may
 //! pass on what a client wrote into the other, so both must name the same client.
 
+use crate::fields;
 use crate::network::Network;
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderName, header};
@@ -26,8 +27,7 @@ static ALL: [HeaderName; 6] = [
 
 /// Whether a request came through a proxy, as far as its head shows. If so, a peer on this machine is the proxy.
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
-    // A head has few names: to compare them costs less than to hash each of these for a lookup.
-    headers.keys().any(|name| ALL.contains(name))
+    fields::has_any(headers, &ALL)
 }
 
 /// The client that a request comes from.

@@ -46,6 +46,7 @@ pub use revocation::void;
 pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::audit;
+use crate::fields;
 use crate::guard::Guard;
 use crate::overload;
 use crate::places;
@@ -125,7 +126,7 @@ impl Entry {
         // The connection's own value, for a refusal before a proxy's statement is read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
         // What another gateway has passed on is shown by that one.
-        let by_page = !headers.contains_key(&relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
+        let by_page = !fields::has(headers, &relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
         let at = Instant::now();
         let page = self.guard.foreign_page(headers).cloned();
         let arrival = self.arrival(connection, at, headers);
@@ -322,7 +323,7 @@ impl Entry {
 
     /// The account that a request is charged to. A caller may lower its class by the header `Priority`.
     fn account(caller: &Caller, headers: &HeaderMap) -> Account {
-        let class = headers.get(&PRIORITY).map_or(gate::Class::Interactive, request::class_of);
+        let class = fields::first(headers, &PRIORITY).map_or(gate::Class::Interactive, request::class_of);
         Account { ledger: caller.ledger.clone(), class }
     }
 

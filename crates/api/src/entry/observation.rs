@@ -1,6 +1,7 @@
 //! The data of a request for metrics, logs and traces, from its arrival to the head of its response.
 
 use super::Row;
+use crate::fields;
 use crate::metrics::Active;
 use crate::state::AppState;
 use crate::tracked::Tracked;
@@ -33,8 +34,8 @@ pub struct Observation<'a> {
     span: Span,
     /// The work that log lines name.
     current: Current,
-    /// Empty where the log level does not need it.
-    url_path: String,
+    /// Its target, for log lines.
+    uri: Uri,
 }
 
 impl<'a> Observation<'a> {
@@ -47,12 +48,15 @@ impl<'a> Observation<'a> {
         is_known: impl FnOnce() -> bool,
     ) -> (Observation<'a>, Current) {
         // A client's own id is kept, so that its logs and the server's can be joined.
-        let given = headers.get(&REQUEST_ID).filter(|id| is_request_id(id));
+        let given = fields::first(headers, &REQUEST_ID).filter(|id| is_request_id(id));
         let request = match given.and_then(|id| id.to_str().ok()) {
             Some(text) => RequestId::Given(text.into()),
             None => RequestId::Made(state.next_request_id()),
         };
-        let id = given.cloned().or_else(|| HeaderValue::from_str(&request.to_string()).ok());
+        let id = match &request {
+            RequestId::Made(number) => HeaderValue::from_bytes(&hexadecimal(*number)).ok(),
+            RequestId::Given(_) => given.cloned(),
+        };
         let (trace, span) = state.tracer.begin(|| parent(headers).filter(|_| is_known()), "request", SpanKind::Server);
         let current = Current { request: Some(request), trace, ..Current::default() };
         let observation = Observation {
@@ -64,10 +68,9 @@ impl<'a> Observation<'a> {
             method: method.clone(),
             id,
             current: current.clone(),
-            trace: headers.get(&PARENT).filter(|_| parent(headers).is_some()).cloned(),
+            trace: fields::first(headers, &PARENT).filter(|_| parent(headers).is_some()).cloned(),
             span,
-            // Copied only if a line may be written: most requests write none.
-            url_path: if tracing::enabled!(tracing::Level::WARN) { uri.path().to_owned() } else { String::new() },
+            uri: uri.clone(),
         };
         (observation, current)
     }
@@ -85,7 +88,7 @@ impl<'a> Observation<'a> {
 
     /// Records that the head of the response is ready, and adds the request's id to it.
     pub fn end(&mut self, response: &mut Response) {
-        let Observation { state, arrived, client, path, method, span, url_path, .. } = self;
+        let Observation { state, arrived, client, path, method, span, uri, .. } = self;
         let elapsed = arrived.elapsed();
         let status = response.status();
         state.metrics.end(*path, method, status, elapsed);
@@ -105,12 +108,12 @@ impl<'a> Observation<'a> {
         std::mem::take(&mut self.current).run(|| match status {
             // Two call sites, so that a flood of refusals does not suppress the log line of a failure.
             StatusCode::SERVICE_UNAVAILABLE => {
-                tracing::warn!(client, %method, path = url_path, status = code, ms, "a request was refused");
+                tracing::warn!(client, %method, path = uri.path(), status = code, ms, "a request was refused");
             }
             _ if status.is_server_error() => {
-                tracing::warn!(client, %method, path = url_path, status = code, ms, "a request failed");
+                tracing::warn!(client, %method, path = uri.path(), status = code, ms, "a request failed");
             }
-            _ => tracing::debug!(client, %method, path = url_path, status = code, ms, "answered"),
+            _ => tracing::debug!(client, %method, path = uri.path(), status = code, ms, "answered"),
         });
         let headers = response.headers_mut();
         if let Some(id) = self.id.take() {
@@ -124,11 +127,15 @@ impl<'a> Observation<'a> {
 
 /// The span of the caller. Two headers count as none, since it is unknown which one is meant.
 fn parent(headers: &HeaderMap) -> Option<Parent> {
-    let mut parents = headers.get_all(&PARENT).iter();
-    match (parents.next(), parents.next()) {
-        (Some(parent), None) => Parent::parse(parent.as_bytes(), headers.get(&STATE).map(HeaderValue::as_bytes)),
+    match fields::only(headers, &PARENT) {
+        Some((parent, false)) => Parent::parse(parent.as_bytes(), headers.get(&STATE).map(HeaderValue::as_bytes)),
         _ => None,
     }
+}
+
+/// A number in 16 hexadecimal digits, as [`RequestId`] prints it. Every response has one, and formatting would cost more.
+fn hexadecimal(number: u64) -> [u8; 16] {
+    std::array::from_fn(|at| b"0123456789abcdef"[(number >> (60 - 4 * at) & 0xf) as usize])
 }
 
 /// Whether a client's request id is short and printable, since it goes to logs.
@@ -140,6 +147,13 @@ fn is_request_id(value: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_has_the_id_of_the_log_line() {
+        for number in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+            assert_eq!(hexadecimal(number), RequestId::Made(number).to_string().as_bytes());
+        }
+    }
 
     #[test]
     fn only_well_formed_names_are_echoed() {

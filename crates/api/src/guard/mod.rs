@@ -21,12 +21,13 @@ pub use hosts::{HostName, Hosts};
 pub use origins::WebOrigin;
 
 use crate::config::ServerConfig;
+use crate::fields;
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use hosts::Named;
 use std::net::SocketAddr;
 
-static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(crate) static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The checks, prepared once from the settings and the address that the server listens on.
 pub struct Guard {
@@ -64,7 +65,7 @@ impl Guard {
             self.named(authority.as_str().as_bytes())?;
         }
         let safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-        if safe && !headers.contains_key(header::UPGRADE) {
+        if safe && !fields::has(headers, &header::UPGRADE) {
             return Ok(());
         }
         self.page_origin(host, headers)
@@ -102,11 +103,10 @@ impl Guard {
 
     /// The value of `Host`, which must be a name of this server.
     fn host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8]> {
-        let mut values = headers.get_all(header::HOST).iter();
-        match (values.next(), values.next()) {
-            (Some(host), None) => self.named(host.as_bytes()).map(|()| host.as_bytes()),
-            (None, _) => Err(Problem::new(Kind::InvalidHost, "the request has no Host header: expected one")),
-            (Some(_), Some(_)) => {
+        match fields::only(headers, &header::HOST) {
+            Some((host, false)) => self.named(host.as_bytes()).map(|()| host.as_bytes()),
+            None => Err(Problem::new(Kind::InvalidHost, "the request has no Host header: expected one")),
+            Some((_, true)) => {
                 Err(Problem::new(Kind::InvalidHost, "the request has more than one Host header: expected one"))
             }
         }

@@ -4,6 +4,7 @@
 //! its name begins with `__Host-`: a browser takes such a cookie only from this host, over TLS, for the whole host. So no other
 //! host of the domain can plant one.
 
+use crate::fields;
 use axum::http::{HeaderMap, header};
 
 /// A cookie.
@@ -27,6 +28,9 @@ impl Cookie {
 
     /// The text that a request presents.
     pub fn read<'h>(&self, secure: bool, headers: &'h HeaderMap) -> Option<&'h str> {
+        if !fields::has(headers, &header::COOKIE) {
+            return None;
+        }
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
         let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(other, _)| *other == self.name(secure)).map(|(_, text)| text)

@@ -1,9 +1,9 @@
 //! `meridian manual`: the help of all commands as manual pages.
 
-use crate::Program;
 use crate::failure::Failure;
+use crate::help;
 use crate::output::say;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub fn run(args: &ManualArgs) -> Result<(), Failure> {
     let folder = &args.folder;
     let failed = |e: std::io::Error| Failure::Refused(format!("{} cannot be written: {e}", folder.display()));
     let mut pages = Vec::new();
-    collect(Program::command(), None, &mut pages);
+    collect(help::commands(), None, &mut pages);
     fs::create_dir_all(folder).map_err(failed)?;
     for (name, page) in &pages {
         let mut text = Vec::new();

@@ -1,6 +1,8 @@
 //! The codings that a request accepts (`Accept-Encoding`).
 
 use super::Coding;
+use crate::fields;
+use crate::guard::SEC_FETCH_SITE;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// Weights are in thousandths (RFC 9110, 12.4.2).
@@ -19,7 +21,7 @@ pub struct Accepted {
 impl Accepted {
     /// Reads these headers of a request.
     pub fn of(headers: &HeaderMap) -> Accepted {
-        if !headers.contains_key(header::ACCEPT_ENCODING) || may_be_forged(headers) {
+        if !fields::has(headers, &header::ACCEPT_ENCODING) || may_be_forged(headers) {
             return Accepted::default();
         }
         let (mut listed, mut plain, mut others) = ([None; Coding::ALL.len()], None, None);
@@ -83,7 +85,7 @@ fn item(text: &str) -> Option<(&str, Weight)> {
 /// Whether a page of another site may have made a browser send the request with credentials. The browser adds
 /// them by itself: a cookie, or a token that its user has typed as a password.
 fn may_be_forged(headers: &HeaderMap) -> bool {
-    let mut sites = headers.get_all("sec-fetch-site").iter().peekable();
+    let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
     let is_stated = sites.peek().is_some();
     let is_own = sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
     let is_typed = |value: &HeaderValue| value.as_bytes().get(..6).is_some_and(|s| s.eq_ignore_ascii_case(b"basic "));
