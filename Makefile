@@ -137,6 +137,10 @@ bench-python: build $(VENV)/.installed ## Questions of a notebook: the engine in
 	$(VENV)/bin/python bench/python/run.py $(ARGS)
 	$(VENV)/bin/python bench/report.py
 
+bench-replication: build $(VENV)/.installed ## The published study of replication on clusters of 1 to 6 nodes, as a notebook; NODES="1 3" takes some
+	cargo build --release --locked -p bench-driver
+	cd bench/cluster && MERIDIAN=$(abspath $(TARGET))/release/meridian $(abspath $(VENV))/bin/jupyter execute --inplace --timeout=1800 replication.ipynb
+
 bench-%: build $(VENV)/.installed ## One of the comparisons, such as bench-near; ARGS="--rounds 1" passes options on
 	cargo build --release --locked -p bench-driver
 	$(VENV)/bin/python bench/$*/run.py $(ARGS)

@@ -12,8 +12,8 @@ from peers import meridian
 from up import Bare, Cluster, embedded, nats_cli, size_of
 
 SCHEMA = "symbol:String,type:Long,price:Double,time:Date"
-# Events of a batch, and about what an Arrow body of them takes.
-BATCHES = {"1 KB": 10, "10 KB": 400, "100 KB": 4_000, "1 MB": 40_000}
+# Events of a batch, and about what an Arrow body of them takes. A message of NATS has at most 1 MiB by default.
+BATCHES = {"1 KB": 10, "10 KB": 400, "100 KB": 4_000, "1 MB": 31_000}
 PRODUCERS = 2
 
 

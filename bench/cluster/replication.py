@@ -16,7 +16,7 @@ from peers import meridian
 from up import Cluster, embedded
 
 # Events of a batch. The study's buffers are of bytes: its events have some 21, these about 25 in Arrow.
-BATCHES = {"none": 1, "1 KB": 10, "10 KB": 400, "100 KB": 4_000, "1 MB": 40_000}
+BATCHES = {"none": 1, "1 KB": 10, "10 KB": 400, "100 KB": 4_000, "1 MB": 31_000}
 # Median events a second as published: three nodes by buffer, the largest buffer by nodes, and one process.
 PUBLISHED = {"none": 95, "1 KB": 4_545, "10 KB": 48_309, "100 KB": 82_692, "1 MB": 100_000}
 PUBLISHED_NODES = {3: 99_880, 4: 95_013, 6: 29_076}

@@ -2,14 +2,14 @@
 
 from tables import spread, table
 
-TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers, overload"
+TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers, overload, the space-time study"
 COMMAND = "python3 bench/cluster/run.py {options}"
 
 
 def render(result):
     """A table a part."""
     out = ["All processes of a cluster share this machine's cores and its disk: the figures show ratios and waits, not what separate machines give.", ""]
-    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover), ("handover", handover), ("overload", overload)):
+    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover), ("handover", handover), ("overload", overload), ("spacetime", spacetime)):
         if name in result["parts"]:
             part = result["parts"][name]
             out += [*draw(part["found"]), "", quiet(part), ""]
@@ -87,3 +87,21 @@ def overload(found):
             "what the servers of the log elected meanwhile. Events are held against what was acknowledged, batch by batch. Back is the time until small writes take at most twice their usual time, "
             "for a second on end.", "",
             *table(["log", "for", "rate, batches/s", "offered", "acknowledged", "answers", "refusals p50 / p99, ms", "writes p50 / p99, s", "owner, elections", "batches lost, doubled", "back after"], lines)]
+
+
+def spacetime(found):
+    """The study's loads by number of gateways."""
+    lines = []
+    for load in dict.fromkeys(one["load"] for one in found["rounds"]):
+        of_load = [one for one in found["rounds"] if one["load"] == load]
+        for request in of_load[0]["seen"]:
+            cells = []
+            for one in of_load:
+                seen = one["seen"][request]
+                failed = sum(count for outcome, count in seen["outcomes"].items() if outcome != "sound")
+                cells.append(f"{seen['per_second']:,.1f}; {seen['p95_ms']:,.0f}" + (f"; {failed} failed" if failed else ""))
+            lines.append([load, request, *cells])
+    counts = list(dict.fromkeys(one["gateways"] for one in found["rounds"]))
+    return ["### The space-time study", "", f"Loads of `bench/studies` over clusters of as many nodes, {found['seconds']:g} s each: users without a pause, over all gateways. Immediate reads, so one owner answers all. "
+            "In a cell: requests a second; 95th percentile in ms. The first load is measured again after all others.", "",
+            *table(["load", "request", *(f"{count} gateway{'s' if count > 1 else ''}" for count in counts)], lines)]

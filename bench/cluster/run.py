@@ -11,13 +11,14 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import gateways
 import handover
 import ingest
 import overload
 import takeover
 from common import DRIVER, MERIDIAN, RESULTS, commit, need, save, say, steal_and_load
 
-PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover, "handover": handover.handover, "overload": overload.overload}
+PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover, "handover": handover.handover, "overload": overload.overload, "spacetime": gateways.gateways}
 
 
 def main():
@@ -32,6 +33,7 @@ def main():
     parser.add_argument("--lease", type=int, default=3, help="seconds of the owner's lease")
     parser.add_argument("--overload-seconds", type=float, default=60, help="length of the part overload; its figures are of 600")
     parser.add_argument("--capacity-seconds", type=float, default=10, help="how long the part overload looks for the rate that it doubles")
+    parser.add_argument("--study-seconds", type=float, default=20, help="length of each load of the part spacetime")
     options = parser.parse_args()
     need(str(MERIDIAN), "go", *([str(DRIVER)] if {"ingest", "bytes"} & set(options.parts) else []))
     path = RESULTS / "cluster.json"

@@ -339,3 +339,41 @@ fn without_a_scan_server_each_rule_does_what_it_says() {
     });
     assert_eq!(late.stop("TERM"), Some(0));
 }
+
+#[test]
+fn scan_servers_that_follow_the_log_show_what_is_not_flushed() {
+    let settings = "staleness_max = \"1h\"\n[cluster.scan]\nlisten = \"127.0.0.1:0\"\nfollow_log = true\n";
+    let cluster = Cluster::with("bucket", |_| settings.to_owned());
+    let owner = cluster.owner("owner");
+    owner.says("owns");
+    let gateway = cluster.server("gateway");
+    meridian(&["create", "events", "--schema", SPEC, "--partitions", "4", "--url", &gateway.url]).ended(0);
+    let _scan = scan(&cluster, "s1");
+    becomes("a scan server", || metric(&gateway, "meridian_scan_servers") == 1);
+    let of = |path: &str| {
+        let (status, _, consistency, body) = asked(&gateway, path);
+        assert_eq!(status, 200, "{path}: {body}");
+        (consistency, body)
+    };
+    let write = |batch: usize| {
+        let path = "/collections/events/items";
+        becomes("a write", || {
+            let sent =
+                gateway.post(path, "application/x-ndjson", Some(&format!("k{batch}")), lines(batch, 300).as_bytes());
+            sent.is_ok_and(|(status, _)| matches!(status, 200 | 201))
+        });
+        for path in
+            ["/collections/events/aggregate?function=count,sum(n)&by=batch", "/collections/events/items?f=ndjson"]
+        {
+            let (_, now) = of(path);
+            // Nothing is flushed for an hour.
+            becomes("the write at a scan server", || of(&eventual(path)) == ("eventual".to_owned(), now.clone()));
+        }
+    };
+    (0..3).for_each(write);
+    // The next owner's part of the log follows a fence. It has flushed what it replayed, so this shows manifest and log together.
+    let next = cluster.owner("next");
+    owner.signal("KILL");
+    next.says("owns");
+    (3..6).for_each(write);
+}

@@ -48,6 +48,8 @@ pub struct Options {
     pub staleness_max: Option<Duration>,
     /// Max difference between the clocks of two machines: answers from followed collections count as so much older.
     pub skew: Duration,
+    /// Followed collections are read up to the end of their log; otherwise up to what is flushed.
+    pub follow_log: bool,
     /// How long a write without a deadline waits for room.
     pub write_wait: Duration,
     /// Max bytes of the audit log; beyond it the oldest file is removed.
@@ -86,6 +88,7 @@ impl Options {
             query_max: Duration::from_secs(60),
             staleness_max: None,
             skew: Duration::ZERO,
+            follow_log: false,
             write_wait: Duration::from_secs(10),
             audit_bytes: 256 << 20,
             extent_memory: 0,

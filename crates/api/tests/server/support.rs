@@ -149,6 +149,13 @@ impl Server {
         self.ask("GET", path, &[], b"")
     }
 
+    /// GET whose answer may be broken off.
+    pub fn try_get(&self, path: &str) -> std::io::Result<Response> {
+        let mut stream = self.connect();
+        send(&mut stream, "GET", path, &[], b"");
+        read_response(&mut BufReader::new(stream))
+    }
+
     /// GET that must answer 200 with JSON.
     pub fn json(&self, path: &str) -> Value {
         let answer = self.get(path);

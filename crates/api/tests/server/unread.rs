@@ -81,9 +81,9 @@ fn many_streams_of_large_events_that_nobody_reads_hold_no_more_than_one_message_
         assert!(held <= BUDGET as u64, "{held}");
         metric(&server, "meridian_readers_gave_way_total") > 0
     });
-    // Clients that read find room.
+    // Clients that read find room. On a busy machine one may be the slowest of all for a moment, and lose its turn.
     for path in ["items?limit=20", "items?f=ndjson", "items?f=csv&limit=10"] {
-        wait_until(path, || server.get(&format!("/collections/q/{path}")).status == 200);
+        wait_until(path, || server.try_get(&format!("/collections/q/{path}")).is_ok_and(|answer| answer.status == 200));
     }
     let mut reader = Follow::open(&server, STREAM, None);
     for n in 0..40 {

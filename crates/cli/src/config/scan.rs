@@ -1,6 +1,6 @@
 //! Scan servers, and how gateways ask them.
 
-use super::setting::{Setting, text, within};
+use super::setting::{Setting, text, truth, within};
 use crate::units;
 use std::time::Duration;
 use toml::Value;
@@ -20,6 +20,8 @@ pub struct Scan {
     pub started: usize,
     /// Scans that wait for their start.
     pub waiting: usize,
+    /// Whether a scan server shows what the log has beyond what is flushed.
+    pub follow_log: bool,
     /// File with the profiles by which gateways choose scan servers; empty: the default one.
     pub profiles: String,
     /// The fallback of a question without a scan server.
@@ -45,6 +47,7 @@ impl Default for Scan {
             places: 16,
             started: 256,
             waiting: 1_024,
+            follow_log: false,
             profiles: String::new(),
             absent: "fallback".to_owned(),
             fallback_per_second: 200.0,
@@ -114,6 +117,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         1,
         1_000_000
     ),
+    Setting {
+        key: "cluster.scan.follow_log",
+        help: "Whether servers of the role scan read the log on, and show what is not flushed yet: of collections with made ids, where \
+               events are not replaced.",
+        get: |c| Value::Boolean(c.cluster.scan.follow_log),
+        set: |c, v| truth(v).map(|b| c.cluster.scan.follow_log = b),
+    },
     plain!(
         "cluster.scan.profiles",
         "File with the profiles by which gateways choose scan servers, in Accumulo's JSON; empty: one default profile.",

@@ -92,6 +92,11 @@ impl<T> Queues<T> {
         Some(if over { Dequeued::Expired(waiting.job) } else { Dequeued::Due(waiting.job) })
     }
 
+    /// Removes the jobs that are no longer wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(&T) -> bool) {
+        self.classes.iter_mut().for_each(|queue| queue.retain(|waiting| is_wanted(&waiting.job)));
+    }
+
     /// Creation time of the oldest job that would be taken before a new one of this class.
     pub fn oldest(&self, class: Class) -> Option<Duration> {
         let ahead = &self.classes[..=class as usize];

@@ -68,6 +68,15 @@ impl<K: Ord, T> TenantQueues<K, T> {
         taken
     }
 
+    /// Removes the jobs that are no longer wanted, at no cost to their tenants.
+    pub fn retain(&mut self, is_wanted: impl Fn(&T) -> bool) {
+        let passed = self.virtual_time;
+        self.lines.retain(|_, line| {
+            line.queues.retain(&is_wanted);
+            !line.queues.is_empty() || line.share.tag > passed
+        });
+    }
+
     /// Creation time of the oldest job of a tenant that would be taken before a new one of this class.
     pub fn oldest_of<Q: Ord + ?Sized>(&self, tenant: &Q, class: Class) -> Option<Duration>
     where
@@ -150,6 +159,21 @@ mod tests {
             assert_eq!(take(&mut jobs), n);
         }
         assert_eq!(jobs.lines.len(), 1, "only the last one owes something");
+    }
+
+    #[test]
+    fn what_is_no_longer_wanted_costs_no_turn() {
+        let mut jobs = Jobs::new(1_000);
+        for n in 0..10 {
+            push(&mut jobs, ("a", 1), Class::Quick, n);
+            push(&mut jobs, ("b", 1), Class::Quick, 100 + n);
+        }
+        jobs.retain(|job| *job >= 9);
+        let taken: Vec<u32> =
+            std::iter::from_fn(|| (!jobs.is_empty_of("b")).then(|| take(&mut jobs))).take(3).collect();
+        assert_eq!(taken, [9, 100, 101]);
+        jobs.retain(|_| false);
+        assert!(jobs.take(Duration::ZERO).is_none());
     }
 
     proptest! {

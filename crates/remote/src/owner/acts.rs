@@ -46,12 +46,20 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
             // A former owner keeps nothing for the next one.
             | Do::Used { .. }
     );
-    let slots = match ask {
-        Do::DeleteMatching { .. } | Do::Files { .. } | Do::Flush { .. } => &owner.running,
-        _ => &owner.acting,
+    // The work of a question, and as long.
+    let of_question = match &ask {
+        Do::DeleteMatching { place, .. } | Do::Files { place } => Some(place.tenant.clone()),
+        Do::Flush { tenant, .. } => Some(tenant.clone()),
+        _ => None,
     };
     let (current, _span) = owner.span(call.trace.as_deref(), "act");
-    let done = owner.run(slots, &control, move || run(&inner, ask, &within));
+    let work = move || run(&inner, ask, &within);
+    let done = async {
+        match of_question {
+            Some(tenant) => owner.step(&tenant, &control, work).await,
+            None => owner.act(&control, work).await,
+        }
+    };
     match observe::within(current, done).await {
         Ok(replies) => match owner.still() {
             // What is not there may be elsewhere by now; what was refused because another has taken over can be done there.

@@ -84,14 +84,16 @@ async fn run(owner: &Arc<Owner>, ask: Get, control: &Control, out: &Out) -> Resu
         }
         Get::After { place, after, max, step_bytes } => {
             let collection = owner.collection(&place)?;
-            let changes =
-                owner.step(control, move || collection.changes_after(&after.map(Seq), max, step_bytes)).await??;
-            return streams::stream((owner, Seat::Slots), Box::new(AllChanges::of(changes)), control, out).await;
+            let changes = owner
+                .step(&place.tenant, control, move || collection.changes_after(&after.map(Seq), max, step_bytes))
+                .await??;
+            return streams::stream((owner, Seat::of(&place)), Box::new(AllChanges::of(changes)), control, out).await;
         }
         Get::Between { place, after, upto, max } => {
             let collection = owner.collection(&place)?;
-            let changes = owner.step(control, move || collection.changes_between(&after, &upto, max)).await??;
-            return streams::stream((owner, Seat::Slots), Box::new(AllChanges::of(changes)), control, out).await;
+            let changes =
+                owner.step(&place.tenant, control, move || collection.changes_between(&after, &upto, max)).await??;
+            return streams::stream((owner, Seat::of(&place)), Box::new(AllChanges::of(changes)), control, out).await;
         }
         Get::Positions => return positions::send(&owner.positions, out).await,
         Get::Partial(asked) => partial(owner, asked, control).await?,
@@ -159,7 +161,7 @@ async fn cuts(
         return Err(Fault::internal(format!("{parts} parts: at most {PARTS_MAX}")));
     }
     let (collection, within) = (owner.collection(place)?, control.clone());
-    let cuts = owner.step(control, move || collection.cuts(at, parts, &within)).await??;
+    let cuts = owner.step(&place.tenant, control, move || collection.cuts(at, parts, &within)).await??;
     let bytes: Vec<Vec<u8>> = cuts.iter().map(Cursor::to_bytes).collect();
     let value = serde_json::to_value(bytes).map_err(|e| Fault::internal(e.to_string()))?;
     Ok(vec![Meta { value: Some(value), ..Meta::done() }.alone()])
@@ -167,7 +169,7 @@ async fn cuts(
 
 async fn event(owner: &Owner, place: &CollectionRef, id: String, control: &Control) -> Result<Vec<FlightData>, Fault> {
     let collection = owner.collection(place)?;
-    let Read { head, value } = owner.step(control, move || collection.event(&id)).await??;
+    let Read { head, value } = owner.step(&place.tenant, control, move || collection.event(&id)).await??;
     let head = Meta { head: Some(WireHead::from(&head)), ..Meta::default() };
     one(head, value)
 }
@@ -198,7 +200,7 @@ async fn collect(
         question(collection.as_ref(), &within, &mut sink)?;
         sink.finish()
     };
-    owner.step(control, answered).await?
+    owner.step(&place.tenant, control, answered).await?
 }
 
 async fn prior(
@@ -211,7 +213,7 @@ async fn prior(
 ) -> Result<Vec<FlightData>, Fault> {
     let collection = owner.collection(place)?;
     let found = owner
-        .step(control, move || {
+        .step(&place.tenant, control, move || {
             let schema = collection.schema();
             let (batch, columns) = (of_object(&schema, object)?, projection(&columns, &Layout::of(&schema)));
             let found = collection.prior_events().before(&batch, 0, before, &columns)?;

@@ -11,6 +11,7 @@ mod seat;
 mod served;
 mod service;
 mod streams;
+mod turns;
 
 pub use pace::Pace;
 pub use scans::{ScanExecutor, ScanLoad};
@@ -31,6 +32,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, watch};
 use tokio::task;
+use turns::Turns;
 
 /// Steps of questions that run at a time, and acts, by default.
 const RUNNING_MAX: usize = 64;
@@ -110,8 +112,8 @@ struct Owner {
     options: ServeOptions,
     /// A random number that tells this server from every other, of the same epoch too.
     instance: u64,
-    /// For steps of questions.
-    running: Arc<Semaphore>,
+    /// For steps of questions, by the turns of tenants.
+    running: Arc<Turns>,
     /// For acts, which must not wait for questions: gateways ask what a collection is at every request.
     acting: Arc<Semaphore>,
     received: Arc<Semaphore>,
@@ -208,31 +210,38 @@ impl Owner {
         }
     }
 
-    /// Runs a step of a question.
+    /// Runs a step of a tenant's question, when it is the tenant's turn.
     async fn step<T: Send + 'static>(
         &self,
+        tenant: &str,
         control: &Control,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        self.run(&self.running, control, work).await
+        let slot = tokio::time::timeout(control.time_left(), self.running.take(tenant)).await;
+        run(slot.map_err(|_| Fault::Deadline)??, work).await
     }
 
-    /// Runs work on a thread that may block, once there is a slot. A caller that goes away meanwhile does not end the
-    /// work: its control does.
-    async fn run<T: Send + 'static>(
+    /// Runs an act, once there is a slot for it.
+    async fn act<T: Send + 'static>(
         &self,
-        slots: &Arc<Semaphore>,
         control: &Control,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        let slot = tokio::time::timeout(control.time_left(), slots.clone().acquire_owned()).await;
-        let slot = slot.map_err(|_| Fault::Deadline)?.map_err(|_| Fault::Closed)?;
-        let current = observe::current();
-        let done = tokio::task::spawn_blocking(move || {
-            let done = current.run(work);
-            drop(slot);
-            done
-        });
-        done.await.map_err(|e| Fault::internal(format!("the owner failed: {e}")))
+        let slot = tokio::time::timeout(control.time_left(), self.acting.clone().acquire_owned()).await;
+        run(slot.map_err(|_| Fault::Deadline)?.map_err(|_| Fault::Closed)?, work).await
     }
+}
+
+/// Runs work on a thread that may block, and holds its slot meanwhile. A caller that goes away does not end the work: its control does.
+async fn run<T: Send + 'static>(
+    slot: impl Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Fault> {
+    let current = observe::current();
+    let done = tokio::task::spawn_blocking(move || {
+        let done = current.run(work);
+        drop(slot);
+        done
+    });
+    done.await.map_err(|e| Fault::internal(format!("the owner failed: {e}")))
 }

@@ -3,6 +3,7 @@
 use super::scans::{NotStarted, Scan, ScanExecutor};
 use super::{Owner, streams};
 use crate::wire::call::Asked;
+use crate::wire::described::CollectionRef;
 use crate::wire::fault::Fault;
 use meridian_backend::{At, Collection};
 use meridian_observe as observe;
@@ -27,8 +28,8 @@ pub(super) struct Bound {
 
 /// The place of a question.
 pub(super) enum Seat {
-    /// A slot of the shared pool, taken anew for each step.
-    Slots,
+    /// A slot of the shared pool, taken anew for each step, in the line of this tenant.
+    Slots(Arc<str>),
     /// A turn of a scan that has started.
     Scan(Arc<Scan>),
     /// The same while it has its place already: its first batch is still to come.
@@ -43,7 +44,7 @@ impl From<NotStarted> for Fault {
 
 /// Takes a place for a question. A scan server begins it within its busy timeout, or answers busy.
 pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -> Result<(Bound, Seat), Fault> {
-    let Some(turns) = &owner.options.scans else { return Ok((bind(owner, asked, control)?, Seat::Slots)) };
+    let Some(turns) = &owner.options.scans else { return Ok((bind(owner, asked, control)?, Seat::of(&asked.place))) };
     let (begun, patience) = (Instant::now(), asked.busy_timeout());
     let bound = follow(owner, turns, asked, control).await?;
     let left = match patience.is_zero() {
@@ -104,6 +105,11 @@ impl Drop for Resting {
 }
 
 impl Seat {
+    /// A place in the line of a collection's tenant.
+    pub(super) fn of(place: &CollectionRef) -> Seat {
+        Seat::Slots(place.tenant.as_str().into())
+    }
+
     /// Runs what comes before the first batch on a thread that may block. A scan keeps its place for that batch: it waits once for each, and not
     /// for its plan.
     pub(super) async fn open<T: Send + 'static>(
@@ -126,7 +132,7 @@ impl Seat {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
         let scan = match self {
-            Seat::Slots => return owner.step(control, work).await,
+            Seat::Slots(tenant) => return owner.step(tenant, control, work).await,
             Seat::NewScan(scan) => scan.clone(),
             Seat::Scan(scan) => {
                 scan.again().await;

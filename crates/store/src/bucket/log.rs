@@ -41,19 +41,19 @@ pub(crate) struct BucketLog {
 }
 
 /// The content of an object.
-enum Content {
+pub(super) enum Content {
     Group(Vec<Record>),
     /// The writer's part ends here; the one of this epoch begins.
     Fence(u64),
 }
 
 /// An object as it was read.
-struct Read {
+pub(super) struct Read {
     /// Checksum of the object before it in the chain.
-    before: u32,
-    content: Content,
-    crc: u32,
-    bytes: u64,
+    pub(super) before: u32,
+    pub(super) content: Content,
+    pub(super) crc: u32,
+    pub(super) bytes: u64,
 }
 
 impl Read {
@@ -86,13 +86,19 @@ impl BucketLog {
     }
 
     /// Reads the object at a place; `None` where there is none.
-    fn read(&self, place: LogPlace) -> Result<Option<Read>, StoreError> {
+    pub(super) fn read(&self, place: LogPlace) -> Result<Option<Read>, StoreError> {
         let name = self.name(place);
         match self.bucket.get(&name) {
             Ok(bytes) => self.parse(place, &name, &bytes).map(Some),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(StoreError::io("read", &self.path(&name))(e)),
         }
+    }
+
+    /// The damage of an object that does not follow the one before it.
+    pub(super) fn unlinked(&self, place: LogPlace) -> StoreError {
+        let detail = "it does not follow the object before it, so acknowledged writes may be missing";
+        StoreError::corrupt(&self.path(&self.name(place)), detail)
     }
 
     fn parse(&self, place: LogPlace, name: &str, bytes: &[u8]) -> Result<Read, StoreError> {
@@ -169,8 +175,7 @@ impl BucketLog {
         match replay.read(link) {
             Reading::Next => {}
             Reading::Unlinked => {
-                let detail = "it does not follow the object before it, so acknowledged writes may be missing";
-                found.damage.push(StoreError::corrupt(&self.path(&self.name(place)), detail));
+                found.damage.push(self.unlinked(place));
             }
             Reading::Damaged => found.damage.extend(damage),
             Reading::Missing(gap) => {

@@ -51,6 +51,7 @@ mod patches;
 mod peers;
 mod pins;
 mod read_only;
+mod reader;
 mod records;
 pub(crate) mod restoring;
 mod roll;

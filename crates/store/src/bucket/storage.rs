@@ -2,18 +2,20 @@
 
 use super::catalog::BucketCatalog;
 use super::create::create;
+use super::kind;
 use super::log::{self, BucketLog};
 use super::objects::{BucketObjects, Grace};
 use super::patches::Patches;
 use super::pins::Pins;
+use super::reader::BucketReader;
 use super::{Bucket, Terms, lease_of};
 use crate::error::StoreError;
 use crate::extents::{ExtentStats, Extents};
 use crate::options::Options;
-use crate::seams::{Disk, Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
+use crate::seams::{Disk, LogReader, Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
 use crate::store::Store;
 use crate::store::partitions::{self, number_of};
-use crate::stream::{SharedLog, StreamLog, name_of, prefix_of};
+use crate::stream::{SharedLog, StreamLog, StreamReader, name_of, prefix_of};
 use meridian_model::policy::groups::{Group, Groups};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -233,6 +235,23 @@ impl Storage for BucketStorage {
 
     fn extents(&self) -> Option<ExtentStats> {
         self.extents.as_ref().map(|extents| extents.stats())
+    }
+
+    fn log_reader(&self, dir: &Path) -> Result<Option<Box<dyn LogReader>>, StoreError> {
+        let (kind, id) = kind::said(self.bucket.as_ref())?;
+        // One that this process was given no way to.
+        if kind != self.log.kind() {
+            return Ok(None);
+        }
+        Ok(Some(match &self.log {
+            SharedLog::Bucket => {
+                let folder = format!("{}/wal/", self.place_of(dir));
+                Box::new(BucketReader::new(BucketLog::new(self.bucket.clone(), self.seams.clock.clone(), folder, 0, 0)))
+            }
+            SharedLog::Streams { streams, .. } => {
+                Box::new(StreamReader::new(streams.clone(), prefix_of(&id, self.below(dir), self.life(dir))))
+            }
+        }))
     }
 
     fn pinned(&self, dir: &Path) -> Option<u64> {

@@ -2,7 +2,7 @@
 //!
 //! Start at `partition/`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes. `stage/`
 //! computes a group before any of it is durable. `idempotency.rs` recognises a batch that was sent before, and `replay.rs` applies
-//! what the log held. `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
+//! what the log held; `tail.rs` does so with the log of another process. `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
 
 pub(crate) mod bodies;
 pub(crate) mod digest;
@@ -14,3 +14,4 @@ pub(crate) mod pending;
 pub(crate) mod queue;
 mod replay;
 pub(crate) mod stage;
+pub(crate) mod tail;

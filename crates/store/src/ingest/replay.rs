@@ -20,14 +20,14 @@ const DECODED_BYTES: usize = 32 << 20;
 const STAGED_MAX: usize = 32;
 
 /// A record whose body is decoded: what takes most of the time, and needs nothing of the collection but its schema.
-struct Decoded {
-    position: u64,
+pub(super) struct Decoded {
+    pub(super) position: u64,
     events: u32,
     time: i64,
     key: Vec<u8>,
     /// Of its batch, where it has a key.
     digest: u64,
-    change: Result<Change, String>,
+    pub(super) change: Result<Change, String>,
 }
 
 impl Partition {
@@ -97,7 +97,7 @@ impl Partition {
 }
 
 /// Decodes the body of a record.
-fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
+pub(super) fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
     let Record { position, kind, time, events, key, body } = record;
     let mut known = UNKNOWN;
     let change = match kind {

@@ -1,4 +1,5 @@
-//! Following a collection that another process writes: each newer manifest replaces the previous one for all readers at once.
+//! Following a collection that another process writes: each newer manifest replaces the previous one for all readers at once. What the log
+//! has beyond it comes with it (`ingest/tail.rs`).
 
 use super::open::{Common, prepare};
 use crate::catalog::disk::MANIFEST;
@@ -6,6 +7,7 @@ use crate::catalog::manifest::{Manifest, SegmentEntry};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
+use crate::ingest::tail::{Tail, is_followed};
 use crate::part::dead::DeadRows;
 use crate::part::segment::Segment;
 use crate::part::{Closed, Context, Entry, Part};
@@ -24,6 +26,9 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
     let Some(newest) = common.storage_of(dir).catalog.newest()? else { return Ok(None) };
     let mut partition = prepare(common, dir, newest.manifest.without_events())?;
     partition.refuses = Some(READ_ONLY.to_owned());
+    if common.options.follow_log && is_followed(&newest.manifest.schema) {
+        partition.tail = common.storage.log_reader(dir)?.map(Tail::new);
+    }
     // Not looked for a second time, as that takes some forty reads.
     match partition.follow(newest.manifest, false) {
         Err(error) if error.is_damage() => {
@@ -39,6 +44,7 @@ impl Partition {
     /// Loads the newest manifest if it has changed; `None`: the collection was dropped. What of it is damaged or missing is left out, and said to
     /// be missing, as by an owner. It is tried again with each call. On an error nothing changes.
     pub(crate) fn follow_newest(&mut self) -> Result<Option<bool>, StoreError> {
+        self.look_at_tail();
         // Version of the manifest with an object that could not be read.
         let whole = self.damaged.is_empty() && self.problems.is_empty();
         let mut failed = (!whole).then(|| self.manifest.version());
@@ -50,7 +56,7 @@ impl Partition {
                 return Err(StoreError::corrupt(&path, "a newer manifest, which was read here before, is missing"));
             }
             if manifest == self.manifest && whole && !self.entries.iter().any(|entry| self.is_sick(entry)) {
-                return Ok(Some(false));
+                return Ok(Some(self.show_tail(false)));
             }
             let version = manifest.version();
             // The writer may have removed an object since: then there is a newer manifest. Otherwise the object is lost.
@@ -142,8 +148,11 @@ impl Partition {
         self.position = manifest.flushed;
         (self.damaged, self.problems) = (damaged, problems);
         (self.entries, self.segments, self.manifest) = (entries, segments, manifest);
-        self.measure();
-        self.publish();
+        // In one step with what the log has beyond it: readers have seen that already.
+        if !self.show_tail(true) {
+            self.measure();
+            self.publish();
+        }
         Ok(())
     }
 

@@ -291,6 +291,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         definition,
         context,
         log: None,
+        tail: None,
         entries: Vec::new(),
         left: Vec::new(),
         segments: Default::default(),

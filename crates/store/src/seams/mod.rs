@@ -8,6 +8,7 @@
 
 mod catalog;
 mod clock;
+mod log_reader;
 mod memory;
 pub(crate) mod objects;
 mod random;
@@ -18,6 +19,7 @@ mod write_log;
 
 pub use catalog::{Catalog, CommitError, Newest, Proof};
 pub use clock::{Clock, ManualClock, SkewedClock, SystemClock};
+pub use log_reader::{LogReader, Seen};
 pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
 pub use objects::{Ahead, DiskObjects, FileEnd, Object, ObjectWriter, Objects};
 pub use random::{Random, SeededRandom, SystemRandom};

@@ -1,6 +1,6 @@
 //! Where partitions keep their data.
 
-use super::{Catalog, Disk, DiskObjects, Objects, WriteLog, objects};
+use super::{Catalog, Disk, DiskObjects, LogReader, Objects, WriteLog, objects};
 use crate::catalog::disk::DiskCatalog;
 use crate::error::StoreError;
 use crate::extents::ExtentStats;
@@ -33,6 +33,15 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The cache of objects elsewhere; `None`: there is none.
     fn extents(&self) -> Option<ExtentStats> {
         None
+    }
+
+    /// Reads the log of the partition in a folder, which another process writes; `None`: this process cannot.
+    ///
+    /// # Errors
+    /// The error of the storage.
+    fn log_reader(&self, dir: &Path) -> Result<Option<Box<dyn LogReader>>, StoreError> {
+        let _ = dir;
+        Ok(None)
     }
 
     /// Min sequence number of a snapshot that another process may show, of the partition in a folder; `None`: none is known.

@@ -3,6 +3,7 @@
 use crate::bucket::Serves;
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::ingest::tail::Tail;
 use crate::recovery;
 use crate::store::following::Following;
 use crate::store::partitions::{self, Partitions};
@@ -109,6 +110,10 @@ impl Inner {
                 .as_ref()
                 .zip(said.as_ref())
                 .and_then(|(following, said)| following.time_of(said, collection));
+            // The log shows more than the owner has said. Its clock is another one.
+            let skew = i64::try_from(self.common.options.skew.as_micros()).unwrap_or(i64::MAX);
+            let shown = collection.core.lock().tail.as_ref().and_then(Tail::complete);
+            let time = time.max(shown.map(|shown| shown.saturating_sub(skew)));
             collection.shared.complete.note(collection.position(), time);
         };
         // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a

@@ -101,7 +101,20 @@ impl Store {
     /// # Errors
     /// As of [`Store::open_shared`].
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
-        Store::open_to_follow(options, seams, bucket, Opening::Following)
+        Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, Opening::Following)
+    }
+
+    /// The same with the log that the owners share, which [`Options::follow_log`] reads on. With another one than theirs nothing is followed.
+    ///
+    /// # Errors
+    /// As of [`Store::open_shared`].
+    pub fn open_read_only_over(
+        options: Options,
+        seams: Seams,
+        bucket: Arc<dyn Bucket>,
+        log: SharedLog,
+    ) -> Result<Store, StoreError> {
+        Store::open_to_follow(options, seams, bucket, log, Opening::Following)
     }
 
     /// The same, but collections are opened one by one, with [`Store::follow`].
@@ -110,19 +123,22 @@ impl Store {
         seams: Seams,
         bucket: Arc<dyn Bucket>,
     ) -> Result<Store, StoreError> {
-        Store::open_to_follow(options, seams, bucket, Opening::FollowingSome)
+        Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, Opening::FollowingSome)
     }
 
     fn open_to_follow(
         options: Options,
         seams: Seams,
         bucket: Arc<dyn Bucket>,
+        log: SharedLog,
         opening: impl FnOnce(Following) -> Opening,
     ) -> Result<Store, StoreError> {
         check(&options)?;
         check_whole(bucket.as_ref())?;
         let resources = SharedResources::of(&options);
-        let storage = Arc::new(storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &resources));
+        let storage = storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &resources);
+        // Without the bucket's id: it may be said later, by the first owner.
+        let storage = Arc::new(storage.with_log(log, ""));
         let following = Following::new(bucket, &seams, storage.clone(), options.skew);
         Store::open_cached(options, seams, storage, &resources, opening(following))
     }

@@ -5,7 +5,7 @@
 //! the argument, and says what a stream that lost acknowledged messages leads to.
 //!
 //! Start at `message.rs`: what a message says of itself. `publish.rs` finds out what came of a publish, `chain.rs` reads a stream and names what is
-//! missing, `log.rs` is the log over both. `memory.rs` is a stream that fails on purpose.
+//! missing, `log.rs` is the log over both, `reader.rs` reads it in a process that does not write. `memory.rs` is a stream that fails on purpose.
 
 mod chain;
 #[doc(hidden)]
@@ -15,11 +15,13 @@ mod memory;
 mod message;
 mod name;
 mod publish;
+mod reader;
 
 pub use memory::{MemoryStreams, StreamFault};
 
 pub(crate) use log::StreamLog;
 pub(crate) use name::{bucket_prefix, name_of, prefix_of};
+pub(crate) use reader::StreamReader;
 
 use bytes::Bytes;
 use std::io;

@@ -15,6 +15,7 @@ use crate::error::{Problem, StoreError};
 use crate::ingest::bodies::encode_events;
 use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
 use crate::ingest::stage::{Change, Events, Outcome};
+use crate::ingest::tail::Tail;
 use crate::maintenance::choice::{RUNS_MERGED, tier};
 use crate::maintenance::runs::merge_runs;
 use crate::part::{Context, Entry, Part, PartView};
@@ -46,6 +47,8 @@ pub(crate) struct Partition {
     pub(crate) context: Arc<Context>,
     /// `None` of an ephemeral collection.
     pub(crate) log: Option<Box<dyn WriteLog>>,
+    /// Of a collection that is followed with its log.
+    pub(crate) tail: Option<Tail>,
     /// Segments first, then memory trees, oldest first.
     pub(crate) entries: Vec<Entry>,
     /// Of a collection that is followed: segments that snapshots may still read, each with the version of the last manifest that named it.

@@ -13,6 +13,7 @@ mod pages;
 mod pauses;
 mod records;
 mod survey;
+mod tail;
 mod takeover;
 mod wakes;
 

@@ -1,6 +1,7 @@
 //! `--role scan`: answers from what the owner has flushed to the bucket, to clients and to gateways, and refuses writes.
 
 use super::super::http::{self, Source};
+use super::log::open_log;
 use super::memory::Pool;
 use super::owner::reached_by;
 use super::{Opened, blocking, dilate, membership, records};
@@ -15,7 +16,7 @@ use meridian_query::{CancelFlag, Control};
 use meridian_remote::{Pace, RoleTls, ScanExecutor, ScanLoad, ServeOptions};
 use meridian_store::bucket::Serves;
 use meridian_store::seams::Seams;
-use meridian_store::{ControlPlane, Store};
+use meridian_store::{ControlPlane, SharedLog, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -47,11 +48,15 @@ pub(in super::super) async fn scan(
     // Gateways match, poll and send them. Here each event would be matched once more, and late.
     config.server.saved.enabled = false;
     config.store.skew = config.cluster.skew;
+    config.store.follow_log = config.cluster.scan.follow_log;
     let cache = config.cluster.cache;
     (config.store.extent_memory, config.store.extent_disk) = (cache.memory, cache.disk);
     config.store.tree_bytes = Some(cache.trees);
     let (options, for_open) = (config.store.clone(), seams.clone());
-    let opened = blocking("opening the bucket", move || Store::open_read_only(options, for_open, bucket)).await?;
+    // Without need it connects to nothing.
+    let log = if options.follow_log { open_log(&config.cluster).await? } else { SharedLog::Bucket };
+    let open = move || Store::open_read_only_over(options, for_open, bucket, log);
+    let opened = blocking("opening the bucket", open).await?;
     let store = Arc::new(opened?);
     for problem in store.problems() {
         tracing::error!("{problem}");

@@ -1,0 +1,122 @@
+//! The turns of tenants at an owner: whose step of a question gets the next slot.
+//!
+//! The rules are those of [`meridian_model::policy::turns`], with every tenant of the same weight: an owner does not know what operators set at
+//! gateways. A step is short, whatever its question: it gives a piece of an answer, after which the question waits in line again. So
+//! a tenant with many questions delays one of another tenant by one step of its own.
+
+use crate::wire::fault::Fault;
+use meridian_model::policy::queue::{Class, Dequeued, Patience};
+use meridian_model::policy::turns::TenantQueues;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Steps of a tenant that wait. Gateways bound what they have under way far below.
+const WAITING_MAX: usize = 16_384;
+
+/// The slots of an owner, and the lines before them.
+pub(super) struct Turns(Mutex<State>);
+
+struct State {
+    free: usize,
+    lines: TenantQueues<Arc<str>, oneshot::Sender<Slot>>,
+}
+
+/// A slot; another step gets it when it is dropped.
+pub(super) struct Slot(Arc<Turns>);
+
+impl Turns {
+    /// So many slots, all of them free.
+    pub(super) fn new(slots: usize) -> Arc<Turns> {
+        Arc::new(Turns(Mutex::new(State { free: slots, lines: TenantQueues::new(WAITING_MAX) })))
+    }
+
+    /// Waits for a slot, in the line of a tenant. A caller that goes away leaves the line.
+    pub(super) async fn take(self: &Arc<Self>, tenant: &str) -> Result<Slot, Fault> {
+        let (tell, mut told) = oneshot::channel();
+        {
+            let mut state = self.0.lock();
+            // Also where a slot is free: it counts as a turn.
+            let pushed = state.lines.push((tenant.into(), 1), Class::Default, Duration::ZERO, Patience::Endless, tell);
+            pushed
+                .map_err(|_| Fault::Busy("too many questions wait for the owner of the data: try again".to_owned()))?;
+        }
+        self.give();
+        if let Ok(slot) = told.try_recv() {
+            return Ok(slot);
+        }
+        let _waits = Waits(self);
+        // The sender is in line until it is used: the line ends with this process.
+        told.await.map_err(|_| Fault::Closed)
+    }
+
+    /// Gives free slots to the steps whose turn it is.
+    fn give(self: &Arc<Self>) {
+        // Dropped after the lock: the slot of a caller that has just gone comes back here.
+        let mut returned = Vec::new();
+        let mut state = self.0.lock();
+        while state.free > 0
+            && let Some(Dequeued::Due(tell) | Dequeued::Expired(tell)) = state.lines.take(Duration::ZERO)
+        {
+            state.free -= 1;
+            returned.extend(tell.send(Slot(self.clone())).err());
+        }
+        drop(state);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.0.lock().free += 1;
+        self.0.give();
+    }
+}
+
+/// A wait. Where it ends without a slot, its place in line goes.
+struct Waits<'t>(&'t Arc<Turns>);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        // One that was given a slot finds nothing of its own; the search is short, as few leave a long line.
+        self.0.0.lock().lines.retain(|tell| !tell.is_closed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use std::pin::pin;
+
+    #[tokio::test]
+    async fn a_tenant_with_many_steps_leaves_every_other_turn_to_one_with_few() {
+        let turns = Turns::new(1);
+        let first = turns.take("many").await.unwrap();
+        let mut many: Vec<_> = (0..100).map(|_| Box::pin(turns.take("many"))).collect();
+        assert!(many.iter_mut().all(|wait| wait.as_mut().now_or_never().is_none()));
+        let mut few = pin!(turns.take("few"));
+        assert!(few.as_mut().now_or_never().is_none());
+        drop(first);
+        // Its tag is that of the tenant that was served last, and the other one has been charged for its turn.
+        let slot = few.as_mut().now_or_never().unwrap().unwrap();
+        drop(slot);
+        assert!(many[0].as_mut().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_the_line_costs_no_turn_and_no_slot() {
+        let turns = Turns::new(2);
+        let held = [turns.take("a").await.unwrap(), turns.take("a").await.unwrap()];
+        for _ in 0..1_000 {
+            assert!(turns.take("b").now_or_never().is_none());
+        }
+        let mut left = Box::pin(turns.take("a"));
+        assert!(left.as_mut().now_or_never().is_none());
+        drop(held);
+        // Given both slots and never polled again.
+        drop(left);
+        let _both = [turns.take("b").await.unwrap(), turns.take("b").await.unwrap()];
+        assert!(turns.take("c").now_or_never().is_none());
+    }
+}
