@@ -171,6 +171,8 @@ fn a_silent_answer_ends_after_its_timeout_and_the_signal_of_ctrl_c_ends_it_soone
     passes(
         r#"
 import signal
+# A shell that starts this in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 engine = Engine(data, True, False)
 make(engine)
 
