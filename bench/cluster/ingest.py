@@ -48,7 +48,7 @@ def to_nats(servers, replicas, size, options):
         rate, said = 0, ""
         for messages in (200, None):
             messages = messages or max(200, int(rate * options.seconds))
-            argv = [cli, "--server", bare.url, "bench", "js", "pub", "sync", "bench.events", "--create", "--purge", "--stream", "bench", "--storage", "file", "--replicas", replicas, "--clients", PRODUCERS,
+            argv = [cli, "--server", bare.url, "bench", "js", "pub", "sync", "bench.events", "--create", "--purge", "--stream", "bench", "--storage", "file", "--maxbytes", "6GB", "--replicas", replicas, "--clients", PRODUCERS,
                     "--msgs", messages, "--size", f"{int(size)}B", "--no-progress"]
             before = bare.cpu()
             run = subprocess.run([str(a) for a in argv], capture_output=True, text=True)

@@ -18,17 +18,25 @@ SCHEMA = "batch:Integer,reading:Double,text:String"
 # A body of some 100 KB: the size at which the rate of the log is held against `nats bench`.
 EVENTS = 200
 TEXT = "lorem ipsum dolor sit amet " * 14
-# More than the requests that a gateway keeps, so that the rate does not fall when answers are late.
-CLIENTS = 256
+# More than the rate times the time that a gateway lets a write wait, so that the rate does not fall when answers are late. A batch for which
+# no client is free after so many seconds is not sent, and counted.
+CLIENTS, LATE_S = 900, 2
+# As many writes at a time fill the groups of the log: more of them gain nothing.
+CAPACITY_CLIENTS = 64
 # Small writes one after another, before and after: what is usual.
 PROBE_S, BACK_MAX_S = 5, 15
 # Numbers of probes, so that no batch has the same key.
-PROBES_FROM = 10**7
+PROBES_FROM = 10**8
+
+
+# All numbers of batches have as many digits, so that a body is made by replacing them: the clients share the servers' processors.
+FIRST = 10_000_000
+TEMPLATE = "\n".join(json.dumps({"batch": FIRST, "reading": n, "text": TEXT}) for n in range(EVENTS)).encode()
 
 
 def body(number):
     """A batch of events that name it."""
-    return "\n".join(json.dumps({"batch": number, "reading": n, "text": TEXT}) for n in range(EVENTS)).encode()
+    return TEMPLATE.replace(str(FIRST).encode(), str(number).encode())
 
 
 class Client:
@@ -71,7 +79,7 @@ class Load:
         while (item := self.due.get()) is not None:
             number, at = item
             late = time.monotonic() - at
-            status, took = client.post(number, body(number))
+            status, took = ("not sent", 0) if late > LATE_S else client.post(number, body(number))
             self.ended.append((number, status, took, late))
 
     def send(self, rate, seconds):
@@ -96,7 +104,7 @@ def percentile(values, p):
 
 
 def capacity(port, first, seconds):
-    """Batches a second that four clients get acknowledged, one in flight each; their numbers; and the next free number."""
+    """Batches a second that many clients get acknowledged, one in flight each; their numbers; and the next free number."""
     numbers, lock, count = itertools.count(first), threading.Lock(), []
     until = time.monotonic() + seconds
 
@@ -108,7 +116,7 @@ def capacity(port, first, seconds):
             if status in (200, 201):
                 count.append(number)
 
-    threads = [threading.Thread(target=run, args=(Client(port),)) for _ in range(4)]
+    threads = [threading.Thread(target=run, args=(Client(port),)) for _ in range(CAPACITY_CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -150,7 +158,7 @@ def elections(folder):
 def held(port, end):
     """Events of each batch, a range of batches at a time: a list of groups is bounded."""
     found, step = {}, 2_000
-    for begin in range(0, end, step):
+    for begin in range(FIRST, end, step):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         connection.request("GET", f"/collections/events/aggregate?function=count&by=batch&filter=batch%20BETWEEN%20{begin}%20AND%20{begin + step - 1}")
         answer = connection.getresponse()
@@ -165,7 +173,7 @@ def one(log, options):
     """One cluster: its rate, then twice that, then what is left."""
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Cluster(pathlib.Path(folder), 3, log) as cluster:
         meridian(cluster, "create", "events", "--schema", SCHEMA)
-        _, warm, first = capacity(cluster.port, 0, 2)
+        _, warm, first = capacity(cluster.port, FIRST, 2)
         rate, kept, first = capacity(cluster.port, first, options.capacity_seconds)
         usual = median([took for _, took, _ in probes(cluster.port, PROBES_FROM, PROBE_S)])
         before = {"epoch": cluster.status()["owner"]["epoch"], "elections": elections(folder)}
@@ -178,7 +186,7 @@ def one(log, options):
         now = {"epoch": cluster.status()["owner"]["epoch"], "elections": elections(folder)}
         statuses = {}
         for _, status, _, _ in load.ended:
-            statuses[status] = statuses.get(status, 0) + 1
+            statuses[str(status)] = statuses.get(str(status), 0) + 1
         acknowledged = {number for number, status, _, _ in load.ended if status in (200, 201)} | set(warm) | set(kept)
         refused = {number for number, status, _, _ in load.ended if status in (429, 503)}
         there = held(cluster.port, load.next)

@@ -83,7 +83,7 @@ def overload(found):
         back = "never" if one["back_s"] is None else f"{one['back_s']:.1f} s"
         lines.append([one["log"], f"{one['seconds']:.0f} s", f"{one['rate']:.0f}", f"{one['offered']:.0f}", f"{one['acknowledged_per_second']:.0f}", statuses, refusal or "none",
                       f"{one['write_s']['50']:.2f} / {one['write_s']['99']:.2f}", f"{kept}, {new}", f"{one['lost']}, {one['doubled']}", back])
-    return ["### Overload of the log", "", "Batches of 100 KB, open loop, at twice the rate that four clients reach one after another; three nodes. Leaders are the owner of the collections, and "
+    return ["### Overload of the log", "", "Batches of 100 KB, open loop, at twice the rate that 64 clients reach with one in flight each; three nodes. Leaders are the owner of the collections, and "
             "what the servers of the log elected meanwhile. Events are held against what was acknowledged, batch by batch. Back is the time until small writes take at most twice their usual time, "
             "for a second on end.", "",
             *table(["log", "for", "rate, batches/s", "offered", "acknowledged", "answers", "refusals p50 / p99, ms", "writes p50 / p99, s", "owner, elections", "batches lost, doubled", "back after"], lines)]

@@ -27,5 +27,5 @@ def render(result):
                      ", ".join(apart(cells[kind, s], "p50_ms") for s in ("meridian.open", best))])
     loads = ", ".join(f"{system} {seconds:,.1f} s" for system, seconds in result["load_s"].items())
     return [*DEFINITIONS, f"{result['rows']:,} events, {result['questions']} questions of each kind, {result['rounds']} rounds of {result['seconds']:g} s a cell; medians in ms.", "",
-            *table(["question", "answer: median [least..greatest]", *systems, "best peer / meridian.open", "rounds apart: meridian.open, best peer"], rows), "",
+            *table(["question", "answer: median [min..max]", *systems, "best peer / meridian.open", "rounds apart: meridian.open, best peer"], rows), "",
             f"Loading took: {loads}.", "", quiet(result)]

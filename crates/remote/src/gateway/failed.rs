@@ -53,7 +53,10 @@ fn is_unconnected(status: &Status) -> bool {
 pub(super) fn link_fault(status: Status) -> Fault {
     match status.code() {
         Code::DeadlineExceeded => Fault::Deadline,
-        Code::OutOfRange | Code::ResourceExhausted | Code::Unimplemented | Code::InvalidArgument => {
+        // Without a source it is the owner's own word. The connection may have ended with the same code.
+        Code::OutOfRange | Code::ResourceExhausted | Code::Unimplemented | Code::InvalidArgument
+            if std::error::Error::source(&status).is_none() =>
+        {
             Fault::internal(format!("the owner of the data refused a call: {}", status.message()))
         }
         _ => {

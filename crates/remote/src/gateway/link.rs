@@ -220,7 +220,9 @@ impl Link {
             .keep_alive_timeout(SILENCE)
             .keep_alive_while_idle(true)
             .initial_stream_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            // Answers are let go of before their last frame. Those that come late would end the connection, and every call on it.
+            .http2_max_local_error_reset_streams(None);
         let _engine = self.engine.handle().enter();
         let channel = tls::channel(&endpoint, address, &self.options.security).map_err(|why| {
             Fault::Unavailable(format!("the server that has the data, at {address}, cannot be called: {why}"))

@@ -195,6 +195,8 @@ pub async fn serve_groups(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
+        // Clients of a gateway that leave at the same time must not end the calls of the others.
+        .http2_max_pending_accept_reset_streams(Some(STREAMS_MAX as usize))
         .http2_keepalive_interval(Some(SILENCE))
         .http2_keepalive_timeout(Some(SILENCE))
         .add_service(service);

@@ -46,9 +46,11 @@ impl Turns {
         if let Ok(slot) = told.try_recv() {
             return Ok(slot);
         }
-        let _waits = Waits(self);
+        let mut waits = Waits { turns: self, in_line: true };
         // The sender is in line until it is used: the line ends with this process.
-        told.await.map_err(|_| Fault::Closed)
+        let slot = told.await.map_err(|_| Fault::Closed);
+        waits.in_line = false;
+        slot
     }
 
     /// Gives free slots to the steps whose turn it is.
@@ -73,13 +75,18 @@ impl Drop for Slot {
     }
 }
 
-/// A wait. Where it ends without a slot, its place in line goes.
-struct Waits<'t>(&'t Arc<Turns>);
+/// A wait. Where its caller goes away, its place in line goes.
+struct Waits<'t> {
+    turns: &'t Arc<Turns>,
+    in_line: bool,
+}
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        // One that was given a slot finds nothing of its own; the search is short, as few leave a long line.
-        self.0.0.lock().lines.retain(|tell| !tell.is_closed());
+        // Lines are searched only here: callers that go away while they wait are rare beside those that are served.
+        if self.in_line {
+            self.turns.0.lock().lines.retain(|tell| !tell.is_closed());
+        }
     }
 }
 

@@ -86,6 +86,23 @@ fn a_caller_that_goes_away_stops_the_question_at_the_owner() {
 }
 
 #[test]
+fn callers_that_leave_early_end_no_other_call() {
+    let world = World::new();
+    let ours = large(&world);
+    // More than HTTP/2 lets a connection have of streams that were reset while frames were under way.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for n in 0..600 {
+                    let first = begin(&*ours, &control(PATIENCE)).next();
+                    assert!(matches!(first, Some(Ok(_))), "call {n}: {:?}", first.map(|first| first.map(drop)));
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn a_question_ends_with_its_deadline_and_with_its_flag_though_the_owner_is_silent() {
     let world = World::new();
     large(&world);

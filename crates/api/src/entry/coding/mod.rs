@@ -30,7 +30,8 @@ const BYTES_MIN: u64 = 1 << 10;
 /// A complete response of up to this size is compressed at once, and keeps a length.
 const WHOLE_BYTES_MAX: u64 = 64 << 10;
 
-/// The codings, those preferred first where a client has no preference, in an order to be measured (`bench/compression`).
+/// The codings, those preferred first where a client has no preference: by the processor time of zstd, and by the size of pages and tiles in Brotli
+/// (`bench/compression`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// Zstandard, with a window of 128 KiB (RFC 8878).
