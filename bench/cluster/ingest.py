@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 from common import DRIVER, TARGET, cpu_seconds, median, say
 from peers import meridian
@@ -15,6 +16,7 @@ SCHEMA = "symbol:String,type:Long,price:Double,time:Date"
 # Events of a batch, and about what an Arrow body of them takes. A message of NATS has at most 1 MiB by default.
 BATCHES = {"1 KB": 10, "10 KB": 400, "100 KB": 4_000, "1 MB": 31_000}
 PRODUCERS = 2
+TRIES = 5
 
 
 def drive(port, batch, seconds, events):
@@ -51,8 +53,13 @@ def to_nats(servers, replicas, size, options):
             argv = [cli, "--server", bare.url, "bench", "js", "pub", "sync", "bench.events", "--create", "--purge", "--stream", "bench", "--storage", "file", "--maxbytes", "6GB", "--replicas", replicas, "--clients", PRODUCERS,
                     "--msgs", messages, "--size", f"{int(size)}B", "--no-progress"]
             before = bare.cpu()
-            run = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
-            said = run.stdout + run.stderr
+            for _ in range(TRIES):
+                run = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
+                said = run.stdout + run.stderr
+                # Servers that have just met may not have chosen a leader yet.
+                if "could not create the stream" not in said:
+                    break
+                time.sleep(2)
             # The line of all clients, or of the only one.
             rates = re.findall(r"([\d,]+) msgs/sec", said)
             if run.returncode != 0 or not rates:

@@ -48,21 +48,36 @@ def on_nodes(nodes, seconds, sizes):
     settings = f"[cluster]\ngroups = {nodes}\n[cluster.nats]\nreplicas = {min(nodes, REPLICAS_MAX)}\n"
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Cluster(pathlib.Path(folder), nodes, "nats", settings) as cluster:
         meridian(cluster, "create", "events", "--schema", SCHEMA, "--partitions", nodes)
+        ready(cluster)
         found = rates(cluster, seconds, sizes)
         return found, placement(cluster)
+
+
+def ready(cluster, deadline_s=60):
+    """Waits until all partitions take writes: their streams elect leaders, and owners open them."""
+    until = time.monotonic() + deadline_s
+    while True:
+        try:
+            # More events than partitions, so that each gets some.
+            return drive(cluster.port, 1, 2, 200)
+        except SystemExit as why:
+            if time.monotonic() > until:
+                raise RuntimeError(str(why)) from why
+            time.sleep(1)
 
 
 def placement(cluster, deadline_s=30):
     """A row for each partition: the process that owns it, and the servers that lead and keep its stream."""
     streams = {}
     for node in cluster.nodes("log"):
-        # Each server tells of the streams that it keeps; the leader tells of all their replicas.
+        # Each server tells of the streams that it keeps, and of their other replicas.
         with urllib.request.urlopen(f"http://{node['monitor']}/jsz?streams=true&config=true", timeout=deadline_s) as answer:
             for account in json.load(answer).get("account_details", []):
                 for stream in account.get("stream_detail", []):
-                    cluster_of = stream.get("cluster") or {}
-                    keep = {cluster_of.get("leader")} | {one["name"] for one in cluster_of.get("replicas") or []}
-                    streams[stream["name"]] = {"leader": cluster_of.get("leader"), "keep": sorted(name for name in keep if name)}
+                    of = stream.get("cluster") or {}
+                    known = streams.setdefault(stream["name"], {"leader": None, "keep": set()})
+                    known["leader"] = of.get("leader") or known["leader"] or node["name"]
+                    known["keep"] |= {node["name"]} | {one["name"] for one in of.get("replicas") or []}
     return streams
 
 
@@ -70,5 +85,5 @@ def spread(streams, of):
     """How many streams each server has: `leader`, or `keep`."""
     count = collections.Counter()
     for stream in streams.values():
-        count.update([stream[of]] if of == "leader" else stream[of])
+        count.update([stream["leader"]] if of == "leader" else stream["keep"])
     return dict(sorted(count.items(), key=lambda item: str(item[0])))

@@ -297,6 +297,9 @@ impl Fault {
     fn text(self) -> String {
         match self {
             Fault::Internal(why) => why,
+            Fault::Damaged(WireDamaged { name, detail, cure, .. }) => {
+                format!("the collection {name:?} cannot be used: {detail}; {cure}")
+            }
             other => format!("{other:?}"),
         }
     }
