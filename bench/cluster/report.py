@@ -2,7 +2,7 @@
 
 from tables import spread, table
 
-TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers, overload, the space-time study"
+TITLE = "Cluster: the log beside bare NATS, bytes an event, takeovers, handovers, the space-time study"
 COMMAND = "python3 bench/cluster/run.py {options}"
 
 
