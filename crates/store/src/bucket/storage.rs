@@ -239,8 +239,9 @@ impl Storage for BucketStorage {
 
     fn log_reader(&self, dir: &Path) -> Result<Option<Box<dyn LogReader>>, StoreError> {
         let (kind, id) = kind::said(self.bucket.as_ref())?;
-        // One that this process was given no way to.
         if kind != self.log.kind() {
+            let place = self.place_of(dir);
+            tracing::warn!(%place, "its log is not followed: expected --log {kind} here, as its owners have it");
             return Ok(None);
         }
         Ok(Some(match &self.log {

@@ -104,7 +104,7 @@ impl Store {
         Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, Opening::Following)
     }
 
-    /// The same with the log that the owners share, which [`Options::follow_log`] reads on. With another one than theirs nothing is followed.
+    /// The same with the log that the owners share, which [`Options::follow_log`] reads on. With another one than theirs nothing is followed, and a warning is logged.
     ///
     /// # Errors
     /// As of [`Store::open_shared`].
