@@ -1,5 +1,6 @@
-# /usr/bin/env bash The packages, as their users have them: scripts/package_test.sh packages the program that `make test` built, and
-# tries archive and Debian package. With --all (`make test-package`) it makes every package as `make package` does. It installs the
+#!/usr/bin/env bash
+# The packages, as their users have them. scripts/package_test.sh packages the program that `make test` built, and tries
+# archive and Debian package. With --all (`make test-package`) it makes every package as `make package` does. It installs the
 # Debian package on Debian 11, and the wheels. It starts the image without a shell, root or a file system that can be written.
 # PACKAGES=FOLDER takes packages that were made.
 set -euo pipefail
