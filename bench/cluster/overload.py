@@ -1,16 +1,14 @@
 """The log is offered twice what it takes, for minutes: leaders kept, events lost or doubled, how soon a refusal comes, and how soon writes are usual again."""
 
 import http.client
-import itertools
 import json
 import pathlib
-import queue
 import re
+import subprocess
 import tempfile
-import threading
 import time
 
-from common import median, say
+from common import DRIVER, median, say
 from peers import meridian
 from up import Cluster
 
@@ -27,16 +25,13 @@ CAPACITY_CLIENTS = 64
 PROBE_S, BACK_MAX_S = 5, 15
 # Numbers of probes, so that no batch has the same key.
 PROBES_FROM = 10**8
+# Statuses of the driver that are none of HTTP.
+NAMES = {0: "no answer", -1: "not sent"}
 
 
-# All numbers of batches have as many digits, so that a body is made by replacing them: the clients share the servers' processors.
+# The number of a batch, which the driver replaces: all have as many digits.
 FIRST = 10_000_000
 TEMPLATE = "\n".join(json.dumps({"batch": FIRST, "reading": n, "text": TEXT}) for n in range(EVENTS)).encode()
-
-
-def body(number):
-    """A batch of events that name it."""
-    return TEMPLATE.replace(str(FIRST).encode(), str(number).encode())
 
 
 class Client:
@@ -66,62 +61,26 @@ class Client:
             self.connection = None
 
 
-class Load:
-    """Batches at a rate from many clients; `ended` has for each its number, status, seconds, and how late it was sent."""
+def flood(port, folder, first, seconds, connections, rate=None):
+    """Batches from the driver, at a rate or as fast as they are answered: for each its number, status, seconds, and how late it was sent."""
+    template, out = folder / "template.ndjson", folder / "batches.csv"
+    template.write_bytes(TEMPLATE)
+    argv = [DRIVER, "flood", "--address", f"127.0.0.1:{port}", "--target", "/collections/events/items", "--kind", "application/x-ndjson",
+            "--template", template, "--first", first, "--seconds", seconds, "--connections", connections, "--late", LATE_S, "--out", out]
+    argv += ["--rate", rate] if rate else []
+    subprocess.run([str(word) for word in argv], check=True, stdout=subprocess.DEVNULL)
+    rows = (line.split(",") for line in out.read_text().splitlines())
+    return [(int(number), int(status), int(took) / 1e6, int(late) / 1e6) for number, status, took, late in rows]
 
-    def __init__(self, port, first):
-        self.due, self.ended, self.next = queue.SimpleQueue(), [], first
-        self.threads = [threading.Thread(target=self.run, args=(Client(port),), daemon=True) for _ in range(CLIENTS)]
-        for thread in self.threads:
-            thread.start()
 
-    def run(self, client):
-        while (item := self.due.get()) is not None:
-            number, at = item
-            late = time.monotonic() - at
-            status, took = ("not sent", 0) if late > LATE_S else client.post(number, body(number))
-            self.ended.append((number, status, took, late))
-
-    def send(self, rate, seconds):
-        """Open loop: a batch is due whether or not earlier ones were answered."""
-        begun, sent = time.monotonic(), 0
-        while (now := time.monotonic()) - begun < seconds:
-            while sent < (now - begun) * rate:
-                self.due.put((self.next, now))
-                self.next, sent = self.next + 1, sent + 1
-            time.sleep(0.002)
-
-    def end(self):
-        for _ in self.threads:
-            self.due.put(None)
-        for thread in self.threads:
-            thread.join(120)
+def acknowledged(ended):
+    """The numbers of batches that were acknowledged."""
+    return {number for number, status, _, _ in ended if status in (200, 201)}
 
 
 def percentile(values, p):
     """A percentile, in order of size."""
     return sorted(values)[min(len(values) - 1, int(len(values) * p / 100))]
-
-
-def capacity(port, first, seconds):
-    """Batches a second that many clients get acknowledged, one in flight each; their numbers; and the next free number."""
-    numbers, lock, count = itertools.count(first), threading.Lock(), []
-    until = time.monotonic() + seconds
-
-    def run(client):
-        while time.monotonic() < until:
-            with lock:
-                number = next(numbers)
-            status, _ = client.post(number, body(number))
-            if status in (200, 201):
-                count.append(number)
-
-    threads = [threading.Thread(target=run, args=(Client(port),)) for _ in range(CAPACITY_CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return len(count) / seconds, count, next(numbers)
 
 
 def probes(port, first, seconds):
@@ -172,33 +131,33 @@ def held(port, end):
 def one(log, options):
     """One cluster: its rate, then twice that, then what is left."""
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Cluster(pathlib.Path(folder), 3, log) as cluster:
+        folder = pathlib.Path(folder)
         meridian(cluster, "create", "events", "--schema", SCHEMA)
-        _, warm, first = capacity(cluster.port, FIRST, 2)
-        rate, kept, first = capacity(cluster.port, first, options.capacity_seconds)
+        warm = flood(cluster.port, folder, FIRST, 2, CAPACITY_CLIENTS)
+        first = FIRST + len(warm)
+        kept = flood(cluster.port, folder, first, options.capacity_seconds, CAPACITY_CLIENTS)
+        rate, first = len(acknowledged(kept)) / options.capacity_seconds, first + len(kept)
         usual = median([took for _, took, _ in probes(cluster.port, PROBES_FROM, PROBE_S)])
         before = {"epoch": cluster.status()["owner"]["epoch"], "elections": elections(folder)}
         say(f"overload, log in {log}: {rate:.0f} batches/s is the rate; now {2 * rate:.0f}/s for {options.overload_seconds:.0f} s")
-        load = Load(cluster.port, first)
-        load.send(2 * rate, options.overload_seconds)
-        ended_at = time.monotonic()
+        ended = flood(cluster.port, folder, first, options.overload_seconds, CLIENTS, 2 * rate)
         after = probes(cluster.port, 2 * PROBES_FROM, BACK_MAX_S)
-        load.end()
         now = {"epoch": cluster.status()["owner"]["epoch"], "elections": elections(folder)}
         statuses = {}
-        for _, status, _, _ in load.ended:
-            statuses[str(status)] = statuses.get(str(status), 0) + 1
-        acknowledged = {number for number, status, _, _ in load.ended if status in (200, 201)} | set(warm) | set(kept)
-        refused = {number for number, status, _, _ in load.ended if status in (429, 503)}
-        there = held(cluster.port, load.next)
-        refusals = [took for _, status, took, _ in load.ended if status in (429, 503)]
-        taken = [took for _, status, took, _ in load.ended if status in (200, 201)]
+        for _, status, _, _ in ended:
+            statuses[NAMES.get(status, str(status))] = statuses.get(NAMES.get(status, str(status)), 0) + 1
+        stored = acknowledged(ended) | acknowledged(warm) | acknowledged(kept)
+        refused = {number for number, status, _, _ in ended if status in (429, 503)}
+        there = held(cluster.port, first + len(ended))
+        refusals = [took for _, status, took, _ in ended if status in (429, 503)]
+        taken = [took for _, status, took, _ in ended if status in (200, 201)]
         return {
-            "log": log, "rate": rate, "offered": 2 * rate, "seconds": options.overload_seconds, "batches": len(load.ended), "statuses": statuses,
-            "acknowledged_per_second": len(taken) / options.overload_seconds, "late_s": percentile([late for *_, late in load.ended], 99),
+            "log": log, "rate": rate, "offered": 2 * rate, "seconds": options.overload_seconds, "batches": len(ended), "statuses": statuses,
+            "acknowledged_per_second": len(taken) / options.overload_seconds, "late_s": percentile([late for *_, late in ended], 99),
             "refusal_s": {p: percentile(refusals, p) for p in (50, 99)} if refusals else None, "write_s": {p: percentile(taken, p) for p in (50, 99)} if taken else None,
-            "usual_s": usual, "back_s": back(after, usual), "waited_s": time.monotonic() - ended_at, "before": before, "after": now,
-            "lost": sum(1 for number in acknowledged if there.get(number, 0) < EVENTS), "doubled": sum(1 for count in there.values() if count > EVENTS),
-            "kept_though_refused": sum(1 for number in refused if there.get(number, 0) and number not in acknowledged),
+            "usual_s": usual, "back_s": back(after, usual), "before": before, "after": now,
+            "lost": sum(1 for number in stored if there.get(number, 0) < EVENTS), "doubled": sum(1 for count in there.values() if count > EVENTS),
+            "kept_though_refused": sum(1 for number in refused if there.get(number, 0) and number not in stored),
         }
 
 

@@ -1,12 +1,13 @@
 //! What the benches drive servers with, so that no client in Python is what they measure.
 //!
 //! `ask` keeps questions in flight over a server's own protocol. `ingest` sends prepared batches and waits
-//! for each acknowledgement. `null` and `raw` are ceilings: a handler that does nothing, and a file that is
+//! for each acknowledgement. `flood` sends at a rate, whatever is answered. `null` and `raw` are ceilings: a handler that does nothing, and a file that is
 //! written and synced. Each prints one JSON object.
 #![allow(clippy::disallowed_methods, reason = "the benches measure in real time")]
 
 mod ask;
 mod bodies;
+mod flood;
 mod ingest;
 mod null;
 mod raw;
@@ -22,6 +23,8 @@ enum Command {
     Ask(ask::Options),
     /// Sends batches of made events, one in flight on each connection.
     Ingest(ingest::Options),
+    /// Sends batches at a rate, whether or not earlier ones were answered.
+    Flood(flood::Options),
     /// Serves an HTTP handler that reads a body and answers 201.
     Null(null::Options),
     /// Writes the same batches to a file, synced after each.
@@ -32,6 +35,7 @@ fn main() {
     let done = match Command::parse() {
         Command::Ask(options) => alone(ask::run(options)),
         Command::Ingest(options) => alone(ingest::run(options)),
+        Command::Flood(options) => alone(flood::run(options)),
         Command::Null(options) => null::run(&options),
         Command::Raw(options) => raw::run(&options),
     };

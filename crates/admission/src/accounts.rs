@@ -13,6 +13,8 @@ pub(crate) struct Accounts {
     pub(crate) quotas: Quotas,
     pub(crate) division: Division,
     pub(crate) balances: Balances,
+    /// Use over time since the start, by [`Quota`], while there are quotas.
+    pub(crate) spent: [u64; Quota::ALL.len()],
     /// What was spent and refused when needs were said last, by [`Quota`].
     pub(crate) told: [u64; Quota::ALL.len()],
 }
@@ -28,6 +30,13 @@ impl Accounts {
             let _ = quotas.set(quota, Some(self.division.part(quota, limit)));
         }
         self.quotas = quotas;
+    }
+
+    /// Charges use over time.
+    pub(crate) fn charge(&mut self, quota: Quota, amount: u64, now: Duration) {
+        self.balances.charge(&self.quotas, quota, amount, now);
+        let spent = &mut self.spent[quota as usize];
+        *spent = spent.saturating_add(amount);
     }
 
     /// The limit of a quota at this server, and at all together.

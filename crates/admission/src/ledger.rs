@@ -32,8 +32,6 @@ pub struct Ledger {
     held: [AtomicU64; Quota::ALL.len()],
     /// Nanoseconds of processor time, since the start.
     processor: AtomicU64,
-    /// Use over time since the start, by [`Quota`], while there are quotas.
-    spent: [AtomicU64; Quota::ALL.len()],
     /// Refusals since the start, by [`Quota`].
     refused: [AtomicU64; Quota::ALL.len()],
     /// Refusals of the gate since the start, by [`Refusal`].
@@ -55,7 +53,6 @@ impl Ledger {
             stored: AtomicU64::new(0),
             held: Default::default(),
             processor: AtomicU64::new(0),
-            spent: Default::default(),
             refused: Default::default(),
             turned_away: Default::default(),
         }
@@ -108,7 +105,7 @@ impl Ledger {
         let accounts = &mut *self.accounts.lock();
         for (quota, _) in accounts.whole.iter().filter(|(quota, _)| quota.is_divided()) {
             // Of one refused it is not known how much it would have taken.
-            let total = self.spent[quota as usize].load(Ordering::Relaxed).saturating_add(self.refused(quota));
+            let total = accounts.spent[quota as usize].saturating_add(self.refused(quota));
             let before = std::mem::replace(&mut accounts.told[quota as usize], total);
             needs.add(quota, total.saturating_sub(before));
             if !quota.is_rate() {
@@ -150,19 +147,20 @@ impl Ledger {
         self.accounts.lock().limits(quota)
     }
 
-    /// Admits a request: charges it, unless one of the quotas of use over time is used up. Returns its place among the
-    /// requests at a time.
+    /// Admits a request that arrived at a time: charges it, unless one of the quotas of use over time is used up. Returns its place among
+    /// the requests at a time.
     ///
     /// # Errors
     /// The quota that is used up; of several, the one that recovers last.
-    pub fn enter(self: &Arc<Ledger>, quotas: &[Quota]) -> Result<Option<Held>, Exceeded> {
+    pub fn enter(self: &Arc<Ledger>, quotas: &[Quota], at: Instant) -> Result<Option<Entered<'_>>, Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let now = self.origin.elapsed();
+        let now = at - self.origin;
         let accounts = &mut *self.accounts.lock();
         // Held before the rates are checked: a refusal below drops the place again.
-        let place = self.hold_below(Quota::ConcurrentRequests, || accounts.limits(Quota::ConcurrentRequests))?;
+        self.hold_below(Quota::ConcurrentRequests, || accounts.limits(Quota::ConcurrentRequests))?;
+        let place = Entered { ledger: self, now };
         let Accounts { quotas: limits, whole, balances, .. } = accounts;
         let rates = [Quota::RequestsPerSecond]
             .iter()
@@ -172,8 +170,7 @@ impl Ledger {
             return Err(self.refuse(of_whole(exceeded, whole)));
         }
         // After the checks: a refused request costs nothing, so retries do not prolong the wait.
-        balances.charge(limits, Quota::RequestsPerSecond, 1, now);
-        self.spent[Quota::RequestsPerSecond as usize].fetch_add(1, Ordering::Relaxed);
+        accounts.charge(Quota::RequestsPerSecond, 1, now);
         Ok(Some(place))
     }
 
@@ -196,9 +193,7 @@ impl Ledger {
     pub fn charge(&self, quota: Quota, amount: u64) {
         if self.limited.load(Ordering::Relaxed) {
             let now = self.origin.elapsed();
-            let Accounts { quotas, balances, .. } = &mut *self.accounts.lock();
-            balances.charge(quotas, quota, amount, now);
-            self.spent[quota as usize].fetch_add(amount, Ordering::Relaxed);
+            self.accounts.lock().charge(quota, amount, now);
         }
     }
 
@@ -207,22 +202,26 @@ impl Ledger {
     /// # Errors
     /// The quota, if all its places are taken.
     pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
-        self.hold_below(quota, || self.limits(quota))
+        self.hold_below(quota, || self.limits(quota))?;
+        Ok(Held { ledger: self.clone(), quota })
     }
 
-    fn hold_below(
-        self: &Arc<Ledger>,
-        quota: Quota,
-        limits: impl FnOnce() -> Option<(u64, u64)>,
-    ) -> Result<Held, Exceeded> {
+    /// Takes a place, which the caller gives back.
+    fn hold_below(&self, quota: Quota, limits: impl FnOnce() -> Option<(u64, u64)>) -> Result<(), Exceeded> {
         // Also without a limit: a limit that is set later counts the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
-        let held = Held { ledger: self.clone(), quota };
         // Counted first and checked after: two concurrent calls never both take the last place.
         match limits().filter(|(limit, _)| before >= *limit) {
-            None => Ok(held),
-            Some((limit, whole)) => Err(self.refuse(Exceeded { quota, limit, whole, wait: None })),
+            None => Ok(()),
+            Some((limit, whole)) => {
+                self.give_back(quota);
+                Err(self.refuse(Exceeded { quota, limit, whole, wait: None }))
+            }
         }
+    }
+
+    fn give_back(&self, quota: Quota) {
+        self.held[quota as usize].fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Checks an amount that the caller supplies, such as stored bytes.
@@ -314,7 +313,36 @@ pub struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.ledger.held[self.quota as usize].fetch_sub(1, Ordering::AcqRel);
+        self.ledger.give_back(self.quota);
+    }
+}
+
+/// A request's place among those at a time, released when dropped. It borrows the ledger: its reference count is one that all threads change.
+#[derive(Debug)]
+pub struct Entered<'a> {
+    ledger: &'a Arc<Ledger>,
+    /// When the request arrived, since the ledger's origin.
+    now: Duration,
+}
+
+impl Entered<'_> {
+    /// Charges use over time, as of the arrival of the request.
+    pub fn charge(&self, quota: Quota, amount: u64) {
+        self.ledger.accounts.lock().charge(quota, amount, self.now);
+    }
+
+    /// The same place, for as long as it is wanted.
+    pub fn keep(self) -> Held {
+        let held = Held { ledger: self.ledger.clone(), quota: Quota::ConcurrentRequests };
+        // The other one gives the place back.
+        std::mem::forget(self);
+        held
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.ledger.give_back(Quota::ConcurrentRequests);
     }
 }
 

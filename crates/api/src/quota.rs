@@ -6,12 +6,12 @@ use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
 use axum::http::Method;
 use meridian_admission::identity::Identity;
-use meridian_admission::{Held, Ledger};
+use meridian_admission::{Entered, Ledger};
 use meridian_backend::Collection;
 use meridian_model::policy::quota::{Exceeded, Quota};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 
 /// The parameters that make a query read less.
 pub const NARROWER: &str = "bbox=, datetime= or filter=";
@@ -50,7 +50,7 @@ fn use_of(route: &Route) -> Use {
 ///
 /// # Errors
 /// 429 with the quota that is used up.
-pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Option<Held>> {
+pub fn enter<'a>(state: &AppState, route: &Route, caller: &'a Identity, at: Instant) -> Result<Option<Entered<'a>>> {
     let ledger = &caller.ledger;
     let exceeded = |over| exceeded(state, over);
     let rates: &[Quota] = match use_of(route) {
@@ -62,7 +62,7 @@ pub fn enter(state: &AppState, route: &Route, caller: &Identity) -> Result<Optio
             &[Quota::EventsPerSecond]
         }
     };
-    ledger.enter(rates).map_err(exceeded)
+    ledger.enter(rates, at).map_err(exceeded)
 }
 
 /// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.

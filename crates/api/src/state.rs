@@ -27,6 +27,7 @@ use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_observe::{Stopwatch, Tracer};
 use meridian_saved::{Holds, Parts, SavedSlots, Slot};
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -148,7 +149,6 @@ pub struct StateInner {
     /// The server's place in its cluster; `None`: it is one process.
     pub member: Option<Member>,
     request_prefix: u64,
-    requests: AtomicU64,
 }
 
 impl AppState {
@@ -247,7 +247,6 @@ impl AppState {
             member,
             // Random, so that the ids of two runs differ in logs.
             request_prefix: seams.random.next_u64(),
-            requests: AtomicU64::new(0),
             backend,
             config,
         }));
@@ -320,10 +319,22 @@ impl AppState {
 
     /// An id for a request that came without one, unique in this process.
     pub fn next_request_id(&self) -> u64 {
-        let n = self.requests.fetch_add(1, Ordering::Relaxed);
+        let n = next_number();
         // An odd multiplier permutes the 64-bit numbers, so ids do not repeat and consecutive ones look different.
         (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
+}
+
+/// A number that no other call in this process gets. Each thread counts for itself: a count of all threads would pass from processor to
+/// processor with each request.
+fn next_number() -> u64 {
+    /// Numbers of one thread.
+    const OF_THREAD: u64 = 1 << 40;
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static NEXT: Cell<u64> = Cell::new(THREADS.fetch_add(OF_THREAD, Ordering::Relaxed));
+    }
+    NEXT.with(|next| next.replace(next.get() + 1))
 }
 
 /// How this process opens saved searches: a gateway runs those of some slots, and any other process all or none of them.

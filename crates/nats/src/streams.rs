@@ -10,8 +10,10 @@ use async_nats::jetstream::context::{
     Context, ContextBuilder, CreateStreamErrorKind, DeleteStreamErrorKind, GetStreamErrorKind,
 };
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType};
+use data_encoding::BASE64URL_NOPAD;
 use futures_util::TryStreamExt;
 use meridian_store::stream::{Stream, Streams};
+use sha2::{Digest, Sha256};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +51,7 @@ impl NatsStreams {
     fn config(&self, name: &str) -> Config {
         Config {
             name: stream_of(name),
-            subjects: vec![name.to_owned()],
+            subjects: vec![subject_of(name)],
             retention: RetentionPolicy::Limits,
             storage: StorageType::File,
             num_replicas: self.replicas,
@@ -85,9 +87,15 @@ fn is_of_election(kind: &CreateStreamErrorKind) -> bool {
     }
 }
 
-/// Name of the stream of a subject: it may have no dots.
-fn stream_of(subject: &str) -> String {
-    subject.replace('.', ":")
+/// Name of a stream as the servers know it: it may have no dots.
+fn stream_of(name: &str) -> String {
+    name.replace('.', ":")
+}
+
+/// The subject of a new stream. Each message is stored with it, so it is a short one: a hash of the name. Two streams of one subject cannot be
+/// made.
+fn subject_of(name: &str) -> String {
+    format!("m.{}", BASE64URL_NOPAD.encode(&Sha256::digest(name)[..8]))
 }
 
 /// Max bytes of what groups take of a stream. Its own limit counts: it may be of an earlier version, or an operator's.
@@ -147,8 +155,11 @@ impl Streams for NatsStreams {
             let detail = format!("its settings lose messages: expected {expected}");
             return Err(io::Error::new(ErrorKind::InvalidInput, detail));
         }
+        // The stream's own: those of earlier versions have the name as their subject.
+        let subject = stream.cached_info().config.subjects.first().cloned();
+        let subject = subject.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it has no subject"))?;
         let (context, calls) = (self.context.clone(), self.calls.clone());
-        Ok(Some(Arc::new(NatsStream { context, calls, stream, subject: name.to_owned() })))
+        Ok(Some(Arc::new(NatsStream { context, calls, stream, subject })))
     }
 
     fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
@@ -185,6 +196,14 @@ impl Streams for NatsStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn subjects_are_short_and_differ() {
+        let of = |n: u32| subject_of(&format!("m.0123456789abcdef.default.events.p{n}.0.0"));
+        let all: std::collections::BTreeSet<String> = (0..1000).map(of).collect();
+        assert_eq!(all.len(), 1000);
+        assert!(all.iter().all(|subject| subject.len() == 13 && subject.starts_with("m.")));
+    }
 
     #[test]
     fn groups_leave_room_for_owner_records() {

@@ -207,6 +207,11 @@ impl WriteError {
         if reopens { WriteError::Busy(why.to_owned()) } else { WriteError::Refused(why.to_owned()) }
     }
 
+    /// The refusal of a write that would wait long behind others.
+    pub fn late() -> WriteError {
+        WriteError::Busy("more is written than the log takes: try again later".to_owned())
+    }
+
     /// The refusal of a write for which no flush has made room in time.
     pub fn no_room() -> WriteError {
         WriteError::Busy("memory for new events is full and its flush to disk lags behind: try again later".to_owned())

@@ -86,19 +86,19 @@ impl Gate {
         }))
     }
 
-    /// A permit, if a slot is free and no query waits.
-    pub fn try_enter(&self, account: &Account) -> Option<Permit> {
+    /// A permit, if a slot is free and no query waits. It takes the account, whose reference count all threads change.
+    pub fn try_enter(&self, account: Account) -> Option<Permit> {
         // Without the lock. An outdated value is harmless: `is_free` decides under the lock.
         if self.0.contended.load(Ordering::Relaxed) {
             return None;
         }
         // Any time and any later deadline will do, as this entry never waits.
-        let ask = ask(account, Duration::MAX, None);
+        let ask = ask(&account, Duration::MAX, None);
         let mut state = self.0.state.lock();
         if !state.admission.is_free() {
             return None;
         }
-        match state.admission.enter(Duration::ZERO, &ask) {
+        match state.admission.enter(Duration::ZERO, ask) {
             Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket, Duration::ZERO)),
             // Its tenant already runs its max number of requests.
             Ok(Entry::Wait(ticket)) => {
@@ -107,6 +107,22 @@ impl Gate {
             }
             Err(_) => None,
         }
+    }
+
+    /// Refuses work that would wait long for a permit, before more is spent on it.
+    ///
+    /// # Errors
+    /// [`Refusal::QueueFull`].
+    pub fn refuse_early(&self, account: &Account) -> Result<(), Refusal> {
+        // Without the lock, as in `try_enter`.
+        if !self.0.contended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.0.state.lock().admission.is_late(self.now(), account.ledger.tenant(), account.class) {
+            true => Err(Refusal::QueueFull),
+            false => Ok(()),
+        }
+        .inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
     /// Waits for a permit.
@@ -194,8 +210,8 @@ impl Gate {
         let used = ask.used;
         let (ticket, turn) = {
             let mut state = self.0.state.lock();
-            match state.admission.enter(self.now(), &ask)? {
-                Entry::Run(ticket) => return Ok(self.permit(account, ticket, used)),
+            match state.admission.enter(self.now(), ask)? {
+                Entry::Run(ticket) => return Ok(self.permit(account.clone(), ticket, used)),
                 Entry::Wait(ticket) => {
                     let (tell, turn) = oneshot::channel();
                     // Seated before the rules run: they may decide on this waiter.
@@ -212,11 +228,11 @@ impl Gate {
         turn.await.unwrap_or(Err(Refusal::Waited))?;
         // From here on the permit owns the slot, and releases it.
         place.ticket = None;
-        Ok(self.permit(account, ticket, used))
+        Ok(self.permit(account.clone(), ticket, used))
     }
 
-    fn permit(&self, account: &Account, ticket: Ticket, used: Duration) -> Permit {
-        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account.clone(), used)) }
+    fn permit(&self, account: Account, ticket: Ticket, used: Duration) -> Permit {
+        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account, used)) }
     }
 
     fn now(&self) -> Duration {
@@ -266,9 +282,9 @@ impl Gate {
 }
 
 /// The request of an account; the deadline counts from the gate's origin. Resumed work states what it used before.
-fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<Arc<str>> {
+fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<&Arc<str>> {
     Ask {
-        tenant: ledger.tenant().clone(),
+        tenant: ledger.tenant(),
         weight: ledger.weight(),
         class: *class,
         deadline,

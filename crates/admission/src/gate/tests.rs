@@ -32,7 +32,7 @@ async fn waiting(gate: &Gate, n: usize) {
 async fn a_request_that_neither_runs_nor_waits_is_refused() {
     let gate = Gate::new(Settings { waiting_max: 1, ..settings(1) });
     let running = gate.enter(&account("a"), soon()).await.unwrap();
-    assert!(gate.try_enter(&account("a")).is_none());
+    assert!(gate.try_enter(account("a")).is_none());
     let second = tokio::spawn({
         let gate = gate.clone();
         async move { gate.enter(&account("a"), soon()).await.map(drop) }
@@ -57,7 +57,7 @@ async fn a_wait_that_is_dropped_leaves_the_queue() {
     wait.abort();
     waiting(&gate, 0).await;
     drop(running);
-    assert!(gate.try_enter(&account("a")).is_some(), "the slot is free");
+    assert!(gate.try_enter(account("a")).is_some(), "the slot is free");
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn work_that_waits_elsewhere_leaves_its_slot_and_takes_one_in_its_turn() {
     away.meter().rest();
     assert_eq!((gate.counts().running, gate.counts().away), (0, 1));
     assert!(away.account().ledger.processor_time() >= Duration::from_millis(5), "charged before the wait");
-    let other = gate.try_enter(&account("b")).expect("the slot is free");
+    let other = gate.try_enter(account("b")).expect("the slot is free");
     let (tell, woken) = mpsc::channel();
     let thread = thread::spawn(move || {
         away.meter().wake(&|| false);
@@ -244,7 +244,7 @@ async fn work_that_is_no_longer_wanted_does_not_wait_for_its_turn() {
     let gate = Gate::new(settings(1));
     let away = gate.enter(&account("a"), soon()).await.unwrap();
     away.meter().rest();
-    let _other = gate.try_enter(&account("b")).unwrap();
+    let _other = gate.try_enter(account("b")).unwrap();
     away.meter().wake(&|| true);
     assert!(away.is_closed());
     drop(away);
@@ -258,5 +258,5 @@ async fn a_permit_that_is_dropped_while_its_work_waits_elsewhere_is_gone() {
     away.meter().rest();
     drop(away);
     assert_eq!(gate.counts(), Counts { slots: 1, ..Counts::default() });
-    assert!(gate.try_enter(&account("b")).is_some());
+    assert!(gate.try_enter(account("b")).is_some());
 }

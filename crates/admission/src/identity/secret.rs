@@ -51,18 +51,22 @@ pub fn digest_of_nothing() -> String {
 impl<'a> Parts<'a> {
     /// Reads a text; `None` if it is not one of this prefix.
     pub fn read(prefix: &str, text: &'a str) -> Option<Parts<'a>> {
-        let (id, secret) = text.strip_prefix(prefix)?.split_once('_')?;
+        let rest = text.strip_prefix(prefix)?;
+        let (id, secret) = (rest.get(..2 * ID_BYTES)?, rest.get(2 * ID_BYTES..)?.strip_prefix('_')?);
         // Counted without a branch: every request with a token passes here.
         let is_digit = |b: &u8| b.is_ascii_digit() | (b'a'..=b'f').contains(b);
         let hexadecimal = |part: &str| part.as_bytes().iter().filter(|b| !is_digit(b)).count() == 0;
-        let fits =
-            id.len() == 2 * ID_BYTES && secret.len() == 2 * SECRET_BYTES && hexadecimal(id) && hexadecimal(secret);
+        let fits = secret.len() == 2 * SECRET_BYTES && hexadecimal(id) && hexadecimal(secret);
         fits.then_some(Parts { id, secret })
     }
 
     /// Whether the secret is the one with this digest. The time it takes says nothing about the digest.
     pub fn matches(&self, digest: &Digest) -> bool {
-        Sha256::digest(self.secret.as_bytes()).as_slice().ct_eq(digest).into()
+        let found: Digest = Sha256::digest(self.secret.as_bytes()).into();
+        // By words of eight bytes: a read that the optimizer keeps goes with each comparison.
+        let word = |digest: &Digest, at: usize| u64::from_ne_bytes(digest.as_chunks().0[at]);
+        let difference = (0..4).fold(0, |all, at| all | (word(&found, at) ^ word(digest, at)));
+        difference.ct_eq(&0).into()
     }
 
     /// A secret for one purpose, derived from this one: only its holder can compute it.

@@ -50,6 +50,12 @@ impl Lease {
         gate.enter(account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }
 
+    /// Refuses a request that would wait long for its permit, before its body is read.
+    pub fn refuse_early(&self, state: &AppState) -> Result<()> {
+        let Inner { gate, account, .. } = &*self.0;
+        gate.refuse_early(account).map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
+    }
+
     /// Gives the permit back before a wait for something else. The run takes another one.
     pub fn give_back(&self) {
         drop(self.0.permit.lock().take());

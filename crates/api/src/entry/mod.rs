@@ -193,7 +193,7 @@ impl Entry {
         };
         let is_relayed = arrival.relayed.is_some();
         // The gateway that passed it on has counted it.
-        let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller) };
+        let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller, arrival.at) };
         let place = match entered {
             Ok(place) => place,
             Err(problem) => return Box::pin(refuse(problem.into_response(), request)).await,
@@ -210,19 +210,21 @@ impl Entry {
         let conditions = Conditions::of(request.method(), request.headers());
         // After the quotas: a request over its own tenant's quota must not use the queue that all share.
         let gate = self.gate(row.route.class);
-        let account = Entry::account(&caller, request.headers());
+        // A caller may lower its class. The account is made where it is used: copies change a reference count that all threads change.
+        let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, request::class_of);
+        let account = || Account { ledger: caller.ledger.clone(), class };
         let permit = match row.route.class {
             // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
             Class::Write | Class::Stream => None,
             Class::Reserved | Class::Interactive => {
                 let _admission = observe::stage(Stage::Admission);
-                match gate.try_enter(&account) {
+                match gate.try_enter(account()) {
                     // The common case takes no await: the near query's latency is a few microseconds in all.
                     Some(permit) => Some(permit),
                     None => {
                         // Only read while waiting; an invalid value is reported by the handler.
                         let timeout = request::requested_timeout(request.uri(), request.headers());
-                        match Box::pin(self.wait(gate, &account, arrival.at, timeout)).await {
+                        match Box::pin(self.wait(gate, account(), arrival.at, timeout)).await {
                             Ok(permit) => Some(permit),
                             Err(problem) => {
                                 tracked.iter_mut().for_each(|tracked| tracked.set_status(problem.status()));
@@ -246,7 +248,7 @@ impl Entry {
                 let from = (arrival.client, observation.id());
                 let act = audit::act_of(row.route, &caller, from, (request.uri().path(), &segments));
                 let elsewhere = relay::elsewhere(&self.state, row.route, &segments, is_relayed);
-                let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account, permit));
+                let (segments, lease) = (Segments::of(&segments), Lease::new(gate.clone(), account(), permit));
                 lease.hold();
                 let (head, body) = request.into_parts();
                 let target = head.uri.clone();
@@ -321,16 +323,10 @@ impl Entry {
         }
     }
 
-    /// The account that a request is charged to. A caller may lower its class by the header `Priority`.
-    fn account(caller: &Caller, headers: &HeaderMap) -> Account {
-        let class = fields::first(headers, &PRIORITY).map_or(gate::Class::Interactive, request::class_of);
-        Account { ledger: caller.ledger.clone(), class }
-    }
-
     /// Waits for a permit.
-    async fn wait(&self, gate: &Gate, account: &Account, at: Instant, timeout: Option<Duration>) -> Result<Permit> {
+    async fn wait(&self, gate: &Gate, account: Account, at: Instant, timeout: Option<Duration>) -> Result<Permit> {
         let deadline = at + timeout.unwrap_or(self.state.config.timeout_default);
-        let permit = gate.enter(account, deadline).await;
+        let permit = gate.enter(&account, deadline).await;
         permit.map_err(|refusal| overload::refused(&self.state, refusal, gate.counts().slots))
     }
 }

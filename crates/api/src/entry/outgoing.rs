@@ -7,8 +7,8 @@ use crate::tracked::Tracked;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
-use meridian_admission::Held;
 use meridian_admission::identity::Caller;
+use meridian_admission::{Entered, Held};
 use meridian_model::policy::quota::Quota;
 use meridian_observe::Measured;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ const NANOS_PER_BYTE: u64 = 1;
 pub fn charged(
     response: Response,
     caller: &Caller,
-    place: Option<Held>,
+    place: Option<Entered<'_>>,
     state: &AppState,
     tracked: Option<Tracked>,
 ) -> Response {
@@ -33,7 +33,10 @@ pub fn charged(
         // A small response is sent at once, so there is nothing to hold, check or measure meanwhile.
         let is_traced = tracked.as_ref().is_some_and(Tracked::is_recorded);
         if bytes <= SMALL_BYTES || (place.is_none() && !is_traced) {
-            charge(state, caller, bytes);
+            match place {
+                Some(place) if bytes <= SMALL_BYTES => place.charge(Quota::ResultBytesPerSecond, bytes),
+                _ => charge(state, caller, bytes),
+            }
             return response;
         }
     }
@@ -41,7 +44,15 @@ pub fn charged(
     response.map(|body| {
         let ticks = state.may_become_void(&caller).then(ticks);
         let send = tracked.as_ref().map(Tracked::sending);
-        Body::new(ChargedBody { body, caller, state, ticks, _place: place, _send: send, _tracked: tracked })
+        Body::new(ChargedBody {
+            body,
+            caller,
+            state,
+            ticks,
+            _place: place.map(Entered::keep),
+            _send: send,
+            _tracked: tracked,
+        })
     })
 }
 

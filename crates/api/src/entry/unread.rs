@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use tokio::time::Duration;
 
 /// A body up to this size is read and discarded.
-const DRAIN_BYTES_MAX: u64 = 64 << 10;
+const DRAIN_BYTES_MAX: u64 = 256 << 10;
 /// Max time for that.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 

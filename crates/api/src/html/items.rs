@@ -33,9 +33,11 @@ pub fn page_of(
     }
     // A URL with two formats would be refused.
     let bare = links::without(url, "f");
+    // A sort needs a limit, which only pages have by default.
+    let all = if bare.contains("limit=") { bare.clone() } else { links::without(&bare, "sortby") };
     body.push_str("As ");
     for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet"].iter().enumerate() {
-        let href = links::with(&bare, "f", word);
+        let href = links::with(if *word == "json" { &bare } else { &all }, "f", word);
         let _ = write!(body, "{}<a href=\"{}\">{word}</a>", if i > 0 { ", " } else { "" }, escape(&href));
     }
     let _ = write!(body, ". <a href=\"{}\">On the map</a>.</p>", escape(&map_of(name)));

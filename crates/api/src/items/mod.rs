@@ -34,7 +34,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use meridian_backend::{At, Collection, Head, Rows};
 use meridian_formats::EventWriter;
-use meridian_model::{Schema, Seqs};
+use meridian_model::{Schema, Seqs, TimeRole};
 use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash, question_mark};
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub(crate) struct ItemsRequest {
     timeout: Option<Duration>,
     /// The snapshot that a ticket fixes.
     snapshot: Option<Seqs>,
+    /// The order of a page that the request does not name.
+    newest: Option<String>,
 }
 
 impl ItemsRequest {
@@ -80,6 +82,11 @@ impl ItemsRequest {
         params.finish_with(&selection::queryable_names(&schema))?;
 
         let limit = if format.is_bulk() { limit } else { Some(limit.unwrap_or(LIMIT_DEFAULT)) };
+        // A page that people read begins with the newest event.
+        let newest = (format == Format::Html && sort.is_none() && selection.near.is_none() && nearest.is_none())
+            .then(|| newest_first(&schema))
+            .flatten();
+        let sort = sort.or_else(|| newest.clone());
         let keys = sort.as_deref().map(|s| SortKey::parse(s, &schema)).transpose();
         let keys = keys.map_err(|e| Problem::invalid_parameter("sortby", e))?;
         let history = selection.history;
@@ -132,6 +139,7 @@ impl ItemsRequest {
             history,
             timeout,
             snapshot: pin.and_then(|pin| pin.snapshot.clone()),
+            newest,
         })
     }
 
@@ -145,6 +153,13 @@ impl ItemsRequest {
     fn is_streamed(&self) -> bool {
         self.items.limit.is_none_or(|limit| limit > LIMIT_MAX)
     }
+}
+
+/// The sort key of the newest event first; `None` for a collection without time.
+fn newest_first(schema: &Schema) -> Option<String> {
+    let (TimeRole::Instant(field) | TimeRole::Interval { start: field, .. }) = schema.time else { return None };
+    // A comma separates keys.
+    schema.fields.get(field).filter(|field| !field.name.contains(',')).map(|field| format!("-{}", field.name))
 }
 
 fn order(

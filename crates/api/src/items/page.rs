@@ -199,6 +199,7 @@ pub(super) async fn html(
 ) -> Result<Response> {
     let shared = state.clone();
     let url = context.this_url();
+    let url = request.newest.as_deref().map_or(url.clone(), |key| links::with(&url, "sortby", key));
     stream::run(run, move |control| {
         let mut rows = query(&request, &*collection, control)?;
         // The events are held until all are known, and then also as text, so both count.

@@ -11,6 +11,16 @@ use tokio::time::{Duration, Instant};
 /// How often a waiting write checks whether a flush has made room; it may be a flush of any collection.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Refuses a write that could not be taken soon, before its body is read: it costs least then.
+pub(crate) fn refuse_early(state: &AppState, lease: &Lease, collection: &dyn Collection) -> Result<()> {
+    lease.refuse_early(state)?;
+    match collection.has_room() {
+        true => Ok(()),
+        // Without room it may still wait for it; only what is refused at once ends here.
+        false => collection.request_room().map(drop).map_err(|e| errors::write_problem(collection, e)),
+    }
+}
+
 /// Waits for room in memory, up to the operator's limit, then for a permit.
 pub(crate) async fn admit(
     state: &AppState,

@@ -44,6 +44,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
         Some(key) => Some(key.text().to_owned()),
         None => idempotency_key(&context.headers)?,
     };
+    room::refuse_early(&state, &context.lease, &*collection)?;
     // Received before a permit is requested: a slow sender would hold the permit while it sends.
     let received = body::receive(&state, &context.headers, body).await?;
     // Again, after the body: another write may have used up the quota while this one arrived.

@@ -32,15 +32,21 @@ const SMALL_BYTES: usize = 64 << 10;
 /// A collection of the store.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
-    pub(super) collection: Arc<meridian_store::Collection>,
-    pub(super) commits: Arc<CommitExecutor>,
-    /// The partitions of the same collection that are in this process.
+    /// The partitions of the collection that are in this process. Its own is one of them, and not held apart: every query makes
+    /// one of these, and all threads change the same reference counts.
     pub(super) held: Partitions,
+    /// Index of its own.
+    pub(super) own: usize,
+    pub(super) commits: Arc<CommitExecutor>,
 }
 
 impl Local {
+    fn collection(&self) -> &Arc<meridian_store::Collection> {
+        &self.held[self.own]
+    }
+
     fn snapshot(&self, at: At) -> Result<Snapshot, QueryError> {
-        let collection = &self.collection;
+        let collection = self.collection();
         let seq = at.seq.map(|seqs| the_one(&seqs)).transpose()?;
         Ok(match (seq, at.history) {
             (None, false) => collection.snapshot(),
@@ -74,7 +80,7 @@ fn the_one(seqs: &Seqs) -> Result<Seq, Invalid> {
 macro_rules! of_the_store {
     ($($name:ident($($given:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($given: $type),*) -> $result {
-            self.collection.$name($($given),*)
+            self.collection().$name($($given),*)
         })*
     };
 }
@@ -106,16 +112,16 @@ impl Collection for Local {
     }
 
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
-        let held = self.held.iter().find(|one| one.partition() as usize == number);
-        Ok(held.map(|collection| Arc::new(Local { collection: collection.clone(), ..self.clone() }) as Arc<dyn Part>))
+        let held = self.held.iter().position(|one| one.partition() as usize == number);
+        Ok(held.map(|own| Arc::new(Local { own, ..self.clone() }) as Arc<dyn Part>))
     }
 
     fn position(&self) -> Positions {
-        Positions::one(self.collection.position())
+        Positions::one(self.collection().position())
     }
 
     fn oldest(&self) -> Seqs {
-        Seqs::one(self.collection.oldest())
+        Seqs::one(self.collection().oldest())
     }
 
     fn head(&self, at: &At) -> Option<Head> {
@@ -123,11 +129,11 @@ impl Collection for Local {
     }
 
     fn write(&self, write: Write) -> Result<Written, WriteError> {
-        self.collection.write(write).map(Written::from)
+        self.collection().write(write).map(Written::from)
     }
 
     fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
-        self.collection.delete(ids).map(Deleted::from)
+        self.collection().delete(ids).map(Deleted::from)
     }
 
     of_a_snapshot! {
@@ -140,13 +146,13 @@ impl Collection for Local {
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
-        self.collection.ask_for_room()
+        self.collection().ask_for_room()
     }
 
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
         // A large batch would block a worker for its encoding and write, however quick the disk is.
         let small = write.batch.bytes() <= SMALL_BYTES;
-        let pending = self.collection.submit(write)?;
+        let pending = self.collection().submit(write)?;
         let (commits, current) = (self.commits.clone(), observe::current());
         Ok(Box::pin(async move {
             let commit = current.stage(Stage::Commit);
@@ -166,7 +172,7 @@ impl Collection for Local {
         // deletion from delaying other writes.
         for step in steps(&found) {
             let done = control.check().map_err(DeleteFault::Query);
-            let done = done.and_then(|()| self.collection.delete_rows(&step).map_err(DeleteFault::Write));
+            let done = done.and_then(|()| self.collection().delete_rows(&step).map_err(DeleteFault::Write));
             let done = done.map_err(|why| PartialDelete { deleted: all.deleted, matched, why })?;
             all = Deleted { deleted: all.deleted + done.deleted, position: Positions::one(done.position) };
         }
@@ -175,7 +181,7 @@ impl Collection for Local {
 
     fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
         // The history, because an id names an event even if a newer one of its object hides it.
-        let snapshot = self.collection.history();
+        let snapshot = self.collection().history();
         let value = match snapshot.find(id)? {
             None => None,
             Some((view, row)) => {
@@ -218,12 +224,12 @@ impl Collection for Local {
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
         let (snapshot, circle) =
-            (self.collection.snapshot(), Circle::new(question.lon, question.lat, question.radius_m));
+            (self.collection().snapshot(), Circle::new(question.lon, question.lat, question.radius_m));
         // Opening reads, so it is for a thread that may block.
         if rows_max.is_some() && !snapshot.is_open() {
             return Ok(false);
         }
-        let snapshot = snapshot.open_within(&circle.bounds())?;
+        let snapshot = if snapshot.is_open() { snapshot } else { snapshot.open_within(&circle.bounds())? };
         // Bounded by the rows: `k` sizes a heap, and it comes from the client.
         let k = question.skip.saturating_add(question.limit).min(snapshot.rows() as usize);
         // The walk reads only trees, which are in memory.
@@ -239,13 +245,13 @@ impl Collection for Local {
     }
 
     fn page(&self, skip: u64, limit: usize, control: &Control, sink: &mut dyn RowSink) -> Result<(), QueryError> {
-        let snapshot = self.collection.snapshot().open_all()?;
+        let snapshot = self.collection().snapshot().open_all()?;
         let page = browse::page(&snapshot, skip, limit, control)?;
         Ok(pass_rows(&snapshot, page.total, page.rows.into_iter().map(|(part, row)| (part, row, None)), sink)?)
     }
 
     fn find(&self, id: &str, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
-        let snapshot = self.collection.snapshot().open_for_id(id)?;
+        let snapshot = self.collection().snapshot().open_for_id(id)?;
         for (part, view) in snapshot.parts.iter().enumerate() {
             if let Some(row) = view.find_id(id)? {
                 pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
@@ -256,27 +262,27 @@ impl Collection for Local {
     }
 
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
-        let snapshot = self.collection.snapshot().open_all()?;
+        let snapshot = self.collection().snapshot().open_all()?;
         let Some((part, row)) = browse::sample(&snapshot, random, control)? else { return Ok(false) };
         pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
         Ok(true)
     }
 
     fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
-        Ok(Box::new(self.collection.written_after(the_one(after)?, max)?.in_steps_of(step_bytes)))
+        Ok(Box::new(self.collection().written_after(the_one(after)?, max)?.in_steps_of(step_bytes)))
     }
 
     fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
         let (after, left_out) = imported::pass(&[self], after)?;
-        Ok(Box::new(self.collection.written_since(after.at(0), upto.at(0), max)?.after_others(left_out)))
+        Ok(Box::new(self.collection().written_since(after.at(0), upto.at(0), max)?.after_others(left_out)))
     }
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
-        Box::new(self.collection.prior_events())
+        Box::new(self.collection().prior_events())
     }
 
     fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        self.collection.files(deadline.into_std(), cancelled).map(Files::from)
+        self.collection().files(deadline.into_std(), cancelled).map(Files::from)
     }
 }
 
@@ -293,15 +299,15 @@ impl Part for Local {
     }
 
     fn imported(&self) -> Option<Imported> {
-        self.collection.imported()
+        self.collection().imported()
     }
 
     fn note_use(&self, seq: Seq) {
-        self.collection.note_use(seq);
+        self.collection().note_use(seq);
     }
 
     fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
-        Ok(self.collection.written_since(after, upto, 0)?.left_out())
+        Ok(self.collection().written_since(after, upto, 0)?.left_out())
     }
 }
 

@@ -51,18 +51,18 @@ impl Embedded {
         let _ = self.figures.set(figures);
     }
 
-    fn collected(&self, partitions: &Partitions) -> Arc<dyn Collection> {
-        let local = |collection: &Arc<meridian_store::Collection>| Local {
-            collection: collection.clone(),
-            commits: self.commits.clone(),
-            held: partitions.clone(),
-        };
-        match &**partitions {
-            [only] => Arc::new(local(only)),
+    fn collected(&self, held: Partitions) -> Arc<dyn Collection> {
+        let are_all = match &*held {
+            [_] => false,
             // Of several, where another process has the rest: callers name the one that they mean.
-            [first, ..] if partitions.len() < usize::from(first.settings().partitions) => Arc::new(local(first)),
-            several => {
-                Arc::new(Partitioned::new(several.iter().map(|part| Arc::new(local(part)) as Arc<dyn Part>).collect()))
+            several => several.first().is_none_or(|first| held.len() >= usize::from(first.settings().partitions)),
+        };
+        let local = |held, own| Local { held, own, commits: self.commits.clone() };
+        match are_all {
+            false => Arc::new(local(held, 0)),
+            true => {
+                let part = |own| Arc::new(local(held.clone(), own)) as Arc<dyn Part>;
+                Arc::new(Partitioned::new((0..held.len()).map(part).collect()))
             }
         }
     }
@@ -80,13 +80,13 @@ impl Flusher for Embedded {
 
 impl Backend for Embedded {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
-        Ok(self.store.partitions(tenant, name).map(|partitions| self.collected(&partitions)))
+        Ok(self.store.partitions(tenant, name).map(|held| self.collected(held)))
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
         // Those whose first partition is another process's are listed there.
         let is_first = |partitions: &&Partitions| partitions.first().is_some_and(|first| first.partition() == 0);
-        Ok(self.store.all_of(tenant).iter().filter(is_first).map(|partitions| self.collected(partitions)).collect())
+        Ok(self.store.all_of(tenant).iter().filter(is_first).map(|held| self.collected(held.clone())).collect())
     }
 
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
@@ -106,7 +106,7 @@ impl Backend for Embedded {
     ) -> Result<Arc<dyn Collection>, StoreError> {
         self.store.create(tenant, name, schema, settings)?;
         // Dropped since, by another request.
-        self.store.partitions(tenant, name).map(|made| self.collected(&made)).ok_or(StoreError::Closed)
+        self.store.partitions(tenant, name).map(|made| self.collected(made)).ok_or(StoreError::Closed)
     }
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {

@@ -238,6 +238,12 @@ impl Collection for Partitioned {
         write::append(&self.parts, &self.schema(), write, deadline)
     }
 
+    fn head(&self, at: &At) -> Option<Head> {
+        let ats = self.each(at).ok()?;
+        let heads = self.parts.iter().zip(ats).map(|(part, at)| part.head(&at));
+        join(heads.collect::<Option<_>>()?).ok()
+    }
+
     fn write(&self, write: Write) -> Result<Written, WriteError> {
         write::write(&self.parts, &self.schema(), write)
     }

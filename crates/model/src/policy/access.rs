@@ -129,7 +129,8 @@ impl Pattern {
     /// Whether a collection of this name is covered.
     pub fn covers(&self, collection: &str) -> bool {
         self.0.iter().any(|name| match name.prefix {
-            true => collection.starts_with(&*name.text),
+            // First: the pattern `*` is by far the most frequent, and every request asks.
+            true => name.text.is_empty() || collection.starts_with(&*name.text),
             false => collection == &*name.text,
         })
     }

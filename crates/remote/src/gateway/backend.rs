@@ -172,23 +172,21 @@ impl Backend for RemoteBackend {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         let asked = Instant::now();
         let found = match self.known.get(tenant, name).map(|mirror| Remote { shared: self.shared.clone(), mirror }) {
-            None => {
-                let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
-                self.value::<Option<Description>>(ask)
-            }
-            Some(known) if known.mirror.has_failed() => return Ok(Some(Arc::new(known))),
-            Some(known) => match known.describe_newest() {
-                // What is known stands while nobody can say whether it is still so: scan servers answer for it.
+            // Of requests one after another, few ask whether the collection is there.
+            Some(known) if known.mirror.definition().1 => return Ok(Some(Arc::new(known))),
+            // What is known stands while nobody can say whether it is still so: scan servers answer for it.
+            Some(known) if self.shared.scans.is_some() => match known.describe_newest() {
                 Err(fault) if fault.is_of_absence() => return Ok(Some(Arc::new(known))),
                 found => found,
             },
+            _ => {
+                let ask = Do::Describe { tenant: tenant.to_owned(), name: name.to_owned(), partition: None };
+                self.value::<Option<Description>>(ask)
+            }
         };
-        let found = found.map_err(Fault::into_store)?;
-        if self.shared.scans.is_some() {
-            let mirror = found.as_ref().map(|found| self.shared.mirrors.put(found.clone(), asked));
-            self.known.note(tenant, name, mirror);
-        }
-        Ok(found.map(|found| self.remote(found, asked) as Arc<dyn Collection>))
+        let found = found.map_err(Fault::into_store)?.map(|found| self.remote(found, asked));
+        self.known.note(tenant, name, found.as_ref().map(|found| found.mirror.clone()));
+        Ok(found.map(|found| found as Arc<dyn Collection>))
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
@@ -216,12 +214,17 @@ impl Backend for RemoteBackend {
     ) -> Result<Arc<dyn Collection>, StoreError> {
         let asked = Instant::now();
         let made = self.make(tenant, name, schema, settings).map_err(Fault::into_store)?;
-        Ok(self.remote(made, asked))
+        let made = self.remote(made, asked);
+        self.known.note(tenant, name, Some(made.mirror.clone()));
+        Ok(made)
     }
 
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         let ask = Do::Remove { tenant: tenant.to_owned(), name: name.to_owned() };
-        self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store)
+        let removed = self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store);
+        // After the call, so that no other request notes it again meanwhile, and whatever came of it.
+        self.known.note(tenant, name, None);
+        removed
     }
 
     fn guarantee(&self, weights: &[(Arc<str>, u32)]) {

@@ -8,7 +8,7 @@ use super::remote::Remote;
 use super::rows::{RemoteRows, head, query_error};
 use crate::wire::answer::{WireDeleted, WireFiles};
 use crate::wire::call::{Do, Get};
-use crate::wire::described::{CollectionRef, Description};
+use crate::wire::described::{CollectionRef, Description, WireHead};
 use crate::wire::fault::Fault;
 use crate::wire::rows::Events;
 use meridian_backend::measured::counted;
@@ -55,15 +55,15 @@ impl Collection for Remote {
     }
 
     fn began(&self) -> i64 {
-        self.now().began.unwrap_or(self.mirror.place.made)
+        self.defined().began.unwrap_or(self.mirror.place.made)
     }
 
     fn schema(&self) -> Arc<Schema> {
-        self.now().schema.clone()
+        self.defined().schema.clone()
     }
 
     fn settings(&self) -> Settings {
-        self.now().settings.clone()
+        self.defined().settings.clone()
     }
 
     fn stats(&self) -> CollectionStats {
@@ -93,7 +93,7 @@ impl Collection for Remote {
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError> {
         let ask = Do::Change { place: self.mirror.place.clone(), fields, settings };
         let changed = self.link().once::<Description>(ask, &self.link().patience());
-        self.mirror.written(None);
+        self.mirror.changed();
         // As of after the change, so it holds from now on.
         changed.map(|now| drop(self.shared.mirrors.put(now, Instant::now()))).map_err(Fault::into_store)
     }
@@ -104,10 +104,11 @@ impl Collection for Remote {
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
-        let now = self.now();
+        let now = self.defined();
         match now.refusal() {
             Some(refusal) => Err(refusal),
             None if now.room => Ok(true),
+            None if now.late => Err(WriteError::late()),
             None => {
                 let ask = Do::Room { place: self.mirror.place.clone() };
                 self.link().value(ask, &self.link().patience()).map_err(Fault::into_write)
@@ -116,7 +117,7 @@ impl Collection for Remote {
     }
 
     fn has_room(&self) -> bool {
-        self.now().room
+        self.defined().room
     }
 
     fn room_wait(&self) -> Duration {
@@ -125,6 +126,17 @@ impl Collection for Remote {
 
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
         append::append(self.link(), &self.mirror, &self.shared.producer, write, deadline)
+    }
+
+    fn head(&self, at: &At) -> Option<Head> {
+        // Which snapshot a scan server has only its answer tells.
+        if at.eventual.is_some() && self.shared.scans.is_some() {
+            return None;
+        }
+        let ask = Do::Head { place: self.mirror.place.clone(), at: at.clone().into() };
+        // Asked once: without an answer the question itself is asked, as servers of earlier versions require.
+        let head = self.link().value_now::<Option<WireHead>>(ask).ok().flatten()?;
+        Some(head.into_head(&self.known_schema()))
     }
 
     fn write(&self, write: Write) -> Result<Written, WriteError> {
@@ -327,7 +339,7 @@ impl Collection for Remote {
 
 impl Part for Remote {
     fn imported(&self) -> Option<Imported> {
-        self.now().imported.clone()
+        self.defined().imported.clone()
     }
 
     fn note_use(&self, seq: Seq) {

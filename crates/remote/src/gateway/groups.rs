@@ -192,6 +192,7 @@ impl GroupsBackend {
                 position: Positions::one(0),
                 oldest: Positions::one(0),
                 room: true,
+                late: false,
                 ..found.clone()
             };
             self.owner(tenant, name, number.into()).assume(assumed)
@@ -258,7 +259,8 @@ impl Backend for GroupsBackend {
         }
         let (asked, known) = (Instant::now(), self.known(tenant, name));
         let found = match &known {
-            Some(known) if known.first.mirror.has_failed() => return Ok(Some(known.whole.clone())),
+            // Of requests one after another, few ask whether the collection is there.
+            Some(known) if known.first.mirror.definition().1 => return Ok(Some(known.whole.clone())),
             Some(known) => known.first.describe_newest(),
             None => {
                 let (tenant, name, partition) = (tenant.to_owned(), name.to_owned(), Some(0));

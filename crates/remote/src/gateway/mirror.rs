@@ -1,7 +1,8 @@
 //! What the gateway knows of each collection: its last description, and whether that still holds.
 //!
 //! A description holds for [`FRESH`] after it was asked for, unless this gateway wrote to the collection since. So a
-//! request sees its own writes, and those of other gateways no later than that.
+//! request sees its own writes, and those of other gateways no later than that. The definition alone holds unless this gateway changed it
+//! since: a write needs no more, and beside other writes none would find a description that holds.
 
 use crate::wire::described::{CollectionRef, Description};
 use meridian_model::Positions;
@@ -35,28 +36,41 @@ struct State {
     failed: Option<Instant>,
     /// When this gateway last wrote.
     written: Option<Instant>,
+    /// When this gateway last changed schema or settings.
+    changed: Option<Instant>,
     /// The newest positions that were heard of.
     position: Positions,
+}
+
+impl State {
+    /// Whether the description holds: it was asked for just now and after this, or in vain.
+    fn holds_after(&self, last: Option<Instant>) -> bool {
+        let is_fresh = |asked: Instant| asked.elapsed() < FRESH && last.is_none_or(|last| last < asked);
+        self.asked.is_some_and(is_fresh) || self.failed.is_some_and(|failed| failed.elapsed() < FAILED)
+    }
 }
 
 impl Mirror {
     /// The last description, and whether it still holds.
     pub(super) fn last(&self) -> (Arc<Description>, bool) {
         let state = self.state.lock();
-        let is_fresh = |asked: Instant| asked.elapsed() < FRESH && state.written.is_none_or(|written| written < asked);
-        let holds = state.asked.is_some_and(is_fresh);
-        let failed = state.failed.is_some_and(|failed| failed.elapsed() < FAILED);
-        (state.description.clone(), holds || failed)
+        (state.description.clone(), state.holds_after(state.written.max(state.changed)))
+    }
+
+    /// The last description, and whether its schema, its settings and what it says of writes still hold.
+    pub(super) fn definition(&self) -> (Arc<Description>, bool) {
+        let state = self.state.lock();
+        (state.description.clone(), state.holds_after(state.changed))
+    }
+
+    /// Notes that this gateway has changed schema or settings, or may have.
+    pub(super) fn changed(&self) {
+        self.state.lock().changed = Some(Instant::now());
     }
 
     /// Notes that a description was asked for in vain.
     pub(super) fn failed(&self) {
         self.state.lock().failed = Some(Instant::now());
-    }
-
-    /// Whether that was just now.
-    pub(super) fn has_failed(&self) -> bool {
-        self.state.lock().failed.is_some_and(|failed| failed.elapsed() < FAILED)
     }
 
     /// The partitions of a whole collection, as far as questions to them need to know: the schema that they are bound to, and their places.
@@ -71,7 +85,7 @@ impl Mirror {
             let description = Arc::new(Description { place: place.clone(), ..(*description).clone() });
             Arc::new(Mirror {
                 place,
-                state: Mutex::new(State { description, asked, failed: None, written: None, position }),
+                state: Mutex::new(State { description, asked, failed: None, written: None, changed: None, position }),
             })
         };
         (0..description.position.len()).map(part).collect()
@@ -149,7 +163,8 @@ impl Mirrors {
         }
         let place = description.place.clone();
         let position = description.position.clone();
-        let state = State { description: Arc::new(description), asked, failed: None, written: None, position };
+        let state =
+            State { description: Arc::new(description), asked, failed: None, written: None, changed: None, position };
         let mirror = Arc::new(Mirror { place: place.clone(), state: Mutex::new(state) });
         mirrors.insert(place, Arc::downgrade(&mirror));
         mirror
@@ -161,7 +176,8 @@ impl Mirrors {
     }
 }
 
-/// The mirrors of the collections that were asked for last, kept while nobody holds them: so scan servers answer for them without an owner.
+/// The mirrors of the collections that were asked for last, kept while nobody holds them: so few requests ask whether a collection is there, and scan
+/// servers answer for it without an owner.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<HashMap<(String, String), Arc<Mirror>>>);
 

@@ -55,7 +55,15 @@ impl Remote {
 
     /// The collection as it is: what is known, if that still holds or the owner cannot be asked.
     pub(super) fn now(&self) -> Arc<Description> {
-        let (known, holds) = self.mirror.last();
+        self.newest(self.mirror.last())
+    }
+
+    /// The same, where what was written since does not matter.
+    pub(super) fn defined(&self) -> Arc<Description> {
+        self.newest(self.mirror.definition())
+    }
+
+    fn newest(&self, (known, holds): (Arc<Description>, bool)) -> Arc<Description> {
         if holds {
             return known;
         }

@@ -3,7 +3,7 @@
 use super::Owner;
 use crate::wire::answer::{Hello, Reply, WireDeleted, WireFiles};
 use crate::wire::call::{Call, Do, SnapshotUse};
-use crate::wire::described::{CollectionRef, Description};
+use crate::wire::described::{CollectionRef, Description, WireHead};
 use crate::wire::fault::{Fault, WireDamaged, shown};
 use bytes::Bytes;
 use meridian_backend::{At, Collection, DeleteFault, StoreError};
@@ -115,6 +115,7 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
         Do::Guarantee { weights } => {
             let weights: Vec<(Arc<str>, u32)> = weights.into_iter().map(|(of, weight)| (of.into(), weight)).collect();
             backend.guarantee(&weights);
+            owner.running.set_weights(&weights);
             one(Ok(()))
         }
         Do::Change { place, fields, settings } => one(owner.collection(&place).and_then(|collection| {
@@ -125,6 +126,10 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
             one(owner.collection(&place).and_then(|collection| Ok(collection.removed_by(&settings)?)))
         }
         Do::Room { place } => one(owner.collection(&place).and_then(|collection| Ok(collection.request_room()?))),
+        Do::Head { place, at } => {
+            let head = owner.collection(&place).map(|collection| collection.head(&at.into()));
+            one(head.map(|head| head.as_ref().map(WireHead::from)))
+        }
         Do::CountBetween { place, after, upto } => {
             let part = owner.part(&place, place.partition.unwrap_or(0));
             one(part.and_then(|part| Ok(part.count_between(after, upto)?)))

@@ -1,13 +1,13 @@
 //! The turns of tenants at an owner: whose step of a question gets the next slot.
 //!
-//! The rules are those of [`meridian_model::policy::turns`], with every tenant of the same weight: an owner does not know what operators set at
-//! gateways. A step is short, whatever its question: it gives a piece of an answer, after which the question waits in line again. So
+//! The rules are those of [`meridian_model::policy::turns`], with the weights that gateways tell. A step is short, whatever its question: it gives a piece of an answer, after which the question waits in line again. So
 //! a tenant with many questions delays one of another tenant by one step of its own.
 
 use crate::wire::fault::Fault;
 use meridian_model::policy::queue::{Class, Dequeued, Patience};
 use meridian_model::policy::turns::TenantQueues;
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -21,6 +21,8 @@ pub(super) struct Turns(Mutex<State>);
 struct State {
     free: usize,
     lines: TenantQueues<Arc<str>, oneshot::Sender<Slot>>,
+    /// Of tenants that gateways have named; others have a weight of 1.
+    weights: HashMap<Arc<str>, u32>,
 }
 
 /// A slot; another step gets it when it is dropped.
@@ -29,7 +31,16 @@ pub(super) struct Slot(Arc<Turns>);
 impl Turns {
     /// So many slots, all of them free.
     pub(super) fn new(slots: usize) -> Arc<Turns> {
-        Arc::new(Turns(Mutex::new(State { free: slots, lines: TenantQueues::new(WAITING_MAX) })))
+        Arc::new(Turns(Mutex::new(State {
+            free: slots,
+            lines: TenantQueues::new(WAITING_MAX),
+            weights: HashMap::new(),
+        })))
+    }
+
+    /// Sets the weights of all tenants from now on.
+    pub(super) fn set_weights(&self, weights: &[(Arc<str>, u32)]) {
+        self.0.lock().weights = weights.iter().cloned().collect();
     }
 
     /// Waits for a slot, in the line of a tenant. A caller that goes away leaves the line.
@@ -38,7 +49,9 @@ impl Turns {
         {
             let mut state = self.0.lock();
             // Also where a slot is free: it counts as a turn.
-            let pushed = state.lines.push((tenant.into(), 1), Class::Default, Duration::ZERO, Patience::Endless, tell);
+            let weight = state.weights.get(tenant).copied().unwrap_or(1);
+            let pushed =
+                state.lines.push((tenant.into(), weight), Class::Default, Duration::ZERO, Patience::Endless, tell);
             pushed
                 .map_err(|_| Fault::Busy("too many questions wait for the owner of the data: try again".to_owned()))?;
         }
@@ -109,6 +122,33 @@ mod tests {
         let slot = few.as_mut().now_or_never().unwrap().unwrap();
         drop(slot);
         assert!(many[0].as_mut().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn turns_follow_the_weights_that_gateways_tell() {
+        let turns = Turns::new(1);
+        turns.set_weights(&[("heavy".into(), 3), ("light".into(), 1)]);
+        let mut held = Some(turns.take("other").await.unwrap());
+        let mut waits: Vec<_> = (0..40)
+            .map(|n| if n % 2 == 0 { "heavy" } else { "light" })
+            .map(|tenant| (tenant, Some(Box::pin(turns.take(tenant)))))
+            .collect();
+        waits.iter_mut().for_each(|(_, wait)| assert!(wait.as_mut().unwrap().as_mut().now_or_never().is_none()));
+        let mut served = Vec::new();
+        for _ in 0..16 {
+            drop(held.take());
+            let (tenant, slot) = waits
+                .iter_mut()
+                .find_map(|(tenant, wait)| {
+                    let slot = wait.as_mut()?.as_mut().now_or_never()?;
+                    *wait = None;
+                    Some((*tenant, slot.unwrap()))
+                })
+                .unwrap();
+            served.push(tenant);
+            held = Some(slot);
+        }
+        assert_eq!(served.iter().filter(|tenant| **tenant == "heavy").count(), 12, "{served:?}");
     }
 
     #[tokio::test]

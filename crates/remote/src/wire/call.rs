@@ -217,6 +217,11 @@ pub(crate) enum Do {
     Room {
         place: CollectionRef,
     },
+    /// Says which snapshot a question would read.
+    Head {
+        place: CollectionRef,
+        at: WireAt,
+    },
     /// Counts the events of a partition between two positions.
     CountBetween {
         place: CollectionRef,

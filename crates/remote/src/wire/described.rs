@@ -60,6 +60,9 @@ pub(crate) struct Description {
     pub(crate) oldest: Positions,
     /// Whether there is room in memory for a write.
     pub(crate) room: bool,
+    /// Whether more is written than its log takes, so that writes are refused at once.
+    #[serde(default)]
+    pub(crate) late: bool,
     /// How long a write waits for room, in microseconds.
     pub(crate) room_wait_us: u64,
     /// What a restore has divided among its partitions.
@@ -72,6 +75,7 @@ impl Description {
     pub(crate) fn of(tenant: &str, partition: Option<u16>, collection: &dyn Collection) -> Description {
         // The position first: what is described is then no older than the position says.
         let position = collection.position();
+        let room = collection.has_room();
         Description {
             place: CollectionRef { partition, ..CollectionRef::of(tenant, collection.name(), collection.created()) },
             began: Some(collection.began()),
@@ -80,7 +84,8 @@ impl Description {
             stats: collection.stats(),
             position,
             oldest: collection.oldest().map(|seq| seq.0),
-            room: collection.has_room(),
+            room,
+            late: !room && matches!(collection.request_room(), Err(WriteError::Busy(_))),
             // Each partition says the same. One that does not answer says nothing now.
             imported: collection.part(partition.unwrap_or(0).into()).ok().flatten().and_then(|part| part.imported()),
             room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),

@@ -170,9 +170,10 @@ impl Collection {
 
     /// The collection as of now: everything that was acknowledged before the call. Waits for no writer.
     pub fn snapshot(&self) -> Snapshot {
-        // The state is loaded inside, so that a merge cannot raise the floor above it between the two.
+        // The state is loaded inside, so that a merge cannot raise the floor above it between the two. It is borrowed: its
+        // reference count is one that all threads change.
         let state = self.shared.horizon.take(self.shared.seams.clock.elapsed(), || {
-            let state = self.state();
+            let state = self.shared.state.load();
             (Seq::end_of(state.position).0, state)
         });
         self.snapshot_of(&state, Seq::end_of(state.position))
@@ -195,7 +196,7 @@ impl Collection {
     fn history_of(&self, seq: Seq) -> Snapshot {
         let state = self.state();
         let parts: Arc<[PartView]> = state.history.iter().map(|v| PartView { seq, ..v.clone() }).collect();
-        Snapshot { parts: seen_of(&parts), ..self.snapshot_of(&state, seq) }
+        self.snapshot_of(&state, seq).with_parts(seen_of(&parts))
     }
 
     /// The collection's state at the end of a write, by [`Snapshot::seq`] of an earlier snapshot. It is available for
@@ -229,21 +230,16 @@ impl Collection {
     fn snapshot_of(&self, state: &State, seq: Seq) -> Snapshot {
         // The newest snapshot is by far the most frequent: its filtered list of parts is computed once per write, not
         // per request.
-        let parts = if seq == Seq::end_of(state.position) {
-            state.seen.clone()
-        } else {
-            seen_of(&state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect())
-        };
-        Snapshot {
+        let newest = Snapshot {
             seq,
-            schema: state.context.schema.clone(),
-            layout: state.context.layout.clone(),
-            parts,
             taken_at: self.shared.complete.of(seq.position(), self.shared.seams.clock.now()),
-            missing: state.missing.clone(),
-            reading: Some(Arc::new(self.shared.load.enter())),
-            load: self.shared.load.clone(),
+            seen: state.seen.clone(),
+            reading: Some(self.shared.load.enter()),
+        };
+        if seq == Seq::end_of(state.position) {
+            return newest;
         }
+        newest.with_parts(seen_of(&state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect()))
     }
 
     /// Position of the newest write.
@@ -307,7 +303,7 @@ impl Collection {
             }
         }
         stats.dead_rows = state.history.iter().map(|v| v.dead.count()).sum();
-        for view in state.seen.iter() {
+        for view in state.seen.parts.iter() {
             bounds = Some(bounds.map_or(view.bounds(), |b| b.union(&view.bounds())));
         }
         stats.bounds = bounds;
@@ -322,7 +318,7 @@ impl Collection {
     /// Damage: parts missing from answers ([`Snapshot::missing`]), and files served from another form.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.state();
-        state.missing.iter().chain(state.notes.iter()).cloned().collect()
+        state.seen.missing.iter().chain(state.notes.iter()).cloned().collect()
     }
 
     /// Adds optional fields at the end of the schema.

@@ -13,6 +13,7 @@ use crate::part::removal::Removal;
 use crate::part::segment::SegmentAccess;
 use crate::part::{Context, PartView};
 use crate::seams::{Objects, Seams};
+use crate::snapshot::Seen;
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
@@ -30,9 +31,8 @@ pub(crate) struct State {
     pub(crate) history: Arc<[PartView]>,
     /// The same as the collection shows them: in mode `latest` the newest event of each object.
     pub(crate) views: Arc<[PartView]>,
-    /// The parts whose rows the newest snapshot may see.
-    pub(crate) seen: Arc<[PartView]>,
-    pub(crate) missing: Arc<[Problem]>,
+    /// What the newest snapshot shows: of the parts, those whose rows it may see.
+    pub(crate) seen: Arc<Seen>,
     pub(crate) notes: Arc<[Problem]>,
     /// Why writes are refused, if they are.
     pub(crate) refuses: Option<String>,

@@ -10,7 +10,7 @@ use crate::part::{CHUNK_ROWS, PartView};
 use crate::seams::wait;
 use meridian_model::{Batch, IdRole, Invalid, Numbering, Seq};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The rule of a write for ids that exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,6 +105,9 @@ pub struct Deleted {
     pub position: u64,
 }
 
+/// How long a write may wait behind full groups before others are refused. With the group that runs, and its own, a write that is taken waits
+/// some times as long.
+const QUEUE_WAIT_MAX: Duration = Duration::from_millis(500);
 /// Max bytes of an idempotency key.
 pub const KEY_BYTES_MAX: usize = 255;
 
@@ -220,18 +223,31 @@ impl Collection {
         done
     }
 
-    /// Whether a write need not wait for a flush to make room in memory.
+    /// Whether a write need not wait: neither for a flush to make room in memory, nor because the queue is late.
     pub fn has_room(&self) -> bool {
+        self.has_memory() && !self.queue.is_late(QUEUE_WAIT_MAX)
+    }
+
+    fn has_memory(&self) -> bool {
         self.shared.memory_all.has_room(&self.shared.tenant)
+    }
+
+    /// Refuses a write that would wait long behind others. It is refused early, before it costs more.
+    pub(crate) fn refuse_if_late(&self) -> Result<(), WriteError> {
+        match self.queue.is_late(QUEUE_WAIT_MAX) {
+            true => Err(WriteError::late()),
+            false => Ok(()),
+        }
     }
 
     /// The same, for a caller that waits itself. If there is no room, it requests a flush.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes.
+    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes. [`WriteError::Busy`] if the queue is late.
     pub fn ask_for_room(&self) -> Result<bool, WriteError> {
+        self.refuse_if_late()?;
         // Without maintenance the write itself flushes.
-        if self.has_room() || !self.shared.options.background {
+        if self.has_memory() || !self.shared.options.background {
             return Ok(true);
         }
         let state = self.state();
@@ -243,7 +259,7 @@ impl Collection {
     }
 
     /// How long a write without a deadline waits for room.
-    pub fn room_wait(&self) -> std::time::Duration {
+    pub fn room_wait(&self) -> Duration {
         self.shared.options.write_wait
     }
 
@@ -255,7 +271,7 @@ impl Collection {
 
     /// Waits until flushes have made room in memory.
     fn wait_for_room(&self, deadline: Instant) -> Result<(), WriteError> {
-        if self.has_room() {
+        if self.has_memory() {
             return Ok(());
         }
         // A simulator has no threads: the writer does their work.
@@ -266,14 +282,14 @@ impl Collection {
         }
         // Its own lock, not the partition's: the flush that makes room needs that one.
         let mut lock = self.room_lock.lock();
-        while !self.has_room() {
+        while !self.has_memory() {
             let state = self.state();
             if let Some(why) = &state.refuses {
                 return Err(WriteError::refused(why, state.reopens));
             }
             self.wake.wake();
             // A flush of another collection makes room as well and does not wake this one.
-            let soon = wait::deadline(std::time::Duration::from_millis(50));
+            let soon = wait::deadline(Duration::from_millis(50));
             self.room.wait_until(&mut lock, soon.min(deadline));
             if wait::left(deadline).is_none() {
                 return Err(WriteError::no_room());

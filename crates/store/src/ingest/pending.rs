@@ -28,6 +28,7 @@ impl Collection {
     /// ones. It does not wait for memory either: ask [`Collection::has_room`] first. The caller keeps the write's
     /// deadline.
     pub fn submit(self: &Arc<Self>, write: Write) -> Result<Pending, WriteError> {
+        self.refuse_if_late()?;
         let (request, bytes) = self.request_of(write)?;
         Ok(Pending { collection: self.clone(), ticket: self.queue.push(request, bytes)? })
     }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Max writes that wait.
 const WAITING_MAX: usize = 4096;
@@ -31,9 +31,19 @@ pub(crate) struct Queue<W, A> {
 
 #[derive(Debug)]
 struct Waiting<W, A> {
-    writes: VecDeque<(W, usize, Arc<Slot<A>>)>,
+    writes: VecDeque<QueuedWrite<W, A>>,
     bytes: usize,
     led: bool,
+    /// Whether the last group left writes waiting, for it was full.
+    passed_over: bool,
+}
+
+#[derive(Debug)]
+struct QueuedWrite<W, A> {
+    write: W,
+    bytes: usize,
+    since: Instant,
+    slot: Arc<Slot<A>>,
 }
 
 #[derive(Debug)]
@@ -74,7 +84,9 @@ pub(crate) enum Turn<A> {
 
 impl<W, A> Queue<W, A> {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Queue { waiting: Mutex::new(Waiting { writes: VecDeque::new(), bytes: 0, led: false }) })
+        Arc::new(Queue {
+            waiting: Mutex::new(Waiting { writes: VecDeque::new(), bytes: 0, led: false, passed_over: false }),
+        })
     }
 
     /// Queues a write of this many bytes.
@@ -90,8 +102,15 @@ impl<W, A> Queue<W, A> {
         let state = if std::mem::replace(&mut waiting.led, true) { SlotState::Waiting } else { SlotState::Lead };
         let slot = Arc::new(Slot(Mutex::new((state, None))));
         waiting.bytes += bytes;
-        waiting.writes.push_back((write, bytes, slot.clone()));
+        waiting.writes.push_back(QueuedWrite { write, bytes, since: wait::begin(), slot: slot.clone() });
         Ok(Ticket { queue: self.clone(), slot })
+    }
+
+    /// Whether the oldest write that no group has taken yet waits for longer than this. A queue that is emptied by each group, however long
+    /// one takes, is not late: more is written than can be committed.
+    pub(crate) fn is_late(&self, wait_max: Duration) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.passed_over && waiting.writes.front().is_some_and(|oldest| wait::since(oldest.since) > wait_max)
     }
 
     /// Commits one group, passes the lead on, and answers the group.
@@ -111,17 +130,18 @@ impl<W, A> Queue<W, A> {
         {
             // A group takes queued writes up to its max bytes; writes during the commit form the next one.
             let (mut waiting, mut total) = (self.waiting.lock(), 0);
-            while let Some((_, bytes, _)) = waiting.writes.front() {
-                if !group.is_empty() && total + bytes > GROUP_BYTES {
+            while let Some(first) = waiting.writes.front() {
+                if !group.is_empty() && total + first.bytes > GROUP_BYTES {
                     break;
                 }
-                total += bytes;
-                if let Some((write, bytes, slot)) = waiting.writes.pop_front() {
-                    waiting.bytes -= bytes;
-                    group.push(write);
-                    led.1.push(slot);
+                total += first.bytes;
+                if let Some(first) = waiting.writes.pop_front() {
+                    waiting.bytes -= first.bytes;
+                    group.push(first.write);
+                    led.1.push(first.slot);
                 }
             }
+            waiting.passed_over = !waiting.writes.is_empty();
         }
         if !group.is_empty() {
             // Answers are paired with slots by order; a slot without an answer gets one in `drop`.
@@ -137,7 +157,7 @@ impl<W, A> Queue<W, A> {
             None => waiting.led = false,
             // Set while the queue is locked, so that `take_back` cannot remove this write between the choice and the
             // signal.
-            Some((_, _, next)) => next.set(SlotState::Lead),
+            Some(next) => next.slot.set(SlotState::Lead),
         }
     }
 }
@@ -200,11 +220,11 @@ impl<W, A> Ticket<W, A> {
     pub(crate) fn take_back(&self) -> bool {
         let mut waiting = self.queue.waiting.lock();
         // A linear search, but only on cancellation, in a queue of at most `WAITING_MAX`.
-        let Some(at) = waiting.writes.iter().position(|(_, _, slot)| Arc::ptr_eq(slot, &self.slot)) else {
+        let Some(at) = waiting.writes.iter().position(|queued| Arc::ptr_eq(&queued.slot, &self.slot)) else {
             return false;
         };
-        if let Some((_, bytes, _)) = waiting.writes.remove(at) {
-            waiting.bytes -= bytes;
+        if let Some(removed) = waiting.writes.remove(at) {
+            waiting.bytes -= removed.bytes;
         }
         // The queue's lock is released first: `pass_on` takes it again.
         drop(waiting);
@@ -268,7 +288,6 @@ mod tests {
     use super::*;
     use parking_lot::Condvar;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     fn far() -> Instant {
         wait::deadline(Duration::from_secs(600))
@@ -360,6 +379,22 @@ mod tests {
         assert!(panicked.is_err());
         assert!(matches!(first.poll(Waker::noop()), Poll::Ready(Turn::Answered(Err(WriteError::Unknown(_))))));
         assert_eq!(second.wait(far(), plus_one).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_queue_is_late_once_a_group_has_left_writes_waiting() {
+        let queue = Queue::<u32, u32>::new();
+        let (first, second) = (queue.push(1, 20 << 20).unwrap(), queue.push(2, 20 << 20).unwrap());
+        // However long the first group takes, the second may have all that waits.
+        assert!(!queue.is_late(Duration::ZERO));
+        first.lead(|group| {
+            assert!(queue.is_late(Duration::ZERO) && !queue.is_late(Duration::from_secs(3600)));
+            plus_one(group)
+        });
+        second.lead(plus_one);
+        assert!(!queue.is_late(Duration::ZERO));
+        let _third = queue.push(3, 1).unwrap();
+        assert!(!queue.is_late(Duration::ZERO));
     }
 
     #[test]

@@ -7,35 +7,30 @@
 
 use crate::seams::Clock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Max pause after one block.
 const REST_MAX: Duration = Duration::from_millis(50);
 
-/// The number of requests in progress.
+/// The requests in progress: each has a reference, and the count of references is that of requests and one. So a request
+/// costs one change of memory that all threads share.
 #[derive(Debug, Default)]
-pub(crate) struct Load(AtomicUsize);
+pub(crate) struct Load(Arc<()>);
 
-/// A request, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct InFlight(Arc<Load>);
+/// A request, until it and all its clones are dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct InFlight {
+    _counted: Arc<()>,
+}
 
 impl Load {
-    pub(crate) fn enter(self: &Arc<Self>) -> InFlight {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        InFlight(self.clone())
+    pub(crate) fn enter(&self) -> InFlight {
+        InFlight { _counted: self.0.clone() }
     }
 
     fn is_busy(&self) -> bool {
-        // Relaxed: the count guards no data. A merge that misses a request pauses one block later.
-        self.0.load(Ordering::Relaxed) > 0
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        // The count guards no data. A merge that misses a request pauses one block later.
+        Arc::strong_count(&self.0) > 1
     }
 }
 

@@ -19,6 +19,7 @@ use crate::options::{Durability, Options};
 use crate::part::Context;
 use crate::part::cache::BlockCache;
 use crate::seams::{CommitError, Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
+use crate::snapshot::Seen;
 use crate::snapshot::horizon::Horizon;
 use arc_swap::ArcSwap;
 use meridian_model::policy::owner::{Committed, Rules, Takeover, TakeoverStep};
@@ -241,8 +242,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         settings: manifest.settings.clone(),
         history: Arc::new([]),
         views: Arc::new([]),
-        seen: Arc::new([]),
-        missing: Arc::new([]),
+        seen: Arc::new(Seen::of(&context, Arc::new([]), Arc::new([]), &common.load)),
         notes: Arc::new([]),
         refuses: None,
         reopens: false,

@@ -12,11 +12,11 @@ use crate::error::{Problem, StoreError};
 use crate::maintenance::pace::{InFlight, Load};
 use crate::part::opened::open_views;
 use crate::part::segment::Segment;
-use crate::part::{Part, PartView};
+use crate::part::{Context, Part, PartView};
 use crate::seams::Ahead;
 use meridian_model::filter::Predicate;
 use meridian_model::{Bounds, IdRole, Layout, Projection, Schema, Seq};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Max ids of a question whose pages of keys are read ahead.
@@ -30,23 +30,51 @@ const KEYS_AHEAD: usize = 256;
 pub struct Snapshot {
     /// The snapshot shows what was written up to this number, inclusive.
     pub seq: Seq,
+    /// It shows every write that was acknowledged before this, in microseconds since 1970. That is when it
+    /// was taken, or what another process has said that writes the collection.
+    pub taken_at: i64,
+    pub(crate) seen: Arc<Seen>,
+    /// Maintenance yields as long as it is read.
+    pub(crate) reading: Option<InFlight>,
+}
+
+/// What a snapshot shows. Snapshots of one state share it, so that taking one changes few reference counts: all threads
+/// change the same ones.
+#[derive(Debug, Clone)]
+pub struct Seen {
     /// The schema that parts are read in.
     pub schema: Arc<Schema>,
     /// The layout of that schema.
     pub layout: Arc<Layout>,
     /// The parts, in arbitrary order.
     pub parts: Arc<[PartView]>,
-    /// It shows every write that was acknowledged before this, in microseconds since 1970. That is when it
-    /// was taken, or what another process has said that writes the collection.
-    pub taken_at: i64,
     /// Damaged parts that are missing: an answer that may need them must report it.
     pub missing: Arc<[Problem]>,
-    /// Maintenance yields as long as it is read.
-    pub(crate) reading: Option<Arc<InFlight>>,
-    pub(crate) load: Arc<Load>,
+    /// The requests that maintenance yields to.
+    pub(crate) requests: Arc<Load>,
+}
+
+impl Seen {
+    pub(crate) fn of(context: &Context, parts: Arc<[PartView]>, missing: Arc<[Problem]>, requests: &Arc<Load>) -> Seen {
+        let (schema, layout) = (context.schema.clone(), context.layout.clone());
+        Seen { schema, layout, parts, missing, requests: requests.clone() }
+    }
+}
+
+impl Deref for Snapshot {
+    type Target = Seen;
+
+    fn deref(&self) -> &Seen {
+        &self.seen
+    }
 }
 
 impl Snapshot {
+    /// The same with these parts.
+    pub(crate) fn with_parts(self, parts: Arc<[PartView]>) -> Snapshot {
+        Snapshot { seen: Arc::new(Seen { parts, ..Seen::clone(&self.seen) }), ..self }
+    }
+
     /// The same snapshot with its segments open, for a question with this predicate. Segments without a
     /// possible match are left out, as the manifest has their boxes in space and time and their sequence
     /// numbers. What is not in memory is read at once.
@@ -165,7 +193,7 @@ impl Snapshot {
         }
         let kept = self.parts.iter().filter(|view| view.is_open() || wanted(&view.part));
         let parts = open_views(kept.cloned().collect())?;
-        Ok(Snapshot { parts: parts.into(), ..self.clone() })
+        Ok(self.clone().with_parts(parts.into()))
     }
 
     /// The event with this id: its part and row.
@@ -187,8 +215,7 @@ impl Snapshot {
     /// The reader continues.
     pub fn wake(&mut self) {
         if self.reading.is_none() {
-            // Shared by clones of the snapshot: a request counts once, however many threads read for it.
-            self.reading = Some(Arc::new(self.load.enter()));
+            self.reading = Some(self.seen.requests.enter());
         }
     }
 

@@ -1,6 +1,6 @@
 //! A snapshot from a manifest and its objects alone: without partition, log or lock.
 
-use super::Snapshot;
+use super::{Seen, Snapshot};
 use crate::catalog::manifest::Manifest;
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::collection::shared::seen_of;
@@ -49,13 +49,9 @@ impl Snapshot {
         }
         Ok(Snapshot {
             seq,
-            schema: context.schema.clone(),
-            layout: context.layout.clone(),
-            parts: seen_of(&views.into()),
             taken_at,
-            missing: Arc::new([]),
+            seen: Arc::new(Seen::of(&context, seen_of(&views.into()), Arc::new([]), &Arc::default())),
             reading: None,
-            load: Arc::default(),
         })
     }
 }

@@ -186,7 +186,7 @@ impl Store {
         behind.extend(self.collections().iter().filter_map(|c| {
             let state = c.state();
             // When the missing part was acknowledged is unknown.
-            let hurt = state.refuses.is_some() || !state.missing.is_empty();
+            let hurt = state.refuses.is_some() || !state.seen.missing.is_empty();
             // No later than now: the clock may have been set back since a write was accepted.
             let time = if hurt { i64::MIN } else { state.behind?.min(now) };
             Some(of(c.tenant(), c.name(), time))

@@ -60,7 +60,7 @@ impl SharedLog {
 
 /// Streams that several processes share. Calls block, and each has a deadline.
 pub trait Streams: Send + Sync + std::fmt::Debug {
-    /// Makes a stream, of one subject with the same name; one that is there is well.
+    /// Makes a stream, of one subject of its own; one that is there is well.
     fn create(&self, name: &str) -> io::Result<()>;
 
     /// Opens a stream; `None`: there is none.

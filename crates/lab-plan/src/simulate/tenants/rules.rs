@@ -50,14 +50,14 @@ impl RuleState {
         match self {
             RuleState::Fair { admission, tickets, of } => {
                 let ask = Ask {
-                    tenant: arrived.account,
+                    tenant: &arrived.account,
                     weight: arrived.weight,
                     class: arrived.class,
                     deadline: Duration::from_micros(arrived.deadline),
                     resumed: false,
                     used: Duration::ZERO,
                 };
-                let (ticket, act) = match admission.enter(Duration::from_micros(now), &ask) {
+                let (ticket, act) = match admission.enter(Duration::from_micros(now), ask) {
                     Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),
                     Ok(Entry::Wait(ticket)) => (ticket, None),
                     // No ticket was made, so there is none to leave with later.

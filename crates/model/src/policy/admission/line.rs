@@ -78,6 +78,16 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
+    /// Whether a question that came now would wait for longer than this: the oldest has, or at the pace at which questions began since the line
+    /// was empty, as many as wait would take as long.
+    pub(super) fn is_late(&self, now: At, wait_max: Duration) -> bool {
+        let Some(oldest) = self.waiting.front() else { return false };
+        let stood = now.saturating_sub(self.filled);
+        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        now.saturating_sub(oldest.since) > wait_max
+            || stood.saturating_mul(waiting) > wait_max.saturating_mul(self.begun.saturating_add(1))
+    }
+
     /// Whether more arrives than is worked off. First rule: it has not been empty for as long as a question waits at
     /// most. Second rule: at the pace at which questions began since, the waiting ones would wait for longer than that.
     ///

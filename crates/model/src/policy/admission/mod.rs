@@ -140,9 +140,9 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     ///
     /// # Errors
     /// [`Refusal::Deadline`] where it has to wait and its deadline has passed, [`Refusal::QueueFull`] where too many wait.
-    pub fn enter(&mut self, now: At, ask: &Ask<T>) -> Result<Entry, Refusal> {
+    pub fn enter(&mut self, now: At, ask: Ask<&T>) -> Result<Entry, Refusal> {
         let class = ask.class.after(ask.used);
-        let number = self.known(&ask.tenant, ask.weight);
+        let number = self.known(ask.tenant, ask.weight);
         self.activate(number, class);
         let question = |state| Question { tenant: number, class, state, used: ask.used };
         if self.is_free() && self.may_start(&self.tenants[number]) {
@@ -171,6 +171,13 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         tenant.waiting += 1;
         self.waiting += 1;
         Ok(Entry::Wait(ticket))
+    }
+
+    /// Whether a question of this tenant and class that asked now would wait for more than half of its patience. For work that is better refused
+    /// before its body is read than after it has waited.
+    pub fn is_late(&self, now: At, tenant: &T, class: Class) -> bool {
+        let Some(number) = self.by_name.get(tenant) else { return false };
+        self.tenants[*number].lines[class as usize].is_late(now, self.settings.patience[class as usize] / 2)
     }
 
     /// A running question has used processor time. After a whole slice it may have to give way.

@@ -125,6 +125,14 @@ pub struct Ask<T> {
     pub used: Duration,
 }
 
+impl<T> Ask<T> {
+    /// The same with its tenant borrowed.
+    pub fn as_ref(&self) -> Ask<&T> {
+        let Ask { tenant, weight, class, deadline, resumed, used } = self;
+        Ask { tenant, weight: *weight, class: *class, deadline: *deadline, resumed: *resumed, used: *used }
+    }
+}
+
 /// A question, valid until [`super::Admission::leave`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u32);

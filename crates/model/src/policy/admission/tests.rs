@@ -21,17 +21,40 @@ fn one_slot() -> Admission<u32> {
 }
 
 fn runs(admission: &mut Admission<u32>, now: u64, ask: &Ask<u32>) -> Ticket {
-    match admission.enter(ms(now), ask).unwrap() {
+    match admission.enter(ms(now), ask.as_ref()).unwrap() {
         Entry::Run(ticket) => ticket,
         Entry::Wait(ticket) => panic!("{ticket:?} waits"),
     }
 }
 
 fn waits(admission: &mut Admission<u32>, now: u64, ask: &Ask<u32>) -> Ticket {
-    match admission.enter(ms(now), ask).unwrap() {
+    match admission.enter(ms(now), ask.as_ref()).unwrap() {
         Entry::Wait(ticket) => ticket,
         Entry::Run(ticket) => panic!("{ticket:?} runs"),
     }
+}
+
+#[test]
+fn a_line_is_late_once_a_question_would_wait_for_half_of_its_patience() {
+    let mut admission = one_slot();
+    let is_late = |admission: &Admission<u32>, now| admission.is_late(ms(now), &1, Class::Interactive);
+    let mut running = runs(&mut admission, 0, &quick(1));
+    // However long a question runs, none waits behind it.
+    assert!(!is_late(&admission, 10_000));
+    for _ in 0..20 {
+        waits(&mut admission, 10_000, &quick(1));
+    }
+    assert!(!is_late(&admission, 10_000), "a burst");
+    // One each 10 ms: twenty of them take 200 ms.
+    for n in 1..=10 {
+        admission.leave(running, Duration::ZERO);
+        let Some(Turn::Run(next)) = admission.next(ms(10_000 + 10 * n)) else { panic!("none runs") };
+        running = next;
+        assert!(!is_late(&admission, 10_000 + 10 * n), "{n}");
+    }
+    // Then none: at this pace the ten that wait take longer than 500 ms.
+    assert!(!is_late(&admission, 10_500) && is_late(&admission, 10_560));
+    assert!(!admission.is_late(ms(10_560), &2, Class::Interactive), "another tenant");
 }
 
 #[test]
@@ -66,7 +89,7 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
     let mut refused = Vec::new();
     // A question every 10 ms, each of 20 ms: the queue stands from the beginning.
     for now in (10..4000).step_by(10) {
-        let _ = admission.enter(ms(now), &quick(1));
+        let _ = admission.enter(ms(now), quick(1).as_ref());
         if now % 20 == 0 {
             admission.leave(running, ms(20));
         }
@@ -93,7 +116,7 @@ fn waits_of(until: u64, arrive: impl Fn(u64) -> usize) -> (Vec<u64>, usize) {
     let mut running: Option<(Ticket, u64)> = None;
     for now in 0..until {
         for _ in 0..arrive(now) {
-            match admission.enter(ms(now), &ask(1, Class::Interactive, now + 60_000)).unwrap() {
+            match admission.enter(ms(now), ask(1, Class::Interactive, now + 60_000).as_ref()).unwrap() {
                 Entry::Run(ticket) => running = Some((ticket, now + 10)),
                 Entry::Wait(ticket) => _ = since.insert(ticket, now),
             }
@@ -135,7 +158,7 @@ fn a_burst_that_can_be_worked_off_is() {
 fn a_passed_deadline_is_refused_without_a_slot() {
     let mut admission = one_slot();
     let running = runs(&mut admission, 0, &quick(1));
-    assert_eq!(admission.enter(ms(5), &ask(1, Class::Interactive, 5)), Err(Refusal::Deadline));
+    assert_eq!(admission.enter(ms(5), ask(1, Class::Interactive, 5).as_ref()), Err(Refusal::Deadline));
     let short = waits(&mut admission, 5, &ask(1, Class::Interactive, 20));
     let long = waits(&mut admission, 5, &quick(1));
     admission.leave(running, ms(30));
@@ -184,7 +207,7 @@ fn a_full_queue_still_takes_a_tenant_that_waits_with_little() {
     for _ in 0..10 {
         waits(&mut admission, 0, &quick(1));
     }
-    assert_eq!(admission.enter(ms(1), &quick(1)), Err(Refusal::QueueFull));
+    assert_eq!(admission.enter(ms(1), quick(1).as_ref()), Err(Refusal::QueueFull));
     waits(&mut admission, 1, &quick(2));
 }
 
@@ -261,7 +284,7 @@ fn the_load_shows_who_runs_and_waits_by_class_and_for_how_long() {
     let running = runs(&mut admission, 0, &quick(1));
     waits(&mut admission, 10, &ask(2, Class::Batch, 1_000_000));
     waits(&mut admission, 40, &ask(2, Class::Batch, 1_000_000));
-    admission.enter(ms(50), &Ask { resumed: true, ..quick(3) }).unwrap();
+    admission.enter(ms(50), Ask { resumed: true, ..quick(3) }.as_ref()).unwrap();
     let none = ClassLoad::default();
     let batch = ClassLoad { waiting: 2, oldest: Some(ms(90)), ..none };
     assert_eq!(

@@ -20,6 +20,7 @@ use crate::maintenance::choice::{RUNS_MERGED, tier};
 use crate::maintenance::runs::merge_runs;
 use crate::part::{Context, Entry, Part, PartView};
 use crate::seams::WriteLog;
+use crate::snapshot::Seen;
 use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -178,7 +179,7 @@ impl Partition {
             Mode::History => history.clone(),
             Mode::Latest => self.entries.iter().map(|e| PartView { dead: e.hidden.clone(), ..view(e) }).collect(),
         };
-        let seen = seen_of(&views);
+        let seen = Seen::of(&self.context, seen_of(&views), self.problems.as_slice().into(), &self.shared.load);
         let memory: i64 = self.entries.iter().filter(|e| e.part.run().is_some()).map(|e| e.part.bytes() as i64).sum();
         // Both sums before the state: a writer that sees the new state must not find the room of the old one.
         let before = self.shared.memory.swap(memory, Ordering::AcqRel);
@@ -189,8 +190,7 @@ impl Partition {
             settings: self.manifest.settings.clone(),
             history,
             views,
-            seen,
-            missing: self.problems.as_slice().into(),
+            seen: Arc::new(seen),
             notes: self.notes.as_slice().into(),
             refuses: self.refuses.clone(),
             reopens: self.reopens,

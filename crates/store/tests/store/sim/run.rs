@@ -379,7 +379,7 @@ impl Run {
                 Ok(())
             }
             Ok(got) if got.deleted == 0 && deleted == 1 && got.position == position => {
-                let missing = self.collection.snapshot().missing;
+                let missing = self.collection.snapshot().missing.clone();
                 demand!(!missing.is_empty(), "an event was not found, and nothing is said to be missing");
                 self.model.skip();
                 Ok(())

@@ -82,7 +82,7 @@ fn a_question_that_is_given_up_while_it_is_away_is_gone() {
 
 /// A question of a tenant that begins, now that it asks; `None`: it waits.
 fn begins(admission: &mut Admission<u32>, tenant: u32) -> Option<Ticket> {
-    match admission.enter(ms(0), &quick(tenant)).unwrap() {
+    match admission.enter(ms(0), quick(tenant).as_ref()).unwrap() {
         Entry::Run(ticket) => Some(ticket),
         Entry::Wait(asked) => match admission.next(ms(0)) {
             Some(Turn::Run(ticket)) => {

@@ -49,7 +49,7 @@ proptest! {
                 Step::Enter { tenant, class, patience, resumed } => {
                     resumed_ever += usize::from(resumed);
                     let ask = Ask { resumed, ..ask(tenant, class, now + patience) };
-                    match admission.enter(ms(now), &ask) {
+                    match admission.enter(ms(now), ask.as_ref()) {
                         Ok(Entry::Run(ticket)) => running.push(ticket),
                         Ok(Entry::Wait(ticket)) => idle.push(ticket),
                         Err(why) => prop_assert!(!resumed && why == Refusal::QueueFull),
@@ -145,7 +145,7 @@ proptest! {
             for (tenant, size) in (0..weights.len()).zip(&sizes) {
                 let waiting = admission.by_tenant().find(|(name, _)| **name == tenant as u32).map_or(0, |(_, c)| c.waiting);
                 for _ in waiting..4 {
-                    let (Entry::Run(ticket) | Entry::Wait(ticket)) = admission.enter(ms(now), &ask(tenant)).unwrap();
+                    let (Entry::Run(ticket) | Entry::Wait(ticket)) = admission.enter(ms(now), ask(tenant).as_ref()).unwrap();
                     left.insert(ticket, (tenant, *size));
                     if admission.counts().running > running.len() {
                         running.push(ticket);
