@@ -1,14 +1,15 @@
 """The log is offered twice what it takes, for minutes: leaders kept, events lost or doubled, how soon a refusal comes, and how soon writes are usual again."""
 
+import functools
 import http.client
 import json
 import pathlib
 import re
-import subprocess
 import tempfile
 import time
 
-from common import DRIVER, median, say
+from common import median, say
+from flood import acknowledged, flood, percentile
 from peers import meridian
 from up import Cluster
 
@@ -17,8 +18,8 @@ SCHEMA = "batch:Integer,reading:Double,text:String"
 EVENTS = 200
 TEXT = "lorem ipsum dolor sit amet " * 14
 # More than the rate times the time that a gateway lets a write wait, so that the rate does not fall when answers are late. A batch for which
-# no client is free after so many seconds is not sent, and counted.
-CLIENTS, LATE_S = 900, 2
+# no client is free for 2 s is not sent, and counted.
+CLIENTS = 900
 # As many writes at a time fill the groups of the log: more of them gain nothing.
 CAPACITY_CLIENTS = 64
 # Small writes one after another, before and after: what is usual.
@@ -59,28 +60,6 @@ class Client:
         if self.connection:
             self.connection.close()
             self.connection = None
-
-
-def flood(port, folder, first, seconds, connections, rate=None):
-    """Batches from the driver, at a rate or as fast as they are answered: for each its number, status, seconds, and how late it was sent."""
-    template, out = folder / "template.ndjson", folder / "batches.csv"
-    template.write_bytes(TEMPLATE)
-    argv = [DRIVER, "flood", "--address", f"127.0.0.1:{port}", "--target", "/collections/events/items", "--kind", "application/x-ndjson",
-            "--template", template, "--first", first, "--seconds", seconds, "--connections", connections, "--late", LATE_S, "--out", out]
-    argv += ["--rate", rate] if rate else []
-    subprocess.run([str(word) for word in argv], check=True, stdout=subprocess.DEVNULL)
-    rows = (line.split(",") for line in out.read_text().splitlines())
-    return [(int(number), int(status), int(took) / 1e6, int(late) / 1e6) for number, status, took, late in rows]
-
-
-def acknowledged(ended):
-    """The numbers of batches that were acknowledged."""
-    return {number for number, status, _, _ in ended if status in (200, 201)}
-
-
-def percentile(values, p):
-    """A percentile, in order of size."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * p / 100))]
 
 
 def probes(port, first, seconds):
@@ -133,14 +112,15 @@ def one(log, options):
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as folder, Cluster(pathlib.Path(folder), 3, log) as cluster:
         folder = pathlib.Path(folder)
         meridian(cluster, "create", "events", "--schema", SCHEMA)
-        warm = flood(cluster.port, folder, FIRST, 2, CAPACITY_CLIENTS)
+        events = functools.partial(flood, cluster.port, folder, "/collections/events/items", "application/x-ndjson", TEMPLATE)
+        warm = events(FIRST, 2, CAPACITY_CLIENTS)
         first = FIRST + len(warm)
-        kept = flood(cluster.port, folder, first, options.capacity_seconds, CAPACITY_CLIENTS)
+        kept = events(first, options.capacity_seconds, CAPACITY_CLIENTS)
         rate, first = len(acknowledged(kept)) / options.capacity_seconds, first + len(kept)
         usual = median([took for _, took, _ in probes(cluster.port, PROBES_FROM, PROBE_S)])
         before = {"epoch": cluster.status()["owner"]["epoch"], "elections": elections(folder)}
         say(f"overload, log in {log}: {rate:.0f} batches/s is the rate; now {2 * rate:.0f}/s for {options.overload_seconds:.0f} s")
-        ended = flood(cluster.port, folder, first, options.overload_seconds, CLIENTS, 2 * rate)
+        ended = events(first, options.overload_seconds, CLIENTS, 2 * rate)
         after = probes(cluster.port, 2 * PROBES_FROM, BACK_MAX_S)
         now = {"epoch": cluster.status()["owner"]["epoch"], "elections": elections(folder)}
         statuses = {}

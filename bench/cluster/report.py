@@ -9,7 +9,7 @@ COMMAND = "python3 bench/cluster/run.py {options}"
 def render(result):
     """A table a part."""
     out = ["All processes of a cluster share this machine's cores and its disk: the figures show ratios and waits, not what separate machines give.", ""]
-    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("takeover", takeover), ("handover", handover), ("overload", overload), ("spacetime", spacetime)):
+    for name, draw in (("ingest", ingest), ("bytes", log_bytes), ("latency", latency), ("takeover", takeover), ("handover", handover), ("overload", overload), ("spacetime", spacetime)):
         if name in result["parts"]:
             part = result["parts"][name]
             out += [*draw(part["found"]), "", quiet(part), ""]
@@ -77,7 +77,7 @@ def overload(found):
     lines = []
     for one in found["rounds"]:
         statuses = ", ".join(f"{status} {count:,}" for status, count in sorted(one["statuses"].items(), key=lambda of: -of[1]))
-        refusal = one["refusal_s"] and f"{1000 * one['refusal_s']['50']:.0f} / {1000 * one['refusal_s']['99']:.0f}"
+        refusal = one["refusal_s"] and f"{1000 * one['refusal_s']['50']:.1f} / {1000 * one['refusal_s']['99']:.0f}"
         new = one["after"]["elections"] - one["before"]["elections"]
         kept = "kept" if one["after"]["epoch"] == one["before"]["epoch"] else "changed"
         back = "never" if one["back_s"] is None else f"{one['back_s']:.1f} s"
@@ -87,6 +87,19 @@ def overload(found):
             "what the servers of the log elected meanwhile. Events are held against what was acknowledged, batch by batch. Back is the time until small writes take at most twice their usual time, "
             "for a second on end.", "",
             *table(["log", "for", "rate, batches/s", "offered", "acknowledged", "answers", "refusals p50 / p99, ms", "writes p50 / p99, s", "owner, elections", "batches lost, doubled", "back after"], lines)]
+
+
+def latency(found):
+    """Acknowledgements at half of the load."""
+    of = {(one["size"], one["system"]): one for one in found["median"]}
+    lines = []
+    for size in dict.fromkeys(one["size"] for one in found["median"]):
+        for replicas in (1, 3):
+            ours, theirs = of[size, f"cluster R{replicas}"], of[size, f"NATS R{replicas}"]
+            lines.append([size, str(replicas), f"{ours['rate']:.0f}", f"{ours['p50_ms']:.1f} / {ours['p99_ms']:.1f}", f"{theirs['p50_ms']:.1f} / {theirs['p99_ms']:.1f}", f"{ours['p99_ms'] / theirs['p99_ms']:.1f}x"])
+    return ["### Acknowledgements at half of the load", "", "Arrow bodies at half of the rate that two producers reach with one in flight each, open loop, beside the same bytes published to bare NATS at the same rate. "
+            "Times count from when a batch was due.", "",
+            *table(["body", "replicas", "batches/s", "cluster p50 / p99, ms", "NATS p50 / p99, ms", "p99, cluster/NATS"], lines)]
 
 
 def spacetime(found):
@@ -104,4 +117,20 @@ def spacetime(found):
     counts = list(dict.fromkeys(one["gateways"] for one in found["rounds"]))
     return ["### The space-time study", "", f"Loads of `bench/studies` over clusters of as many nodes, {found['seconds']:g} s each: users without a pause, over all gateways. Immediate reads, so one owner answers all. "
             "In a cell: requests a second; 95th percentile in ms. The first load is measured again after all others.", "",
-            *table(["load", "request", *(f"{count} gateway{'s' if count > 1 else ''}" for count in counts)], lines)]
+            *table(["load", "request", *(f"{count} gateway{'s' if count > 1 else ''}" for count in counts)], lines), *forecasts(found)]
+
+
+def forecasts(found):
+    """What the simulator says of the same loads."""
+    if not found.get("forecasts"):
+        return []
+    measured = {(one["load"], one["gateways"]): sum(of["per_second"] for of in one["seen"].values()) for one in found["rounds"]}
+    lines = []
+    for one in found["forecasts"]:
+        here = [f"{said['per_second']:,.0f} / {measured[one['load'], said['gateways']]:,.0f}" for said in one["here"]]
+        alone = [f"{said['per_second']:,.0f}; {said['p95_ms']:.1f}" for said in one["alone"]]
+        times = ", ".join(f"{role} {1e6 * seconds:.0f}" for role, seconds in one["cpu_s"].items())
+        lines.append([one["load"], times, *here, *alone])
+    counts = [f"here, {said['gateways']}: forecast / measured" for said in found["forecasts"][0]["here"]] + [f"own machines, {said['gateways']}" for said in found["forecasts"][0]["alone"]]
+    return ["", "What `meridian lab simulate bench/studies/gateways.toml` says with the processor times of one gateway: requests a second on this machine, beside what was measured; and with two "
+            "processors for each gateway and for the owner (requests a second; 95th percentile in ms).", "", *table(["load", "processor time of a request, us", *counts], lines)]

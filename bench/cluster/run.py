@@ -14,17 +14,18 @@ sys.path.insert(0, str(HERE.parent))
 import gateways
 import handover
 import ingest
+import latency
 import overload
 import takeover
 from common import DRIVER, MERIDIAN, RESULTS, commit, need, save, say, steal_and_load
 
-PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "takeover": takeover.takeover, "handover": handover.handover, "overload": overload.overload, "spacetime": gateways.gateways}
+PARTS = {"ingest": ingest.ingest, "bytes": ingest.log_bytes, "latency": latency.latency, "takeover": takeover.takeover, "handover": handover.handover, "overload": overload.overload, "spacetime": gateways.gateways}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of the part ingest")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the parts ingest and latency")
     parser.add_argument("--seconds", type=float, default=5, help="length of each of its loads")
     parser.add_argument("--sizes", nargs="+", choices=list(ingest.BATCHES), default=list(ingest.BATCHES))
     parser.add_argument("--kills", type=int, default=5, help="kills of the part takeover, and handovers of the part handover, for each log")
@@ -35,7 +36,7 @@ def main():
     parser.add_argument("--capacity-seconds", type=float, default=10, help="how long the part overload looks for the rate that it doubles")
     parser.add_argument("--study-seconds", type=float, default=20, help="length of each load of the part spacetime")
     options = parser.parse_args()
-    need(str(MERIDIAN), "go", *([str(DRIVER)] if {"ingest", "bytes"} & set(options.parts) else []))
+    need(str(MERIDIAN), "go", *([str(DRIVER)] if {"ingest", "bytes", "latency", "overload"} & set(options.parts) else []))
     path = RESULTS / "cluster.json"
     parts = json.loads(path.read_text())["parts"] if path.exists() else {}
     for name in options.parts:

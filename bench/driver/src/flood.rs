@@ -2,7 +2,8 @@
 //!
 //! Each batch is the template with a number of its own in place of [`PLACEHOLDER`], and is sent with that number as its
 //! idempotency key. A line of the output file tells what became of each: number, status (0: no answer, -1: not sent),
-//! microseconds until the answer, microseconds by which it was sent late.
+//! microseconds until the answer, microseconds by which it was sent late. Over NATS the answer is the stream's acknowledgement: 201, or 503 for an
+//! error.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -26,12 +27,12 @@ pub struct Options {
     /// Address of the server.
     #[arg(long)]
     address: String,
-    /// Request target.
+    /// Request target, or the subject of a stream in NATS.
     #[arg(long)]
     target: String,
-    /// Media type of the batches.
+    /// Media type of the batches; without it they are published to NATS.
     #[arg(long)]
-    kind: String,
+    kind: Option<String>,
     /// File with a batch, in which 10000000 stands for its number.
     #[arg(long)]
     template: PathBuf,
@@ -117,30 +118,47 @@ async fn send(flood: Rc<Flood>) {
 type Halves = (OwnedReadHalf, OwnedWriteHalf);
 
 impl Flood {
+    /// A new connection; over NATS one that has subscribed to its acknowledgements.
+    async fn open(&self) -> Result<Halves> {
+        let stream = TcpStream::connect(&self.options.address).await?;
+        stream.set_nodelay(true)?;
+        let (read, mut write) = stream.into_split();
+        if self.options.kind.is_none() {
+            let inbox = inbox_of(&write)?;
+            write.write_all(format!("CONNECT {{\"verbose\":false}}\r\nSUB {inbox} 1\r\n").as_bytes()).await?;
+        }
+        Ok((read, write))
+    }
+
     /// The status of the answer to a batch. The connection is opened where there is none, and goes where the server closes it.
     async fn post(&self, connection: &mut Option<Halves>, number: usize) -> Result<u16> {
         let Options { address, target, kind, .. } = &self.options;
         let (mut read, mut write) = match connection.take() {
             Some(halves) => halves,
-            None => {
-                let stream = TcpStream::connect(address).await?;
-                stream.set_nodelay(true)?;
-                stream.into_split()
-            }
+            None => self.open().await?,
         };
         let length = self.template.len();
-        let mut request = format!(
-            "POST {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {kind}\r\nIdempotency-Key: b{number}\r\nContent-Length: {length}\r\n\r\n"
-        )
-        .into_bytes();
-        let head = request.len();
+        let head = match kind {
+            Some(kind) => format!(
+                "POST {target} HTTP/1.1\r\nHost: {address}\r\nContent-Type: {kind}\r\nIdempotency-Key: b{number}\r\nContent-Length: {length}\r\n\r\n"
+            ),
+            None => format!("PUB {target} {} {length}\r\n", inbox_of(&write)?),
+        };
+        let (mut request, head) = (head.clone().into_bytes(), head.len());
         request.extend_from_slice(&self.template);
         let digits = format!("{number:08}");
         for at in &self.places {
             request[head + at..head + at + PLACEHOLDER.len()].copy_from_slice(digits.as_bytes());
         }
-        // A refusal may come before the body is sent, and the server may not take the rest.
         let mut buffer = Vec::with_capacity(1 << 10);
+        if kind.is_none() {
+            request.extend_from_slice(b"\r\n");
+            write.write_all(&request).await?;
+            let status = acknowledgement(&mut read, &mut write, &mut buffer).await?;
+            *connection = Some((read, write));
+            return Ok(status);
+        }
+        // A refusal may come before the body is sent, and the server may not take the rest.
         let (written, answered) = tokio::join!(write.write_all(&request), answer(&mut read, &mut buffer));
         let (status, closes) = answered?;
         if written.is_ok() && !closes {
@@ -165,6 +183,38 @@ async fn answer(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Result<(u16, 
             field("content-length:").and_then(|l| l.parse().ok()).ok_or_else(|| wrong("an answer without a length"))?;
         if buffer.len() >= end + 4 + length {
             return Ok((status, field("connection:") == Some("close")));
+        }
+    }
+}
+
+/// The subject of a connection's acknowledgements.
+fn inbox_of(write: &OwnedWriteHalf) -> Result<String> {
+    Ok(format!("_INBOX.flood.{}", write.local_addr()?.port()))
+}
+
+/// Reads lines of the NATS protocol until an acknowledgement has come, which says `error` where nothing was stored.
+async fn acknowledgement(read: &mut OwnedReadHalf, write: &mut OwnedWriteHalf, buffer: &mut Vec<u8>) -> Result<u16> {
+    loop {
+        while let Some(end) = buffer.windows(2).position(|w| w == b"\r\n") {
+            let line = String::from_utf8_lossy(&buffer[..end]).into_owned();
+            if line == "PING" {
+                write.write_all(b"PONG\r\n").await?;
+            } else if let Some(length) =
+                line.strip_prefix("MSG ").and_then(|line| line.rsplit(' ').next()?.parse::<usize>().ok())
+            {
+                if buffer.len() < end + 2 + length + 2 {
+                    break;
+                }
+                let said = String::from_utf8_lossy(&buffer[end + 2..end + 2 + length]).into_owned();
+                buffer.drain(..end + 2 + length + 2);
+                return Ok(if said.contains("\"error\"") { 503 } else { 201 });
+            } else if line.starts_with("-ERR") {
+                return Err(Error::new(ErrorKind::InvalidData, line));
+            }
+            buffer.drain(..end + 2);
+        }
+        if read.read_buf(buffer).await? == 0 {
+            return Err(Error::new(ErrorKind::InvalidData, "the server closed the connection"));
         }
     }
 }

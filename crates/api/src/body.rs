@@ -221,7 +221,7 @@ mod tests {
         let state = AppState::new(Embedded::new(store), &seams, config).unwrap();
         let caller = Identity::new("default", Grant::over_all(Role::Admin), "me");
         let scope = Scope::new(state.clone(), Arc::new(caller));
-        let account = Account { ledger: scope.caller().ledger.clone(), class: Class::Interactive };
+        let account = Account { ledger: scope.caller().ledger.clone(), class: Class::Interactive, is_write: false };
         let (lease, deadline) =
             (Lease::new(state.gate.clone(), account, None), Instant::now() + Duration::from_secs(60));
         let text = format!("[{}{{\"a\":\"b\"}}]", "[0],".repeat(1_000));
@@ -241,7 +241,7 @@ mod tests {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
         let state = AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap();
-        let account = Account { ledger: Arc::new(Ledger::new("default")), class: Class::Interactive };
+        let account = Account { ledger: Arc::new(Ledger::new("default")), class: Class::Interactive, is_write: false };
         let lease = Lease::new(state.gate.clone(), account, None);
         let here = std::thread::current().id();
         for (length, same) in [(INLINE_BYTES - 2, true), (INLINE_BYTES, false)] {

@@ -41,6 +41,8 @@ pub struct Account {
     pub ledger: Arc<Ledger>,
     /// The class.
     pub class: Class,
+    /// Whether it is a write ([`Gate::refuse_early`]).
+    pub is_write: bool,
 }
 
 /// The gate; clones share it.
@@ -109,7 +111,7 @@ impl Gate {
         }
     }
 
-    /// Refuses work that would wait long for a permit, before more is spent on it.
+    /// Refuses a write that would wait long for a permit behind others, before its body is read.
     ///
     /// # Errors
     /// [`Refusal::QueueFull`].
@@ -282,11 +284,12 @@ impl Gate {
 }
 
 /// The request of an account; the deadline counts from the gate's origin. Resumed work states what it used before.
-fn ask(Account { ledger, class }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<&Arc<str>> {
+fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<&Arc<str>> {
     Ask {
         tenant: ledger.tenant(),
         weight: ledger.weight(),
         class: *class,
+        is_write: *is_write,
         deadline,
         resumed: resumed.is_some(),
         used: resumed.unwrap_or_default(),

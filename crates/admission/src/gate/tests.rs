@@ -7,7 +7,7 @@ fn settings(slots: usize) -> Settings {
 }
 
 fn account(tenant: &str) -> Account {
-    Account { ledger: Arc::new(Ledger::new(tenant)), class: Class::Interactive }
+    Account { ledger: Arc::new(Ledger::new(tenant)), class: Class::Interactive, is_write: false }
 }
 
 fn soon() -> Instant {

@@ -212,7 +212,8 @@ impl Entry {
         let gate = self.gate(row.route.class);
         // A caller may lower its class. The account is made where it is used: copies change a reference count that all threads change.
         let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, request::class_of);
-        let account = || Account { ledger: caller.ledger.clone(), class };
+        let is_write = row.route.class == Class::Write;
+        let account = || Account { ledger: caller.ledger.clone(), class, is_write };
         let permit = match row.route.class {
             // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
             Class::Write | Class::Stream => None,

@@ -148,7 +148,7 @@ struct Door {
 
 impl Door {
     fn new(gate: Gate, view: &View, deadline: Instant) -> Door {
-        let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive };
+        let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive, is_write: false };
         let (runtime, turns) = (Handle::current(), Arc::new(PermitScheduler::default()));
         Door { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
     }

@@ -74,8 +74,8 @@ impl Plan {
             match Scenario::of(table)? {
                 Scenario::Pipeline(pipeline) => tally.pipeline(&pipeline, &self.promise),
                 Scenario::Scan(tier) => tally.tier(&tier, &self.promise),
-                Scenario::Tenants(_) => {
-                    return Err("kind = \"tenants\": expected a pipeline or a scan tier, which have a price".to_owned());
+                Scenario::Tenants(_) | Scenario::Closed(_) => {
+                    return Err("kind: expected \"pipeline\" or \"scan-tier\", which have a price".to_owned());
                 }
             }
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A duration that varies: log-normal with this mean and coefficient of variation (0: always the mean). Service times and
 /// calls over a network are never negative and have a longer tail to the right.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
     /// Mean in seconds.
@@ -41,7 +41,12 @@ impl Times {
 
     /// Draws a duration.
     pub fn draw(&self, rng: &mut SeededRng) -> Micros {
-        micros(self.mean_s * Times::factor(self.cv, rng))
+        micros(self.draw_s(rng))
+    }
+
+    /// The same in seconds, for work that is counted finer than the clock.
+    pub fn draw_s(&self, rng: &mut SeededRng) -> f64 {
+        self.mean_s * Times::factor(self.cv, rng)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Simulation: what would happen at a size that was not tried.
 //!
-//! Three models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a seed
+//! Four models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a seed
 //! gives the same run everywhere. [`pipeline`] has staged queues, and workers that are held while outside sources answer.
 //! [`scan`] has scan servers before shared storage, chosen by the selector of `model`. [`tenants`] has questions of
-//! tenants that share a server, admitted by the scheduler of `model`. [`calibrate`] fits a few of a scenario's numbers to
+//! tenants that share a server, admitted by the scheduler of `model`. [`closed`]
+//! has users who wait for each answer of processes on machines. [`calibrate`] fits a few of a scenario's numbers to
 //! published or measured figures and says how well the others are predicted. [`forecast`] lays every trial of such a table
 //! beside its simulation.
 //!
@@ -11,6 +12,7 @@
 //! said in `docs/simulate.md`.
 
 pub mod calibrate;
+pub mod closed;
 pub mod draw;
 pub mod edge;
 pub mod events;
@@ -46,6 +48,8 @@ pub enum Scenario {
     Scan(Box<scan::Tier>),
     /// Tenants that share a server.
     Tenants(Box<tenants::SharedServer>),
+    /// Users who wait for each answer.
+    Closed(Box<closed::ClosedNetwork>),
 }
 
 /// The result of a simulation.
@@ -57,6 +61,8 @@ pub enum Prediction {
     Scan(scan::ScanOutcome),
     /// Of tenants.
     Tenants(tenants::TenantsOutcome),
+    /// Of users who wait.
+    Closed(closed::ClosedOutcome),
 }
 
 impl Scenario {
@@ -84,7 +90,12 @@ impl Scenario {
                 server.check()?;
                 Ok(Scenario::Tenants(Box::new(server)))
             }
-            _ => Err(format!("kind = {kind:?}: expected \"pipeline\", \"scan-tier\" or \"tenants\"")),
+            "closed" => {
+                let network: closed::ClosedNetwork = table.try_into().map_err(sentence)?;
+                network.check()?;
+                Ok(Scenario::Closed(Box::new(network)))
+            }
+            _ => Err(format!("kind = {kind:?}: expected \"pipeline\", \"scan-tier\", \"tenants\" or \"closed\"")),
         }
     }
 
@@ -96,6 +107,7 @@ impl Scenario {
             }
             Scenario::Scan(tier) => Prediction::Scan(scan::run(tier)),
             Scenario::Tenants(server) => Prediction::Tenants(tenants::run(server)),
+            Scenario::Closed(network) => Prediction::Closed(closed::run(network)),
         }
     }
 
@@ -149,6 +161,12 @@ impl Scenario {
                 let answer = tenants::run(server);
                 out.extend([("good_per_s", answer.good_per_s), ("used", answer.used)]);
             }
+            Scenario::Closed(network) => {
+                let answer = closed::run(network);
+                out.insert("per_second", answer.per_second);
+                let p95 = answer.populations.iter().map(|population| population.p95_ms);
+                out.insert("p95_ms", p95.fold(0.0, f64::max));
+            }
         }
         out
     }
@@ -161,6 +179,7 @@ impl Prediction {
             Prediction::Pipeline(answer) => serde_json::to_string(answer),
             Prediction::Scan(answer) => serde_json::to_string(answer),
             Prediction::Tenants(answer) => serde_json::to_string(answer),
+            Prediction::Closed(answer) => serde_json::to_string(answer),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Answers and calibrations as plain tables, for people.
 
 use super::calibrate::Calibrated;
-use super::{Prediction, pipeline, scan, tenants};
+use super::{Prediction, closed, pipeline, scan, tenants};
 use std::fmt::Write;
 
 impl Prediction {
@@ -11,6 +11,7 @@ impl Prediction {
             Prediction::Pipeline(answer) => of_pipeline(answer),
             Prediction::Scan(answer) => of_scan(answer),
             Prediction::Tenants(answer) => of_tenants(answer),
+            Prediction::Closed(answer) => of_closed(answer),
         }
     }
 }
@@ -63,6 +64,25 @@ fn of_scan(answer: &scan::ScanOutcome) -> String {
         "a scan takes {:.1} ms on average (standard deviation {:.1}, {:.1} to {:.1})\na probe sees {} busy answers\n{more}",
         answer.mean_ms, answer.sd_ms, answer.min_ms, answer.max_ms, answer.busy_events
     )
+}
+
+fn of_closed(answer: &closed::ClosedOutcome) -> String {
+    let mut out = format!(
+        "{:.0} answers a second\n\n{:<16} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
+        answer.per_second, "population", "answers/s", "mean ms", "p50 ms", "p95 ms", "p99 ms"
+    );
+    for one in &answer.populations {
+        let _ = writeln!(
+            out,
+            "{:<16} {:>10.0} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
+            one.name, one.per_second, one.mean_ms, one.p50_ms, one.p95_ms, one.p99_ms
+        );
+    }
+    let _ = writeln!(out, "\n{:<16} {:>10}", "machine", "used");
+    for machine in &answer.machines {
+        let _ = writeln!(out, "{:<16} {:>9.0} %", machine.name, machine.used * 100.0);
+    }
+    out
 }
 
 fn of_tenants(answer: &tenants::TenantsOutcome) -> String {

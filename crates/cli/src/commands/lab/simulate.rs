@@ -94,7 +94,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
                 keep(search, &trial, dir).map_err(failure)?;
                 Prediction::Pipeline(pipeline::PipelineOutcome::of(&trial))
             }
-            (Scenario::Scan(_) | Scenario::Tenants(_), Some(_)) => {
+            (Scenario::Scan(_) | Scenario::Tenants(_) | Scenario::Closed(_), Some(_)) => {
                 return Err(Failure::Usage("--out: only a pipeline keeps single requests".to_owned()));
             }
         };

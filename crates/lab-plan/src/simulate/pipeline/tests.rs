@@ -143,7 +143,9 @@ fn mistakes_are_sentences_that_name_the_key() {
         assert!(error.contains(expected), "{set}: {error}");
     }
     assert!(
-        Scenario::read("kind = 'x'", &[]).unwrap_err().contains("expected \"pipeline\", \"scan-tier\" or \"tenants\"")
+        Scenario::read("kind = 'x'", &[])
+            .unwrap_err()
+            .contains("expected \"pipeline\", \"scan-tier\", \"tenants\" or \"closed\"")
     );
 }
 

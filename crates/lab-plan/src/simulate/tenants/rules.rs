@@ -53,6 +53,7 @@ impl RuleState {
                     tenant: &arrived.account,
                     weight: arrived.weight,
                     class: arrived.class,
+                    is_write: false,
                     deadline: Duration::from_micros(arrived.deadline),
                     resumed: false,
                     used: Duration::ZERO,

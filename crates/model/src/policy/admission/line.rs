@@ -11,6 +11,7 @@ pub(super) struct Waiting {
     pub(super) ticket: Ticket,
     pub(super) since: At,
     pub(super) deadline: At,
+    pub(super) is_write: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -78,14 +79,15 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether a question that came now would wait for longer than this: the oldest has, or at the pace at which questions began since the line
-    /// was empty, as many as wait would take as long.
+    /// Whether at least half of those that wait are writes, and another one would wait for longer than this: the oldest has, or at the pace at
+    /// which questions began since the line was empty, as many as wait would take as long.
     pub(super) fn is_late(&self, now: At, wait_max: Duration) -> bool {
         let Some(oldest) = self.waiting.front() else { return false };
         let stood = now.saturating_sub(self.filled);
         let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        now.saturating_sub(oldest.since) > wait_max
-            || stood.saturating_mul(waiting) > wait_max.saturating_mul(self.begun.saturating_add(1))
+        let is_late = now.saturating_sub(oldest.since) > wait_max
+            || stood.saturating_mul(waiting) > wait_max.saturating_mul(self.begun.saturating_add(1));
+        is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
     /// Whether more arrives than is worked off. First rule: it has not been empty for as long as a question waits at

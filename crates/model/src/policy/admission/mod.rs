@@ -165,7 +165,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             return Err(Refusal::QueueFull);
         }
         let ticket = self.questions.add(question(State::Waiting));
-        let waiting = Waiting { ticket, since: now, deadline: ask.deadline };
+        let waiting = Waiting { ticket, since: now, deadline: ask.deadline, is_write: ask.is_write };
         let tenant = &mut self.tenants[number];
         tenant.lines[class as usize].push(waiting);
         tenant.waiting += 1;
@@ -173,8 +173,9 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Ok(Entry::Wait(ticket))
     }
 
-    /// Whether a question of this tenant and class that asked now would wait for more than half of its patience. For work that is better refused
-    /// before its body is read than after it has waited.
+    /// Whether writes of this tenant and class are too many: one that asked now would wait for more than half of its patience, behind others. It is
+    /// better refused before its body is read than after it has waited. Behind questions it takes its turn: they would shut it out for as long as
+    /// they are asked.
     pub fn is_late(&self, now: At, tenant: &T, class: Class) -> bool {
         let Some(number) = self.by_name.get(tenant) else { return false };
         self.tenants[*number].lines[class as usize].is_late(now, self.settings.patience[class as usize] / 2)

@@ -116,6 +116,8 @@ pub struct Ask<T> {
     pub weight: u32,
     /// How urgent it is.
     pub class: Class,
+    /// Whether it is a write ([`super::Admission::is_late`]).
+    pub is_write: bool,
     /// When its client stops waiting for the answer.
     pub deadline: At,
     /// Whether it ran before and gave its slot back, for a client that reads slowly. Such a question is never refused: it
@@ -128,8 +130,9 @@ pub struct Ask<T> {
 impl<T> Ask<T> {
     /// The same with its tenant borrowed.
     pub fn as_ref(&self) -> Ask<&T> {
-        let Ask { tenant, weight, class, deadline, resumed, used } = self;
-        Ask { tenant, weight: *weight, class: *class, deadline: *deadline, resumed: *resumed, used: *used }
+        let Ask { tenant, weight, class, is_write, deadline, resumed, used } = self;
+        let (weight, class, is_write, deadline) = (*weight, *class, *is_write, *deadline);
+        Ask { tenant, weight, class, is_write, deadline, resumed: *resumed, used: *used }
     }
 }
 

@@ -9,7 +9,7 @@ fn ms(n: u64) -> Duration {
 }
 
 fn ask(tenant: u32, class: Class, deadline: u64) -> Ask<u32> {
-    Ask { tenant, weight: 1, class, deadline: ms(deadline), resumed: false, used: Duration::ZERO }
+    Ask { tenant, weight: 1, class, is_write: false, deadline: ms(deadline), resumed: false, used: Duration::ZERO }
 }
 
 fn quick(tenant: u32) -> Ask<u32> {
@@ -35,14 +35,15 @@ fn waits(admission: &mut Admission<u32>, now: u64, ask: &Ask<u32>) -> Ticket {
 }
 
 #[test]
-fn a_line_is_late_once_a_question_would_wait_for_half_of_its_patience() {
+fn a_line_of_writes_is_late_once_another_would_wait_for_half_of_its_patience() {
     let mut admission = one_slot();
     let is_late = |admission: &Admission<u32>, now| admission.is_late(ms(now), &1, Class::Interactive);
     let mut running = runs(&mut admission, 0, &quick(1));
     // However long a question runs, none waits behind it.
     assert!(!is_late(&admission, 10_000));
+    let write = Ask { is_write: true, ..quick(1) };
     for _ in 0..20 {
-        waits(&mut admission, 10_000, &quick(1));
+        waits(&mut admission, 10_000, &write);
     }
     assert!(!is_late(&admission, 10_000), "a burst");
     // One each 10 ms: twenty of them take 200 ms.
@@ -55,6 +56,13 @@ fn a_line_is_late_once_a_question_would_wait_for_half_of_its_patience() {
     // Then none: at this pace the ten that wait take longer than 500 ms.
     assert!(!is_late(&admission, 10_500) && is_late(&admission, 10_560));
     assert!(!admission.is_late(ms(10_560), &2, Class::Interactive), "another tenant");
+    // Behind more questions than writes a write takes its turn among them: it would be refused as long as they are asked.
+    for _ in 0..10 {
+        waits(&mut admission, 10_560, &quick(1));
+    }
+    assert!(is_late(&admission, 10_560));
+    waits(&mut admission, 10_560, &quick(1));
+    assert!(!is_late(&admission, 10_560));
 }
 
 #[test]
