@@ -173,7 +173,11 @@ impl Backend for RemoteBackend {
         let asked = Instant::now();
         let found = match self.known.get(tenant, name).map(|mirror| Remote { shared: self.shared.clone(), mirror }) {
             // Of requests one after another, few ask whether the collection is there.
-            Some(known) if known.mirror.definition().1 => return Ok(Some(Arc::new(known))),
+            Some(known) if known.is_there() => return Ok(Some(Arc::new(known))),
+            // While the owner is away, scan servers answer for what is known.
+            Some(known) if self.shared.scans.is_some() && known.mirror.has_failed() => {
+                return Ok(Some(Arc::new(known)));
+            }
             // What is known stands while nobody can say whether it is still so: scan servers answer for it.
             Some(known) if self.shared.scans.is_some() => match known.describe_newest() {
                 Err(fault) if fault.is_of_absence() => return Ok(Some(Arc::new(known))),

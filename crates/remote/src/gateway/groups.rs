@@ -260,7 +260,9 @@ impl Backend for GroupsBackend {
         let (asked, known) = (Instant::now(), self.known(tenant, name));
         let found = match &known {
             // Of requests one after another, few ask whether the collection is there.
-            Some(known) if known.first.mirror.definition().1 => return Ok(Some(known.whole.clone())),
+            Some(known) if known.first.is_there() || known.first.mirror.has_failed() => {
+                return Ok(Some(known.whole.clone()));
+            }
             Some(known) => known.first.describe_newest(),
             None => {
                 let (tenant, name, partition) = (tenant.to_owned(), name.to_owned(), Some(0));

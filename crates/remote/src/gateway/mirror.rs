@@ -43,10 +43,14 @@ struct State {
 }
 
 impl State {
-    /// Whether the description holds: it was asked for just now and after this, or in vain.
-    fn holds_after(&self, last: Option<Instant>) -> bool {
-        let is_fresh = |asked: Instant| asked.elapsed() < FRESH && last.is_none_or(|last| last < asked);
-        self.asked.is_some_and(is_fresh) || self.failed.is_some_and(|failed| failed.elapsed() < FAILED)
+    /// Whether the description was asked for just now, and after this.
+    fn is_fresh_after(&self, last: Option<Instant>) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() < FRESH && last.is_none_or(|last| last < asked))
+    }
+
+    /// Whether it was asked for in vain just now.
+    fn has_failed(&self) -> bool {
+        self.failed.is_some_and(|failed| failed.elapsed() < FAILED)
     }
 }
 
@@ -54,13 +58,25 @@ impl Mirror {
     /// The last description, and whether it still holds.
     pub(super) fn last(&self) -> (Arc<Description>, bool) {
         let state = self.state.lock();
-        (state.description.clone(), state.holds_after(state.written.max(state.changed)))
+        let is_fresh = state.is_fresh_after(state.written.max(state.changed));
+        (state.description.clone(), is_fresh || state.has_failed())
     }
 
     /// The last description, and whether its schema, its settings and what it says of writes still hold.
     pub(super) fn definition(&self) -> (Arc<Description>, bool) {
         let state = self.state.lock();
-        (state.description.clone(), state.holds_after(state.changed))
+        (state.description.clone(), state.is_fresh_after(state.changed) || state.has_failed())
+    }
+
+    /// Whether the collection was there just now.
+    pub(super) fn is_fresh(&self) -> bool {
+        let state = self.state.lock();
+        state.is_fresh_after(state.changed)
+    }
+
+    /// Whether its owner was asked in vain just now.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state.lock().has_failed()
     }
 
     /// Notes that this gateway has changed schema or settings, or may have.

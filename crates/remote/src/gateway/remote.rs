@@ -4,7 +4,7 @@ use super::answer::{Message, MessageStream};
 use super::append::Producer;
 use super::changes::{RemoteChanges, schema_of};
 use super::engine::Patience;
-use super::link::Link;
+use super::link::{Link, Standing};
 use super::mirror::{Mirror, Mirrors};
 use super::rows::head;
 use super::scans::{Asking, Scans, Via};
@@ -96,6 +96,11 @@ impl Remote {
         let describe = Do::Describe { tenant, name, partition: place.partition };
         let found: Option<Description> = self.link().value(describe, &self.link().patience())?;
         Ok(found.filter(|found| found.place == *place))
+    }
+
+    /// Whether the owner, which serves, has described the collection just now.
+    pub(super) fn is_there(&self) -> bool {
+        self.link().standing() == Standing::Serves && self.mirror.is_fresh()
     }
 
     /// The schema that questions are bound to: fields only come, so any that is known reads the numbers of their fields.

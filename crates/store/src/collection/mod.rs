@@ -315,7 +315,7 @@ impl Collection {
         self.state().history.iter().map(|view| u64::from(view.rows()) - view.dead.count()).sum()
     }
 
-    /// Damage: parts missing from answers ([`Snapshot::missing`]), and files served from another form.
+    /// Damage: parts missing from answers ([`Seen::missing`](crate::Seen::missing)), and files served from another form.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.state();
         state.seen.missing.iter().chain(state.notes.iter()).cloned().collect()

@@ -131,7 +131,7 @@ impl Snapshot {
         self.parts.iter().any(|view| view.part.segment().is_some_and(Segment::reads_slowly))
     }
 
-    /// Fetches rows of parts that will be read soon, by the number of the part in [`Snapshot::parts`]. Gets
+    /// Fetches rows of parts that will be read soon, by the number of the part in [`Seen::parts`]. Gets
     /// these columns and the sequence numbers at once, and only what is not in memory. A hint: what cannot be
     /// fetched is reported by the read.
     pub fn load(&self, wanted: &[(usize, Range<u32>)], columns: &Projection) {
