@@ -162,7 +162,7 @@ pub struct ClosedOutcome {
     pub per_second: f64,
     /// By population.
     pub populations: Vec<PopulationOutcome>,
-    /// Share of the processors that were busy, by machine: those that are named, then those of stations' own.
+    /// Busy share of the processors, by machine: named machines, then the stations' own.
     pub machines: Vec<MachineOutcome>,
 }
 

@@ -79,7 +79,7 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether at least half of those that wait are writes, and another one would wait for longer than this: the oldest has, or at the pace at
+    /// Whether at least half of the waiting requests are writes, and another write would wait for longer than this: the oldest has, or at the pace at
     /// which questions began since the line was empty, as many as wait would take as long.
     pub(super) fn is_late(&self, now: At, wait_max: Duration) -> bool {
         let Some(oldest) = self.waiting.front() else { return false };
