@@ -50,7 +50,7 @@ impl Lease {
         gate.enter(account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }
 
-    /// Refuses a request that would wait long for its permit, before its body is read.
+    /// Refuses a write that would wait long for its permit behind others, before its body is read.
     pub fn refuse_early(&self, state: &AppState) -> Result<()> {
         let Inner { gate, account, .. } = &*self.0;
         gate.refuse_early(account).map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
