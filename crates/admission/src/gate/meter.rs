@@ -2,7 +2,7 @@
 
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
-use super::{Account, Gate, State};
+use super::{Account, Gate, Served, State};
 use meridian_model::policy::admission::{Ticket, Verdict};
 use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
@@ -32,8 +32,6 @@ struct Slice {
     began: Option<(Instant, Duration)>,
     /// Used by slices of threads that ended.
     uncharged: Duration,
-    /// Charged so far, under this permit and those before it.
-    charged: Duration,
     /// Whether the slot was given back for a while, and whether a thread worked then.
     away: Option<bool>,
     /// Whether the slot was released.
@@ -41,8 +39,8 @@ struct Slice {
 }
 
 impl Meter {
-    pub(super) fn new(gate: Gate, ticket: Ticket, account: Account, charged: Duration) -> Meter {
-        let slice = Slice { began: None, uncharged: Duration::ZERO, charged, away: None, closed: false };
+    pub(super) fn new(gate: Gate, ticket: Ticket, account: Account) -> Meter {
+        let slice = Slice { began: None, uncharged: Duration::ZERO, away: None, closed: false };
         Meter { gate, ticket, account, slice: Mutex::new(slice), helpers: AtomicU64::new(0) }
     }
 
@@ -72,7 +70,6 @@ impl Meter {
         let ran = thread_time().saturating_sub(began);
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
-        slice.charged += used;
         self.account.ledger.add_processor_time(used);
         // The gate's lock is released before the wait.
         let seat = {
@@ -101,7 +98,6 @@ impl Meter {
             self.gate.0.processors.add(ran);
         }
         let used = ran + self.take_helpers();
-        slice.charged += used;
         self.account.ledger.add_processor_time(used);
         let mut state = self.gate.0.state.lock();
         state.admission.rest(self.ticket, used);
@@ -179,18 +175,18 @@ impl Meter {
         self.gate.0.contended.load(Ordering::Relaxed)
     }
 
-    /// Releases the slot and charges what was used, and `more`. Returns the total charged.
-    pub(super) fn close(&self, more: Duration) -> Duration {
+    /// Releases the slot and charges what was used, and `more`. Returns the service that the work has had; work whose slot was released
+    /// before has ended.
+    pub(super) fn close(&self, more: Duration) -> Served {
         let mut slice = self.slice.lock();
         slice.end();
         // An interrupted pause has released the slot already.
-        if !std::mem::replace(&mut slice.closed, true) {
-            let used = slice.uncharged + self.take_helpers() + more;
-            slice.charged += used;
-            self.account.ledger.add_processor_time(used);
-            self.gate.leave(self.ticket, used);
+        if std::mem::replace(&mut slice.closed, true) {
+            return Served::default();
         }
-        slice.charged
+        let used = slice.uncharged + self.take_helpers() + more;
+        self.account.ledger.add_processor_time(used);
+        self.gate.leave(self.ticket, used)
     }
 
     fn take_helpers(&self) -> Duration {

@@ -17,7 +17,7 @@ pub use meter::Meter;
 
 use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
-pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Settings};
+pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Served, Settings};
 use parking_lot::Mutex;
 use processors::{Processors, thread_time};
 use std::sync::Arc;
@@ -135,13 +135,12 @@ impl Gate {
         self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Waits for a permit for work that had one before, used this much processor time, and released it. It is refused only
-    /// at its deadline.
+    /// Waits for a permit for work in progress, which had this much service before. It is refused only at its deadline.
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
-    pub async fn resume(&self, account: &Account, used: Duration, deadline: Instant) -> Result<Permit, Refusal> {
-        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(used))).await;
+    pub async fn resume(&self, account: &Account, served: Served, deadline: Instant) -> Result<Permit, Refusal> {
+        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(served))).await;
         permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
@@ -207,13 +206,12 @@ impl Gate {
         }
     }
 
-    async fn wait(&self, account: &Account, deadline: Instant, resumed: Option<Duration>) -> Result<Permit, Refusal> {
+    async fn wait(&self, account: &Account, deadline: Instant, resumed: Option<Served>) -> Result<Permit, Refusal> {
         let ask = ask(account, deadline.saturating_duration_since(self.0.origin), resumed);
-        let used = ask.used;
         let (ticket, turn) = {
             let mut state = self.0.state.lock();
             match state.admission.enter(self.now(), ask)? {
-                Entry::Run(ticket) => return Ok(self.permit(account.clone(), ticket, used)),
+                Entry::Run(ticket) => return Ok(self.permit(account.clone(), ticket)),
                 Entry::Wait(ticket) => {
                     let (tell, turn) = oneshot::channel();
                     // Seated before the rules run: they may decide on this waiter.
@@ -230,11 +228,11 @@ impl Gate {
         turn.await.unwrap_or(Err(Refusal::Waited))?;
         // From here on the permit owns the slot, and releases it.
         place.ticket = None;
-        Ok(self.permit(account.clone(), ticket, used))
+        Ok(self.permit(account.clone(), ticket))
     }
 
-    fn permit(&self, account: Account, ticket: Ticket, used: Duration) -> Permit {
-        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account, used)) }
+    fn permit(&self, account: Account, ticket: Ticket) -> Permit {
+        Permit { meter: Arc::new(Meter::new(self.clone(), ticket, account)) }
     }
 
     fn now(&self) -> Duration {
@@ -272,28 +270,21 @@ impl Gate {
     }
 
     /// Releases a slot, or a place in the queue.
-    fn leave(&self, ticket: Ticket, used: Duration) {
+    fn leave(&self, ticket: Ticket, used: Duration) -> Served {
         let mut state = self.0.state.lock();
-        state.admission.leave(ticket, used);
+        let served = state.admission.leave(ticket, used);
         // The number of the ticket is used again: the next waiter must not find this one in its place.
         if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize) {
             *waiter = None;
         }
         self.carry_out(&mut state, false);
+        served
     }
 }
 
-/// The request of an account; the deadline counts from the gate's origin. Resumed work states what it used before.
-fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<&Arc<str>> {
-    Ask {
-        tenant: ledger.tenant(),
-        weight: ledger.weight(),
-        class: *class,
-        is_write: *is_write,
-        deadline,
-        resumed: resumed.is_some(),
-        used: resumed.unwrap_or_default(),
-    }
+/// The request of an account; the deadline counts from the gate's origin.
+fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Served>) -> Ask<&Arc<str>> {
+    Ask { tenant: ledger.tenant(), weight: ledger.weight(), class: *class, is_write: *is_write, deadline, resumed }
 }
 
 impl State {
@@ -342,8 +333,8 @@ impl Permit {
         self.meter.is_closed()
     }
 
-    /// Releases the permit. Returns what [`Gate::resume`] needs: the gate, the account, and the processor time used.
-    pub fn release(self) -> (Gate, Account, Duration) {
+    /// Releases the permit. Returns what [`Gate::resume`] needs: the gate, the account, and the service it has had.
+    pub fn release(self) -> (Gate, Account, Served) {
         let (gate, account) = (self.meter.gate().clone(), self.meter.account().clone());
         (gate, account, self.meter.close(REQUEST_COST))
     }

@@ -55,8 +55,7 @@ impl RuleState {
                     class: arrived.class,
                     is_write: false,
                     deadline: Duration::from_micros(arrived.deadline),
-                    resumed: false,
-                    used: Duration::ZERO,
+                    resumed: None,
                 };
                 let (ticket, act) = match admission.enter(Duration::from_micros(now), ask) {
                     Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),

@@ -1,7 +1,7 @@
 //! Questions that wait for another process.
 
 use super::terms::Class;
-use super::{Admission, State, Tenant, Ticket, Verdict};
+use super::{Admission, At, State, Tenant, Ticket, Verdict};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         let Some(question) = self.questions.get(ticket).filter(|question| question.state == State::Away) else {
             return Verdict::Continue;
         };
-        let (number, class) = (question.tenant, question.class);
+        let (number, class, since) = (question.tenant, question.class, question.since);
         self.activate(number, class);
         let free = self.is_free();
         self.tenants[number].away -= 1;
@@ -39,14 +39,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             return Verdict::Continue;
         }
         self.questions.set(ticket, State::Paused);
-        self.line_up(number, class, ticket);
+        self.line_up(number, class, since, ticket);
         Verdict::Pause
     }
 
     /// A question that has begun waits for its next turn.
-    pub(super) fn line_up(&mut self, number: usize, class: Class, ticket: Ticket) {
+    pub(super) fn line_up(&mut self, number: usize, class: Class, since: At, ticket: Ticket) {
         let tenant = &mut self.tenants[number];
-        tenant.lines[class as usize].paused.push_back(ticket);
+        tenant.lines[class as usize].pause(since, ticket);
         tenant.started += 1;
         self.paused += 1;
     }

@@ -1,9 +1,14 @@
 //! The questions of one class of one tenant.
 
-use super::{At, Refusal, Settings, Ticket};
+use super::{At, Class, Refusal, Settings, Ticket};
 use crate::policy::share::Share;
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// What a queue's growth is measured by: the questions that arrived within this.
+const LATELY: Duration = Duration::from_millis(50);
+/// Age of a queue from which its growth counts. So a burst may go on arriving for twice [`LATELY`]: a page asks for its tiles within that.
+const YOUNG: Duration = Duration::from_millis(150);
 
 /// A question that waits for its first slot.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +23,11 @@ pub(super) struct Waiting {
 pub(super) struct Line {
     /// The class's right within its tenant.
     pub(super) share: Share,
-    /// Questions that were overtaken, in the order in which they run again: all before the first that waits.
-    pub(super) paused: VecDeque<Ticket>,
+    /// Questions in progress without a slot, in the order in which they run again: all before the first that waits. With the time of
+    /// their first slots.
+    pub(super) paused: VecDeque<(At, Ticket)>,
+    /// Whether the one that began first runs first. In the last class they take turns, as there each may run without end.
+    in_order: bool,
     /// Questions that wait, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
     /// When it was last empty.
@@ -31,9 +39,23 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(weight: u32) -> Line {
+    pub(super) fn new(class: Class) -> Line {
         let (paused, waiting) = (VecDeque::new(), VecDeque::new());
-        Line { share: Share::new(weight), paused, waiting, filled: At::ZERO, begun: 0, overloaded: false }
+        let (share, in_order) = (Share::new(class.weight()), class.sinks().is_some());
+        Line { share, paused, in_order, waiting, filled: At::ZERO, begun: 0, overloaded: false }
+    }
+
+    /// A question whose first slot was given at that time has none now.
+    pub(super) fn pause(&mut self, since: At, ticket: Ticket) {
+        let earlier = |(other, _): &(At, Ticket)| *other <= since;
+        let place = if self.in_order { self.paused.partition_point(earlier) } else { self.paused.len() };
+        self.paused.insert(place, (since, ticket));
+    }
+
+    /// Whether a question that was given its first slot earlier than that has none. It goes first: half an answer is of use to nobody, and
+    /// several begun ones that take turns are all done as late as the last.
+    pub(super) fn has_earlier(&self, since: At) -> bool {
+        self.in_order && self.paused.front().is_some_and(|(other, _)| *other < since)
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) {
@@ -54,8 +76,11 @@ impl Line {
         if let Some((waiting, refusal)) = self.pop_expired(now, patience, settings) {
             return Some((waiting, Some(refusal)));
         }
-        let waiting =
-            if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
+        let waiting = if self.is_overloaded(now, patience, settings.target) {
+            self.waiting.pop_back()
+        } else {
+            self.waiting.pop_front()
+        }?;
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
         // Only what begins says how fast work is done.
         self.begun = self.begun.saturating_add(u32::from(refusal.is_none()));
@@ -70,7 +95,7 @@ impl Line {
         settings: &Settings,
     ) -> Option<(Waiting, Refusal)> {
         let oldest = *self.waiting.front()?;
-        let wait_max = if self.is_overloaded(now, patience) { settings.target } else { patience };
+        let wait_max = if self.is_overloaded(now, patience, settings.target) { settings.target } else { patience };
         let refusal = match oldest {
             oldest if oldest.deadline <= now => Refusal::Deadline,
             oldest if now.saturating_sub(oldest.since) > wait_max => Refusal::Waited,
@@ -79,27 +104,43 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether at least half of the waiting requests are writes, and another write would wait for longer than this: the oldest has, or at the pace at
-    /// which questions began since the line was empty, as many as wait would take as long.
+    /// Whether at least half of the waiting requests are writes, and another write would wait for longer than this.
     pub(super) fn is_late(&self, now: At, wait_max: Duration) -> bool {
         let Some(oldest) = self.waiting.front() else { return false };
-        let stood = now.saturating_sub(self.filled);
-        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        let is_late = now.saturating_sub(oldest.since) > wait_max
-            || stood.saturating_mul(waiting) > wait_max.saturating_mul(self.begun.saturating_add(1));
+        let is_late = now.saturating_sub(oldest.since) > wait_max || self.takes_longer(now, wait_max);
         is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
-    /// Whether more arrives than is worked off. First rule: it has not been empty for as long as a question waits at
-    /// most. Second rule: at the pace at which questions began since, the waiting ones would wait for longer than that.
-    ///
-    /// The second rule sees a flood early: the first alone would let every question of its first second wait for that second.
-    fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {
-        let stood = now.saturating_sub(self.filled);
-        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        // One more is about to begin. Without it the first moments of a burst would look like a standstill.
-        let begun = self.begun.saturating_add(1);
-        self.overloaded |= stood > patience || stood.saturating_mul(waiting) > patience.saturating_mul(begun);
+    /// Whether more arrives than is worked off. It has not been empty for as long as a question waits at most, or will not be: first rule
+    /// for a burst, second for a flood, whose questions would otherwise all wait for as long as a burst may.
+    fn is_overloaded(&mut self, now: At, patience: Duration, target: Duration) -> bool {
+        self.overloaded = self.overloaded
+            || now.saturating_sub(self.filled) > patience
+            || self.takes_longer(now, patience)
+            || self.takes_longer(now, target) && self.grows(now);
         self.overloaded
     }
+
+    /// Whether the questions that wait would wait for longer than this, at the pace at which questions began since the line was empty.
+    fn takes_longer(&self, now: At, wait_max: Duration) -> bool {
+        let stood = now.saturating_sub(self.filled);
+        stood.saturating_mul(count(self.waiting.len())) > wait_max.saturating_mul(self.next())
+    }
+
+    /// Whether more questions arrived of late than began in that time. A flood goes on; a burst does not, and is worked off.
+    fn grows(&self, now: At) -> bool {
+        let stood = now.saturating_sub(self.filled);
+        let earlier = self.waiting.partition_point(|waiting| waiting.since + LATELY <= now);
+        stood > YOUNG && stood.saturating_mul(count(self.waiting.len() - earlier)) > LATELY.saturating_mul(self.next())
+    }
+
+    /// Questions that began since the line was empty, and one that is about to: without it the first moments of a burst would look like a
+    /// standstill.
+    fn next(&self) -> u32 {
+        self.begun.saturating_add(1)
+    }
+}
+
+fn count(questions: usize) -> u32 {
+    u32::try_from(questions).unwrap_or(u32::MAX)
 }

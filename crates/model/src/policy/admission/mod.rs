@@ -30,7 +30,7 @@ mod terms;
 mod tests;
 
 pub use capacity::{Capacity, Load};
-pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
+pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Served, Settings, Ticket, Turn, Verdict};
 
 use super::share::Share;
 use line::Waiting;
@@ -141,10 +141,11 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     /// # Errors
     /// [`Refusal::Deadline`] where it has to wait and its deadline has passed, [`Refusal::QueueFull`] where too many wait.
     pub fn enter(&mut self, now: At, ask: Ask<&T>) -> Result<Entry, Refusal> {
-        let class = ask.class.after(ask.used);
+        let Served { since, used } = ask.resumed.unwrap_or_default();
+        let (class, since) = (ask.class.after(used), since.unwrap_or(now));
         let number = self.known(ask.tenant, ask.weight);
         self.activate(number, class);
-        let question = |state| Question { tenant: number, class, state, used: ask.used };
+        let question = |state| Question { tenant: number, class, state, since, used };
         if self.is_free() && self.may_start(&self.tenants[number]) {
             let ticket = self.questions.add(question(State::Running));
             self.begin(number, class);
@@ -155,9 +156,9 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         if ask.deadline <= now {
             return Err(Refusal::Deadline);
         }
-        if ask.resumed {
+        if ask.resumed.is_some() {
             let ticket = self.questions.add(question(State::Paused));
-            self.line_up(number, class, ticket);
+            self.line_up(number, class, since, ticket);
             return Ok(Entry::Wait(ticket));
         }
         // A flood of one tenant fills the queue. Without the exception it would shut out every other tenant.
@@ -185,16 +186,16 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     pub fn slice(&mut self, ticket: Ticket, used: Duration) -> Verdict {
         self.charge(ticket, used);
         let Some(question) = self.questions.get(ticket) else { return Verdict::Continue };
-        let (number, class) = (question.tenant, question.class);
+        let (number, class, since) = (question.tenant, question.class, question.since);
         // No question with more right to the slot waits: to pause would cost a switch and help none.
-        if !self.is_contended() || !self.must_give_way(number, class) {
+        if !self.is_contended() || !self.must_give_way(number, class, since) {
             let tenant = &self.tenants[number];
             self.virtual_time = self.virtual_time.max(tenant.share.tag);
             return Verdict::Continue;
         }
         let tenant = &mut self.tenants[number];
         tenant.running -= 1;
-        tenant.lines[class as usize].paused.push_back(ticket);
+        tenant.lines[class as usize].pause(since, ticket);
         self.running -= 1;
         self.paused += 1;
         self.questions.set(ticket, State::Paused);
@@ -232,10 +233,17 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.virtual_time = self.virtual_time.max(share.tag);
     }
 
-    /// A question is done, gives its slot back, was refused, or is no longer wanted; `used` is what was not charged before.
-    pub fn leave(&mut self, ticket: Ticket, used: Duration) {
+    /// A question is done, gives its slot back, was refused, or is no longer wanted; `used` is what was not charged before. Returns
+    /// the service that it has had.
+    pub fn leave(&mut self, ticket: Ticket, used: Duration) -> Served {
         self.charge(ticket, used);
-        let Some(question) = self.questions.remove(ticket) else { return };
+        let Some(question) = self.questions.remove(ticket) else { return Served::default() };
+        self.release(ticket, &question);
+        Served { since: Some(question.since), used: question.used }
+    }
+
+    /// Gives back what a question held.
+    fn release(&mut self, ticket: Ticket, question: &Question) {
         let tenant = &mut self.tenants[question.tenant];
         let line = &mut tenant.lines[question.class as usize];
         match question.state {
@@ -246,7 +254,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             State::Paused => {
                 // A queue is searched only here. Clients that leave while they wait are rare beside those that are
                 // served.
-                line.paused.retain(|paused| *paused != ticket);
+                line.paused.retain(|(_, paused)| *paused != ticket);
                 self.paused -= 1;
             }
             State::Waiting => {
@@ -272,7 +280,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             let tenant = &mut self.tenants[number];
             let line = &mut tenant.lines[class as usize];
             // Paused before waiting: a question that has begun holds a thread and memory, which its end frees.
-            if let Some(ticket) = line.paused.pop_front() {
+            if let Some((_, ticket)) = line.paused.pop_front() {
                 self.paused -= 1;
                 self.questions.set(ticket, State::Running);
                 self.begin(number, class);
@@ -286,7 +294,9 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.questions.set(waiting.ticket, State::Refused);
                 return Some(Turn::Refuse(waiting.ticket, refusal));
             }
-            self.questions.set(waiting.ticket, State::Running);
+            if let Some(question) = self.questions.get_mut(waiting.ticket) {
+                (question.state, question.since) = (State::Running, now);
+            }
             self.tenants[number].started += 1;
             self.begin(number, class);
             return Some(Turn::Run(waiting.ticket));
@@ -319,16 +329,18 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             .min_by_key(|(number, _)| self.tenants[*number].share.tag)
     }
 
-    /// Whether a running question of this tenant and class must give way to the best one that waits.
-    fn must_give_way(&self, number: usize, class: Class) -> bool {
+    /// Whether a running question of this tenant and class, with its first slot at that time, must give way to the best one that waits.
+    fn must_give_way(&self, number: usize, class: Class, since: At) -> bool {
         let Some((best, best_class)) = self.best() else { return false };
         // Slots were taken away: the question that ends its slice first gives one back.
         if self.running > self.slots {
             return true;
         }
         let tenant = &self.tenants[number];
+        let line = &tenant.lines[class as usize];
         match best == number {
-            true => tenant.lines[best_class as usize].share.tag < tenant.lines[class as usize].share.tag,
+            true if best_class == class => line.has_earlier(since),
+            true => tenant.lines[best_class as usize].share.tag < line.share.tag,
             false => self.tenants[best].share.tag < tenant.share.tag,
         }
     }

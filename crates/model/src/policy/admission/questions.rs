@@ -1,6 +1,6 @@
 //! The questions of a scheduler by their tickets.
 
-use super::{Class, Ticket};
+use super::{At, Class, Ticket};
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) struct Question {
     pub(super) tenant: usize,
     pub(super) class: Class,
     pub(super) state: State,
+    /// When it was given its first slot; of no use while it waits for that.
+    pub(super) since: At,
     /// Processor time charged so far.
     pub(super) used: Duration,
 }

@@ -25,7 +25,7 @@ impl<T> Tenant<T> {
         Tenant {
             name,
             share: Share::new(weight),
-            lines: Class::ALL.map(|class| Line::new(class.weight())),
+            lines: Class::ALL.map(Line::new),
             virtual_time: 0,
             started: 0,
             running: 0,

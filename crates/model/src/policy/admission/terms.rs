@@ -57,7 +57,7 @@ impl Class {
     }
 
     /// The class that a question sinks to, and the processor time at which it does.
-    const fn sinks(self) -> Option<(Class, Duration)> {
+    pub(super) const fn sinks(self) -> Option<(Class, Duration)> {
         match self {
             Class::Interactive => Some((Class::Batch, Duration::from_millis(50))),
             Class::Batch => Some((Class::Background, Duration::from_millis(500))),
@@ -120,19 +120,26 @@ pub struct Ask<T> {
     pub is_write: bool,
     /// When its client stops waiting for the answer.
     pub deadline: At,
-    /// Whether it ran before and gave its slot back, for a client that reads slowly. Such a question is never refused: it
+    /// What it had before, if it is in progress and gave its slot back for a client that reads slowly. Such a question is never refused: it
     /// waits like one that was overtaken.
-    pub resumed: bool,
-    /// Processor time that it used before: it continues in the class to which it had sunk.
+    pub resumed: Option<Served>,
+}
+
+/// The service that a question in progress has had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// When it was given its first slot; absent where it has had none.
+    pub since: Option<At>,
+    /// Processor time used: it continues in the class to which it had sunk.
     pub used: Duration,
 }
 
 impl<T> Ask<T> {
     /// The same with its tenant borrowed.
     pub fn as_ref(&self) -> Ask<&T> {
-        let Ask { tenant, weight, class, is_write, deadline, resumed, used } = self;
+        let Ask { tenant, weight, class, is_write, deadline, resumed } = self;
         let (weight, class, is_write, deadline) = (*weight, *class, *is_write, *deadline);
-        Ask { tenant, weight, class, is_write, deadline, resumed: *resumed, used: *used }
+        Ask { tenant, weight, class, is_write, deadline, resumed: *resumed }
     }
 }
 

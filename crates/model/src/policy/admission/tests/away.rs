@@ -112,7 +112,7 @@ fn a_tenant_whose_questions_are_away_leaves_threads_to_others() {
     let other = begins(&mut admission, 3).expect("it has a thread and a slot");
     assert_eq!(admission.next(ms(0)), None, "neither of the others begins");
     admission.leave(other, ms(1));
-    away.into_iter().for_each(|ticket| admission.leave(ticket, ms(0)));
+    away.into_iter().for_each(|ticket| _ = admission.leave(ticket, ms(0)));
     assert!(matches!(admission.next(ms(1)), Some(Turn::Run(_))), "there are threads again");
 }
 

@@ -48,11 +48,12 @@ proptest! {
             match step {
                 Step::Enter { tenant, class, patience, resumed } => {
                     resumed_ever += usize::from(resumed);
+                    let resumed = resumed.then(Served::default);
                     let ask = Ask { resumed, ..ask(tenant, class, now + patience) };
                     match admission.enter(ms(now), ask.as_ref()) {
                         Ok(Entry::Run(ticket)) => running.push(ticket),
                         Ok(Entry::Wait(ticket)) => idle.push(ticket),
-                        Err(why) => prop_assert!(!resumed && why == Refusal::QueueFull),
+                        Err(why) => prop_assert!(resumed.is_none() && why == Refusal::QueueFull),
                     }
                 }
                 Step::Slice(n, used) if !running.is_empty() => {
@@ -104,7 +105,7 @@ proptest! {
                         running.push(ticket);
                         prop_assert!(running.len() <= slots, "{} run", running.len());
                     }
-                    Turn::Refuse(ticket, _) => admission.leave(ticket, Duration::ZERO),
+                    Turn::Refuse(ticket, _) => _ = admission.leave(ticket, Duration::ZERO),
                 }
             }
             let counts = admission.counts();
