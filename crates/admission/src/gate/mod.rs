@@ -101,7 +101,7 @@ impl Gate {
             return None;
         }
         match state.admission.enter(Duration::ZERO, ask) {
-            Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket, Duration::ZERO)),
+            Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket)),
             // Its tenant already runs its max number of requests.
             Ok(Entry::Wait(ticket)) => {
                 state.admission.leave(ticket, Duration::ZERO);

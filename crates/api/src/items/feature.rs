@@ -3,7 +3,7 @@
 use super::condition::Condition;
 use super::intake::Intake;
 use super::write::{Bounds, read_batch};
-use super::{no_event, room};
+use super::{backpressure, no_event};
 use crate::after;
 use crate::body;
 use crate::entry::Path;
@@ -90,8 +90,13 @@ pub async fn put(
     check_media_type(&context.headers, &["application/geo+json", "application/json"])?;
     let intake = Intake::of_event(&context.headers, &id)?;
     let condition = Condition::of(&context.headers)?;
-    let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
-        .await?;
+    let run = backpressure::admit(
+        &state,
+        &context.lease,
+        &*collection,
+        context.deadline(None, state.config.timeout_default)?,
+    )
+    .await?;
     stream::run(run, move |control| {
         let format = meridian_formats::Format::GeoJson;
         let (batch, _, _held) =
@@ -139,7 +144,7 @@ pub async fn patch(
         intake.options.crs = Crs::Crs84;
     }
     let condition = Condition::of(&context.headers)?;
-    let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
+    let run = backpressure::admit(&state, &context.lease, &*collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
         // Without a lock: a patch computes from a version, and starts again if another write replaced that version.
@@ -170,8 +175,13 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let condition = Condition::of(&context.headers)?;
-    let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
-        .await?;
+    let run = backpressure::admit(
+        &state,
+        &context.lease,
+        &*collection,
+        context.deadline(None, state.config.timeout_default)?,
+    )
+    .await?;
     stream::run(run, move |control| {
         in_tries(&*collection, control, || {
             let deleted = match condition.is_set() {

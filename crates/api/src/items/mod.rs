@@ -1,5 +1,6 @@
 //! `/collections/{c}/items`: reading events.
 
+pub(crate) mod backpressure;
 mod bulk;
 mod condition;
 #[cfg(feature = "flight")]
@@ -8,7 +9,6 @@ mod explain;
 pub mod feature;
 mod intake;
 mod page;
-pub(crate) mod room;
 mod track;
 pub mod write;
 

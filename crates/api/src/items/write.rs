@@ -1,7 +1,7 @@
 //! Writing events: `POST /items`, and deletion by filter.
 
 use super::intake::Intake;
-use super::{known, room, take_selection};
+use super::{backpressure, known, take_selection};
 use crate::body::{self, Received};
 use crate::contract::{Deleted, LeftOut, Written as Receipt};
 use crate::entry::{Lease, Path};
@@ -44,7 +44,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
         Some(key) => Some(key.text().to_owned()),
         None => idempotency_key(&context.headers)?,
     };
-    room::refuse_early(&state, &context.lease, &*collection)?;
+    backpressure::refuse_early(&state, &context.lease, &*collection)?;
     // Received before a permit is requested: a slow sender would hold the permit while it sends.
     let received = body::receive(&state, &context.headers, body).await?;
     // Again, after the body: another write may have used up the quota while this one arrived.
@@ -53,7 +53,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     // Also before the permit, so that writes that wait for a full buffer do not keep queries from running.
-    room::wait(&*collection, deadline).await?;
+    backpressure::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
     let body_bytes = received.bytes.len() as u64;
     let refuse = |e: WriteError| refusal(&state, &*collection, body_bytes, e);
@@ -125,7 +125,7 @@ async fn large(
     let append = match stage {
         Stage::Queued(append) => append,
         Stage::NeedsRoom(write) => {
-            room::wait(collection.as_ref(), deadline).await?;
+            backpressure::wait(collection.as_ref(), deadline).await?;
             let into = collection.clone();
             stream::run(lease.run(state, deadline).await?, move |_| {
                 into.append(write, deadline).map_err(|e| errors::write_problem(&*into, e))
@@ -195,9 +195,13 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
             ),
         ));
     }
-    let run =
-        room::admit(&state, &context.lease, &*collection, context.deadline(timeout, state.config.timeout_default)?)
-            .await?;
+    let run = backpressure::admit(
+        &state,
+        &context.lease,
+        &*collection,
+        context.deadline(timeout, state.config.timeout_default)?,
+    )
+    .await?;
     stream::run(run, move |control| {
         let at = At { history: question.history, ..At::default() };
         let deleted = collection.delete_matching(&question.predicate, at, control);

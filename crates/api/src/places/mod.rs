@@ -10,7 +10,7 @@ use crate::audit;
 use crate::body;
 use crate::entry::{self, Path};
 use crate::errors;
-use crate::items::room;
+use crate::items::backpressure;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::scope::Scope;
@@ -204,7 +204,7 @@ pub async fn create(state: Scope, context: Context, body: Body) -> Result<Respon
     }
     let collection = collection(&state, &context).await?;
     let batch = place.to_batch(&collection.schema(), &id)?;
-    let run = room::admit(&state, &context.lease, &*collection, deadline).await?;
+    let run = backpressure::admit(&state, &context.lease, &*collection, deadline).await?;
     let bytes = batch.bytes() as u64;
     stream::run(run, move |_| collection.write(Write::new(batch)).map_err(|e| errors::write_problem(&*collection, e)))
         .await?;
@@ -215,8 +215,13 @@ pub async fn create(state: Scope, context: Context, body: Body) -> Result<Respon
 /// `DELETE /api/v0/places/{placeId}`: a missing place gets the same response as a deleted one.
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     let Some(collection) = existing(&state)? else { return see_other(BASE) };
-    let run = room::admit(&state, &context.lease, &*collection, context.deadline(None, state.config.timeout_default)?)
-        .await?;
+    let run = backpressure::admit(
+        &state,
+        &context.lease,
+        &*collection,
+        context.deadline(None, state.config.timeout_default)?,
+    )
+    .await?;
     stream::run(run, move |_| collection.delete(&[id]).map_err(|e| errors::write_problem(&*collection, e))).await?;
     see_other(BASE)
 }

@@ -37,7 +37,7 @@ impl FlatGeobufWriter {
             Shape::Polygon => GeometryType::Polygon,
             Shape::MultiPoint => GeometryType::MultiPoint,
             Shape::MultiPolygon => GeometryType::MultiPolygon,
-            // Lines of one part are simple ones in it: see `Place::of`.
+            // Lines of one part are simple ones in it: see `TypedGeometry::of`.
             Shape::MultiLine | Shape::Any => GeometryType::Unknown,
         };
         let mut writer = FgbWriter::create_with_options(name, kind, options).map_err(WriteError::of)?;
@@ -59,7 +59,7 @@ impl FlatGeobufWriter {
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let rows = self.columns.rows(batch)?;
         for row in 0..rows.len {
-            let place = Place::of(rows.shape(row), self.columns.shape)?;
+            let place = TypedGeometry::of(rows.shape(row), self.columns.shape)?;
             let mut failed = None;
             let added = self.writer.add_feature_geom(place, |feature| {
                 for (i, (column, (name, kind))) in rows.columns.iter().zip(&self.columns.named).enumerate() {
@@ -108,13 +108,13 @@ fn property(
 }
 
 /// A geometry for the writer, in the multi form where the layer is of one type.
-struct Place {
+struct TypedGeometry {
     shape: Option<Geometry<f64>>,
     kind: Shape,
 }
 
-impl Place {
-    fn of(wkb: Option<&[u8]>, kind: Shape) -> Result<Place, WriteError> {
+impl TypedGeometry {
+    fn of(wkb: Option<&[u8]>, kind: Shape) -> Result<TypedGeometry, WriteError> {
         let shape = wkb.map(from_wkb).transpose().map_err(WriteError::of)?;
         let shape = shape.map(|shape| match (kind, shape) {
             (Shape::MultiPoint, Geometry::Point(one)) => MultiPoint(vec![one]).into(),
@@ -123,11 +123,11 @@ impl Place {
             (Shape::MultiPolygon, Geometry::Polygon(one)) => MultiPolygon(vec![one]).into(),
             (_, shape) => shape,
         });
-        Ok(Place { shape, kind })
+        Ok(TypedGeometry { shape, kind })
     }
 }
 
-impl GeozeroGeometry for Place {
+impl GeozeroGeometry for TypedGeometry {
     fn process_geom<P: GeomProcessor>(&self, out: &mut P) -> GeozeroResult<()> {
         if let Some(shape) = &self.shape {
             return shape.process_geom(out);

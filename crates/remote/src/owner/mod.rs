@@ -10,8 +10,8 @@ mod scans;
 mod seat;
 mod served;
 mod service;
+mod slots;
 mod streams;
-mod turns;
 
 pub use pace::Pace;
 pub use scans::{ScanExecutor, ScanLoad};
@@ -26,13 +26,13 @@ use meridian_backend::{Backend, Collection, Part, Random, StoreError};
 use meridian_observe::{self as observe, Current, Kind, Parent, Span, Tracer};
 use meridian_query::{CancelFlag, Control};
 use positions::Positions;
+use slots::FairSlots;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, watch};
 use tokio::task;
-use turns::Turns;
 
 /// Steps of questions that run at a time, and acts, by default.
 const RUNNING_MAX: usize = 64;
@@ -113,7 +113,7 @@ struct Owner {
     /// A random number that tells this server from every other, of the same epoch too.
     instance: u64,
     /// For steps of questions, by the turns of tenants.
-    running: Arc<Turns>,
+    running: Arc<FairSlots>,
     /// For acts, which must not wait for questions: gateways ask what a collection is at every request.
     acting: Arc<Semaphore>,
     received: Arc<Semaphore>,

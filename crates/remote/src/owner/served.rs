@@ -3,7 +3,7 @@
 use super::positions::{Noting, Positions};
 use super::scans::ScanExecutor;
 use super::service::Service;
-use super::turns::Turns;
+use super::slots::FairSlots;
 use super::{Appends, Closing, Owner, RECEIVED_KIB_MAX, ServeOptions};
 use crate::tls::{self, RoleTls};
 use crate::wire::MESSAGE_BYTES_MAX;
@@ -63,7 +63,7 @@ impl Served {
         let owner = Arc::new(Owner {
             backend,
             instance: options.random.next_u64(),
-            running: Turns::new(options.running_max),
+            running: FairSlots::new(options.running_max),
             acting: Arc::new(Semaphore::new(options.running_max)),
             received: Arc::new(Semaphore::new(RECEIVED_KIB_MAX)),
             appends: Appends::default(),

@@ -38,7 +38,7 @@ struct User {
 }
 
 /// The machines of a station's processes, and whose turn it is.
-struct Turns {
+struct RoundRobin {
     machines: Vec<usize>,
     next: usize,
 }
@@ -48,7 +48,7 @@ struct Simulator<'a> {
     events: EventQueue<Event>,
     rng: SeededRng,
     machines: Vec<Machine>,
-    stations: Vec<Turns>,
+    stations: Vec<RoundRobin>,
     users: Vec<User>,
     /// Waits by population.
     waits: Vec<Vec<Micros>>,
@@ -82,7 +82,7 @@ pub fn run(network: &ClosedNetwork) -> ClosedOutcome {
                 machines.len() - 1
             }));
         }
-        stations.push(Turns { machines: of, next: 0 });
+        stations.push(RoundRobin { machines: of, next: 0 });
     }
     let counts_from = micros(network.warm_up_s);
     let mut simulator = Simulator {

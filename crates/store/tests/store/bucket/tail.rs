@@ -12,20 +12,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A bucket and the log of its owners.
-struct Place {
+struct Backing {
     bucket: MemoryBucket,
     log: SharedLog,
 }
 
-impl Place {
+impl Backing {
     /// One of each log.
-    fn each() -> [Place; 2] {
+    fn each() -> [Backing; 2] {
         let streams = SharedLog::Streams { streams: Arc::new(MemoryStreams::new(0)), accept_loss: false };
-        [SharedLog::Bucket, streams].map(|log| Place { bucket: MemoryBucket::new(), log })
+        [SharedLog::Bucket, streams].map(|log| Backing { bucket: MemoryBucket::new(), log })
     }
 }
 
-fn owner(place: &Place) -> Process {
+fn owner(place: &Backing) -> Process {
     let bucket = Arc::new(place.bucket.clone());
     let store = Store::open_shared_over(options(), seams(), bucket, place.log.clone()).unwrap();
     let collection = match store.collection("t", "c") {
@@ -35,7 +35,7 @@ fn owner(place: &Place) -> Process {
     Process { store, collection }
 }
 
-fn reader(place: &Place) -> Store {
+fn reader(place: &Backing) -> Store {
     let options = Options { follow_log: true, ..options() };
     Store::open_read_only_over(options, seams(), Arc::new(place.bucket.clone()), place.log.clone()).unwrap()
 }
@@ -54,7 +54,7 @@ fn compare(owner: &Collection, reader: &Collection) {
 
 #[test]
 fn writes_are_shown_before_they_are_flushed() {
-    for place in Place::each() {
+    for place in Backing::each() {
         let owner = owner(&place);
         write(&owner.collection, 1);
         owner.collection.flush().unwrap();
@@ -84,7 +84,7 @@ fn writes_are_shown_before_they_are_flushed() {
 
 #[test]
 fn a_deletion_ends_what_is_shown_until_it_is_flushed() {
-    for place in Place::each() {
+    for place in Backing::each() {
         let owner = owner(&place);
         write(&owner.collection, 1);
         let follower = reader(&place);
@@ -105,7 +105,7 @@ fn a_deletion_ends_what_is_shown_until_it_is_flushed() {
 
 #[test]
 fn collections_with_given_ids_are_shown_as_flushed() {
-    let [place, _] = Place::each();
+    let [place, _] = Backing::each();
     let owner = Process::first(&place.bucket);
     super::write(&owner.collection, 1);
     let follower = reader(&place);
@@ -118,7 +118,7 @@ fn collections_with_given_ids_are_shown_as_flushed() {
 
 #[test]
 fn a_damaged_object_of_the_log_hides_nothing_that_is_flushed() {
-    let [place, _] = Place::each();
+    let [place, _] = Backing::each();
     let owner = owner(&place);
     write(&owner.collection, 1);
     owner.collection.flush().unwrap();
@@ -202,7 +202,7 @@ proptest! {
     /// goes back. Without deletions since the last flush it shows every write acknowledged before its look.
     #[test]
     fn a_follower_shows_a_state_of_the_owner(steps in steps(), in_streams: bool) {
-        let place = &Place::each()[usize::from(in_streams)];
+        let place = &Backing::each()[usize::from(in_streams)];
         let mut process = owner(place);
         let follower = reader(place);
         let (mut number, mut shown, mut is_blocked) = (0, 0, false);

@@ -4,7 +4,7 @@
 //! until the lease is lost or passed on. The gateways divide the slots among them by rendezvous (`model::policy::placement`), so that few move
 //! when one comes or goes. The lease decides who tries. That a former holder changes nothing is decided by the records (decision 056).
 
-use super::keeper::{Keeper, changed};
+use super::lease_holder::{LeaseHolder, changed};
 use super::{Joins, blocking};
 use crate::failure::Failure;
 use crate::output::say;
@@ -44,11 +44,11 @@ impl Assignment {
         let mut slots = Vec::new();
         for slot in Slot::all() {
             let (name, process) = (format!("saved-{}", slot.number()), (node(number), number));
-            let mut keeper = Keeper::new(&name, process, joins.lease, &joins.bucket, &joins.url, seams);
-            keeper.start();
+            let mut lease_holder = LeaseHolder::new(&name, process, joins.lease, &joins.bucket, &joins.url, seams);
+            lease_holder.start();
             let (pass, passes) = mpsc::channel(1);
-            slots.push(Kept { slot, lease: keeper.lease().clone(), pass });
-            tasks.spawn(run(slot, keeper, passes, state.clone(), joins.gateways.clone()));
+            slots.push(Kept { slot, lease: lease_holder.lease().clone(), pass });
+            tasks.spawn(run(slot, lease_holder, passes, state.clone(), joins.gateways.clone()));
         }
         let leases = slots.iter().map(|kept| kept.lease.clone()).collect();
         tasks.spawn(place(slots, joins.gateways.clone(), joins.lease, seams.clock.clone()));
@@ -118,8 +118,14 @@ async fn place(slots: Vec<Kept>, gateways: Arc<Gateways>, ttl: Duration, clock: 
     }
 }
 
-async fn run(slot: Slot, keeper: Keeper, mut passes: mpsc::Receiver<u64>, state: AppState, gateways: Arc<Gateways>) {
-    let mut standing = keeper.standing();
+async fn run(
+    slot: Slot,
+    lease_holder: LeaseHolder,
+    mut passes: mpsc::Receiver<u64>,
+    state: AppState,
+    gateways: Arc<Gateways>,
+) {
+    let mut standing = lease_holder.standing();
     loop {
         // The node's name is the gateway's number.
         let other = match &*standing.borrow_and_update() {
@@ -127,8 +133,8 @@ async fn run(slot: Slot, keeper: Keeper, mut passes: mpsc::Receiver<u64>, state:
             _ => None,
         };
         gateways.set_runs(slot, other.map_or(Runs::Nobody, Runs::At));
-        match keeper.epoch() {
-            Some(epoch) => hold(slot, (&keeper, epoch), &mut passes, &state, &gateways).await,
+        match lease_holder.epoch() {
+            Some(epoch) => hold(slot, (&lease_holder, epoch), &mut passes, &state, &gateways).await,
             None => changed(&mut standing).await,
         }
     }
@@ -137,15 +143,15 @@ async fn run(slot: Slot, keeper: Keeper, mut passes: mpsc::Receiver<u64>, state:
 /// Runs the saved searches of a slot for as long as the lease is held in this epoch, or until it is passed on.
 async fn hold(
     slot: Slot,
-    (keeper, epoch): (&Keeper, u64),
+    (lease_holder, epoch): (&LeaseHolder, u64),
     passes: &mut mpsc::Receiver<u64>,
     state: &AppState,
     gateways: &Gateways,
 ) {
     gateways.set_runs(slot, Runs::Nobody);
     let (mut is_told, number) = (false, slot.number());
-    while keeper.holds(epoch) {
-        let (taking, holds) = (state.clone(), keeper.holding(epoch));
+    while lease_holder.holds(epoch) {
+        let (taking, holds) = (state.clone(), lease_holder.holding(epoch));
         match blocking("opening saved searches", move || taking.take_saved(slot, epoch, holds)).await {
             Ok(Ok(())) => break,
             Ok(Err(error)) => {
@@ -157,15 +163,15 @@ async fn hold(
         }
         tokio::time::sleep(RETRY).await;
     }
-    if !keeper.holds(epoch) {
+    if !lease_holder.holds(epoch) {
         return state.saved.lose(slot);
     }
     gateways.set_runs(slot, Runs::Here);
     say(&format!("runs the saved searches of slot {number}, epoch {epoch}"));
-    while keeper.holds(epoch) {
+    while lease_holder.holds(epoch) {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
-            Some(heir) = passes.recv() => return pass_on(slot, (keeper, epoch), heir, state, gateways).await,
+            Some(heir) = passes.recv() => return pass_on(slot, (lease_holder, epoch), heir, state, gateways).await,
         }
     }
     gateways.set_runs(slot, Runs::Nobody);
@@ -174,7 +180,13 @@ async fn hold(
 }
 
 /// Passes a slot to another gateway, which goes on with its packets and numbers. If it keeps the lease after all, it opens them again.
-async fn pass_on(slot: Slot, (keeper, epoch): (&Keeper, u64), heir: u64, state: &AppState, gateways: &Gateways) {
+async fn pass_on(
+    slot: Slot,
+    (lease_holder, epoch): (&LeaseHolder, u64),
+    heir: u64,
+    state: &AppState,
+    gateways: &Gateways,
+) {
     gateways.set_runs(slot, Runs::Nobody);
     let stopping = state.clone();
     match blocking("ending saved searches", move || stopping.saved.pass_on(slot)).await {
@@ -184,7 +196,7 @@ async fn pass_on(slot: Slot, (keeper, epoch): (&Keeper, u64), heir: u64, state: 
         }
         Err(failure) => tracing::error!("{failure}"),
     }
-    match keeper.pass_on(epoch, heir).await {
+    match lease_holder.pass_on(epoch, heir).await {
         Ok(true) => say(&format!("passed the saved searches of slot {} on to {}", slot.number(), node(heir))),
         Ok(false) => {
             say(&format!("lost the saved searches of slot {}: another gateway may run them now", slot.number()))

@@ -6,7 +6,7 @@
 //! that was acknowledged.
 
 use super::handover::{Holder, Pass};
-use super::keeper::Keeper;
+use super::lease_holder::LeaseHolder;
 use super::member::Member;
 use super::memory::Pool;
 use super::{blocking, records};
@@ -99,7 +99,7 @@ enum Ended {
 pub(super) async fn run(
     process: Arc<Process>,
     group: Group,
-    keeper: Keeper,
+    lease_holder: LeaseHolder,
     mut passes: mpsc::Receiver<Pass>,
 ) -> Result<(), Failure> {
     let (mut log, mut stopping) = (process.log.clone(), process.stopping.clone());
@@ -112,17 +112,17 @@ pub(super) async fn run(
     let of = if group.is_all() { String::new() } else { format!(" group {}", group.number()) };
     loop {
         let epoch = tokio::select! {
-            epoch = keeper.wait(waits) => epoch,
+            epoch = lease_holder.wait(waits) => epoch,
             _ = stopping.wait_for(|stop| *stop) => break,
             Some(pass) = passes.recv() => {
                 pass.refuse();
                 continue;
             }
         };
-        let owned = own(&process, group, &keeper, &mut log, epoch, &mut passes).await;
+        let owned = own(&process, group, &lease_holder, &mut log, epoch, &mut passes).await;
         process.serves(group, false);
         if !matches!(owned, Ok(Ended::Stopped)) {
-            keeper.say(epoch, None);
+            lease_holder.say(epoch, None);
         }
         match owned {
             Ok(Ended::Stopped) => break,
@@ -133,39 +133,39 @@ pub(super) async fn run(
             }
             // The lease goes back at once: another process may be able to open them.
             Err(failure) => {
-                keeper.end().await?;
+                lease_holder.end().await?;
                 return Err(failure);
             }
         }
     }
-    keeper.end().await
+    lease_holder.end().await
 }
 
 /// Has the partitions of a group until the process stops, the group is passed on, or they are lost.
 async fn own(
     process: &Process,
     group: Group,
-    keeper: &Keeper,
+    lease_holder: &LeaseHolder,
     log: &mut SharedLog,
     epoch: u64,
     passes: &mut mpsc::Receiver<Pass>,
 ) -> Result<Ended, Failure> {
     let Process { config, bucket, seams, .. } = process;
     let mut stopping = process.stopping.clone();
-    let Some(store) = open(process, group, keeper, epoch, log).await? else { return Ok(Ended::Lost) };
+    let Some(store) = open(process, group, lease_holder, epoch, log).await? else { return Ok(Ended::Lost) };
     // A loss is given up once, and not what is found missing when this process takes over again.
     log.opened();
     // Before gateways can reach this process: they read the records once they do.
-    if group.number() == 0 && !records::move_in(config, keeper, epoch, bucket, &store, seams).await? {
+    if group.number() == 0 && !records::move_in(config, lease_holder, epoch, bucket, &store, seams).await? {
         return Ok(Ended::Lost);
     }
     // Opening takes time: a process that lost the lease meanwhile must answer nothing, even with the lease back.
-    if !keeper.holds(epoch) {
+    if !lease_holder.holds(epoch) {
         return Ok(Ended::Lost);
     }
     // Weak: a renewal under way must not keep the data folder locked.
     let asked = Arc::downgrade(&store);
-    keeper.say(epoch, Some(Arc::new(move || asked.upgrade()?.complete())));
+    lease_holder.say(epoch, Some(Arc::new(move || asked.upgrade()?.complete())));
     for problem in store.problems() {
         tracing::error!("{problem}");
     }
@@ -174,7 +174,7 @@ async fn own(
         Control::new(clock.clone(), left, cancel).sharing(memory.clone())
     });
     let options = ServeOptions {
-        owns: keeper.holding(epoch),
+        owns: lease_holder.holding(epoch),
         process: Some(process.number),
         ..ServeOptions::new(epoch, control, seams.random.clone())
     };
@@ -186,10 +186,10 @@ async fn own(
     let mounted = process.served.mount(group.number(), Embedded::new(store.clone()), options);
     say(&owns(group, &store, epoch));
     process.serves(group, true);
-    let holder = Holder { process, group, keeper, store: &store, epoch };
+    let holder = Holder { process, group, lease_holder, store: &store, epoch };
     let ended = loop {
         let lost = async {
-            while keeper.holds(epoch) && !store.is_outdated() {
+            while lease_holder.holds(epoch) && !store.is_outdated() {
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -211,13 +211,13 @@ async fn own(
         // Answers that have begun go on for a while, unless this process has the group again before.
         process.serves(group, false);
         let back = async {
-            keeper.wait(|_| ()).await;
+            lease_holder.wait(|_| ()).await;
         };
         mounted.pass_on(back).await;
     } else {
         mounted.unmount().await;
     }
-    if ended != Ended::Stopped || !keeper.holds(epoch) || store.is_outdated() {
+    if ended != Ended::Stopped || !lease_holder.holds(epoch) || store.is_outdated() {
         // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one. Not dropped alone: a long
         // read would keep the folder, and this process may be the next owner.
         blocking("leaving the collections", move || store.abandon()).await?;
@@ -236,7 +236,7 @@ async fn own(
         store.close().map(|()| last)
     });
     let last = closed.await??;
-    keeper.say(epoch, Some(Arc::new(move || last.clone())));
+    lease_holder.say(epoch, Some(Arc::new(move || last.clone())));
     Ok(ended)
 }
 
@@ -260,12 +260,12 @@ fn owns(group: Group, store: &Store, epoch: u64) -> String {
 async fn open(
     process: &Process,
     group: Group,
-    keeper: &Keeper,
+    lease_holder: &LeaseHolder,
     epoch: u64,
     log: &SharedLog,
 ) -> Result<Option<Arc<Store>>, Failure> {
     let Process { config, bucket, seams, resources, .. } = process;
-    while keeper.holds(epoch) {
+    while lease_holder.holds(epoch) {
         let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
         options.staleness_max = Some(config.cluster.staleness_max);
         options.query_max = config.server.timeout_max;

@@ -7,7 +7,7 @@
 
 use super::blocking;
 use super::group::Process;
-use super::keeper::Keeper;
+use super::lease_holder::LeaseHolder;
 use crate::failure::Failure;
 use crate::output::say;
 use meridian_model::policy::groups::Group;
@@ -38,7 +38,7 @@ impl Pass {
 pub(super) struct Holder<'a> {
     pub(super) process: &'a Process,
     pub(super) group: Group,
-    pub(super) keeper: &'a Keeper,
+    pub(super) lease_holder: &'a LeaseHolder,
     pub(super) store: &'a Arc<Store>,
     pub(super) epoch: u64,
 }
@@ -59,7 +59,7 @@ impl Holder<'_> {
 
     /// Passes the lease on as this process stops. Gives whether it was: where no other owner stands by, it is not.
     pub(super) async fn leave(&self) -> bool {
-        self.keeper.withdraw(true);
+        self.lease_holder.withdraw(true);
         match self.pass_to(None).await {
             Ok(_) => true,
             Err(why) => {
@@ -76,7 +76,7 @@ impl Holder<'_> {
         self.flush().await.map_err(|failure| failure.to_string())?;
         // Flushing takes time.
         let Node { node, process, .. } = heir(to.or(Some(first.process))).or_else(|_| heir(to))?;
-        match self.keeper.pass_on(self.epoch, process).await {
+        match self.lease_holder.pass_on(self.epoch, process).await {
             Ok(true) => {
                 say(&format!("passed {} on to {node}", self.what()));
                 Ok(format!("passed the lease {:?} on to {node}", lease_of(self.group)))

@@ -3,7 +3,7 @@
 //! They meet in the bucket alone. The lease of a group there names the address of its owner, and a scan server's pin its own: gateways look both
 //! up. Scan servers look for what owners have flushed.
 //!
-//! For an owner, `owner.rs` runs the process, `group.rs` one of its groups, `keeper.rs` a lease, and
+//! For an owner, `owner.rs` runs the process, `group.rs` one of its groups, `lease_holder.rs` a lease, and
 //! `owner_port.rs` its port. `candidates.rs` ranks it among the others, and `handover.rs` passes a group on. Each
 //! process is on the roll (`member.rs`). Commands that work on a bucket are owners or gateways for a while
 //! (`visit.rs`).
@@ -15,7 +15,7 @@ mod dilate;
 mod gateway;
 mod group;
 mod handover;
-mod keeper;
+mod lease_holder;
 mod log;
 mod member;
 mod memory;

@@ -6,7 +6,7 @@
 use super::super::seams::seams;
 use super::candidates::Candidates;
 use super::group::{self, Process};
-use super::keeper::Keeper;
+use super::lease_holder::LeaseHolder;
 use super::log::open_log;
 use super::member::Member;
 use super::memory::Pool;
@@ -89,10 +89,11 @@ pub(in super::super) async fn owner(
     for group in groups.all() {
         let cluster = &process.config.cluster;
         let (name, node) = (lease_of(group), (name_of(cluster, "owner"), number));
-        let mut keeper = Keeper::new(&name, node, cluster.lease, &process.bucket, &announced, &process.seams);
-        let passes = candidates.keep(group, keeper.lease().clone());
-        keeper.start();
-        tasks.spawn(group::run(process.clone(), group, keeper, passes));
+        let mut lease_holder =
+            LeaseHolder::new(&name, node, cluster.lease, &process.bucket, &announced, &process.seams);
+        let passes = candidates.keep(group, lease_holder.lease().clone());
+        lease_holder.start();
+        tasks.spawn(group::run(process.clone(), group, lease_holder, passes));
     }
     // Ends by itself only where the port is lost.
     let mut port = tokio::spawn(owner_port::keep((port, tls), served, stopping.clone()));

@@ -2,7 +2,7 @@
 
 use super::blocking;
 use super::group::RETRY;
-use super::keeper::Keeper;
+use super::lease_holder::LeaseHolder;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::say;
@@ -14,14 +14,14 @@ use std::sync::Arc;
 /// Moves the records of an owner into the bucket, unless that has some. `false`: the lease ended before.
 pub(super) async fn move_in(
     config: &Config,
-    keeper: &Keeper,
+    lease_holder: &LeaseHolder,
     epoch: u64,
     bucket: &Arc<dyn Bucket>,
     store: &Arc<Store>,
     seams: &Seams,
 ) -> Result<bool, Failure> {
     let folder = config.store.data.display();
-    while keeper.holds(epoch) {
+    while lease_holder.holds(epoch) {
         let (control, store) = (ControlPlane::new(bucket.clone(), seams, config.store.audit_bytes), store.clone());
         match blocking("moving records into the bucket", move || control.move_in(&store, &RECORD_KINDS)).await? {
             Ok(Moved::Nothing) => return Ok(true),

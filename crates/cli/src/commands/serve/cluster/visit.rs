@@ -1,7 +1,7 @@
 //! A command that works on a bucket: through the owners, as a gateway does, or as the owner of all groups where there is none.
 
 use super::gateway::follow_all;
-use super::keeper::Keeper;
+use super::lease_holder::LeaseHolder;
 use super::log::open_log;
 use super::{blocking, name_of, open_bucket};
 use crate::config::Config;
@@ -27,7 +27,7 @@ const OWNED_LEASES: u32 = 10;
 pub(crate) struct Visit {
     backend: Arc<dyn Backend>,
     /// The collections, and the leases, where this process is the owner.
-    owned: Option<(Arc<Store>, Vec<Keeper>)>,
+    owned: Option<(Arc<Store>, Vec<LeaseHolder>)>,
     /// The task that follows the leases; it ends with this.
     _following: JoinSet<()>,
 }
@@ -43,28 +43,29 @@ impl Visit {
         let records = ControlPlane::new(bucket.clone(), &seams, u64::MAX);
         let mut following = JoinSet::new();
         let mut owners = follow_all(&bucket, groups, &mut following);
-        let (mut keepers, process) = (Vec::new(), seams.random.next_u64());
+        let (mut lease_holders, process) = (Vec::new(), seams.random.next_u64());
         for group in groups.all() {
             let node = (name_of(&config.cluster, "owner"), process);
-            let mut keeper = Keeper::new(&lease_of(group), node, config.cluster.lease, &bucket, NOWHERE, &seams);
+            let mut lease_holder =
+                LeaseHolder::new(&lease_of(group), node, config.cluster.lease, &bucket, NOWHERE, &seams);
             // A group that is being passed on is for a process that serves it.
-            keeper.lease().ranks(usize::from(!group.is_all()));
-            keeper.start();
-            keepers.push(keeper);
+            lease_holder.lease().ranks(usize::from(!group.is_all()));
+            lease_holder.start();
+            lease_holders.push(lease_holder);
         }
         let mut epochs = Vec::new();
-        for (keeper, owner) in keepers.iter().zip(&mut owners) {
+        for (lease_holder, owner) in lease_holders.iter().zip(&mut owners) {
             // An owner renews its lease before this process could take it. A term of this process is in the bucket a moment before it knows.
             let is_other = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.process != Some(process));
             tokio::select! {
                 biased;
-                epoch = keeper.wait(|_| ()) => epochs.push(epoch),
+                epoch = lease_holder.wait(|_| ()) => epochs.push(epoch),
                 _ = owner.wait_for(is_other) => {}
             }
         }
-        if epochs.len() < keepers.len() {
+        if epochs.len() < lease_holders.len() {
             // Owners are there: they take the others too.
-            end_all(keepers).await?;
+            end_all(lease_holders).await?;
             owned(&mut owners, config.cluster.lease * OWNED_LEASES).await?;
             let certificates = roles::open(&config.cluster.tls, None)?;
             let security = roles::security(&config.cluster.tls, certificates.as_ref());
@@ -73,14 +74,14 @@ impl Visit {
             let backend = backend.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))?;
             return Ok(Visit { backend, owned: None, _following: following });
         }
-        let held: Vec<(&Keeper, u64)> = keepers.iter().zip(epochs).collect();
+        let held: Vec<(&LeaseHolder, u64)> = lease_holders.iter().zip(epochs).collect();
         match own(&config, groups, &held, bucket, &seams).await {
             Ok(store) => {
                 let backend = Embedded::with_records(store.clone(), records);
-                Ok(Visit { backend, owned: Some((store, keepers)), _following: following })
+                Ok(Visit { backend, owned: Some((store, lease_holders)), _following: following })
             }
             Err(failure) => {
-                end_all(keepers).await?;
+                end_all(lease_holders).await?;
                 Err(failure)
             }
         }
@@ -95,20 +96,20 @@ impl Visit {
     pub(crate) async fn end(self) -> Result<(), Failure> {
         let Visit { backend, owned, .. } = self;
         drop(backend);
-        let Some((store, keepers)) = owned else { return Ok(()) };
+        let Some((store, lease_holders)) = owned else { return Ok(()) };
         let closed = blocking("closing the collections", move || store.close()).await;
         // The leases go back whatever came of it.
-        let resigned = end_all(keepers).await;
+        let resigned = end_all(lease_holders).await;
         closed??;
         resigned
     }
 }
 
 /// Gives all leases up that this process holds, and takes no turns any more.
-async fn end_all(keepers: Vec<Keeper>) -> Result<(), Failure> {
+async fn end_all(lease_holders: Vec<LeaseHolder>) -> Result<(), Failure> {
     let mut ended = Ok(());
-    for keeper in keepers {
-        ended = ended.and(keeper.end().await);
+    for lease_holder in lease_holders {
+        ended = ended.and(lease_holder.end().await);
     }
     ended
 }
@@ -159,7 +160,7 @@ async fn kind_of(config: &Config, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Re
 async fn own(
     config: &Config,
     groups: Groups,
-    held: &[(&Keeper, u64)],
+    held: &[(&LeaseHolder, u64)],
     bucket: Arc<dyn Bucket>,
     seams: &Seams,
 ) -> Result<Arc<Store>, Failure> {
@@ -168,7 +169,7 @@ async fn own(
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
     let open = move || Store::open_groups(Options::at("/of-this-command"), own, bucket, log, groups);
     let store = Arc::new(blocking("opening the collections", open).await??);
-    match held.iter().all(|(keeper, epoch)| keeper.holds(*epoch)) {
+    match held.iter().all(|(lease_holder, epoch)| lease_holder.holds(*epoch)) {
         true => Ok(store),
         false => Err(Failure::Refused("another process has taken the collections over: try again".to_owned())),
     }

@@ -19,7 +19,7 @@ const NOTICE: Duration = Duration::from_millis(200);
 const LOOKS: u32 = 12;
 
 /// Keeps the lease of a process that would hold it. Dropping it stops the renewals.
-pub(super) struct Keeper {
+pub(super) struct LeaseHolder {
     lease: Arc<Lease>,
     standing: watch::Sender<Standing>,
     /// From when its heir is named until the lease passes on.
@@ -27,8 +27,8 @@ pub(super) struct Keeper {
     turns: JoinSet<()>,
 }
 
-impl Keeper {
-    /// A keeper of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this
+impl LeaseHolder {
+    /// A lease_holder of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this
     /// process. `ttl`: how long the lease holds without renewal. `address`: where others reach this process.
     pub(super) fn new(
         name: &str,
@@ -37,10 +37,10 @@ impl Keeper {
         bucket: &Arc<dyn Bucket>,
         address: &str,
         seams: &Seams,
-    ) -> Keeper {
+    ) -> LeaseHolder {
         let lease = Arc::new(Lease::of_process(bucket, name, (node, process), address, ttl, seams));
         let standing = watch::Sender::new(Standing::Other(None, Duration::ZERO));
-        Keeper { lease, standing, notice: NOTICE + ttl / LOOKS, turns: JoinSet::new() }
+        LeaseHolder { lease, standing, notice: NOTICE + ttl / LOOKS, turns: JoinSet::new() }
     }
 
     /// Begins to take turns.
@@ -164,7 +164,7 @@ impl Keeper {
 /// Completes after the next turn that was not seen yet.
 pub(super) async fn changed(standing: &mut watch::Receiver<Standing>) {
     if standing.changed().await.is_err() {
-        // The keeper is gone, and with it the turns.
+        // The lease_holder is gone, and with it the turns.
         std::future::pending::<()>().await;
     }
 }
@@ -178,11 +178,12 @@ mod tests {
     async fn a_turn_that_comes_last_does_not_take_the_lease_of_a_process_that_ends() {
         let bucket: Arc<dyn Bucket> = Arc::new(MemoryBucket::new());
         let node = ("n1".to_owned(), 1);
-        let mut keeper = Keeper::new("owner", node, Duration::from_secs(3), &bucket, "host:1", &Seams::real());
-        keeper.start();
-        assert_eq!(keeper.wait(|_| ()).await, 1);
-        let lease = keeper.lease().clone();
-        keeper.end().await.unwrap();
+        let mut lease_holder =
+            LeaseHolder::new("owner", node, Duration::from_secs(3), &bucket, "host:1", &Seams::real());
+        lease_holder.start();
+        assert_eq!(lease_holder.wait(|_| ()).await, 1);
+        let lease = lease_holder.lease().clone();
+        lease_holder.end().await.unwrap();
         assert!(matches!(lease.turn().unwrap(), Standing::Other(None, _)));
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 const WAITING_MAX: usize = 16_384;
 
 /// The slots of an owner, and the lines before them.
-pub(super) struct Turns(Mutex<State>);
+pub(super) struct FairSlots(Mutex<State>);
 
 struct State {
     free: usize,
@@ -26,12 +26,12 @@ struct State {
 }
 
 /// A slot; another step gets it when it is dropped.
-pub(super) struct Slot(Arc<Turns>);
+pub(super) struct Slot(Arc<FairSlots>);
 
-impl Turns {
+impl FairSlots {
     /// So many slots, all of them free.
-    pub(super) fn new(slots: usize) -> Arc<Turns> {
-        Arc::new(Turns(Mutex::new(State {
+    pub(super) fn new(slots: usize) -> Arc<FairSlots> {
+        Arc::new(FairSlots(Mutex::new(State {
             free: slots,
             lines: TenantQueues::new(WAITING_MAX),
             weights: HashMap::new(),
@@ -90,7 +90,7 @@ impl Drop for Slot {
 
 /// A wait. Where its caller goes away, its place in line goes.
 struct Waits<'t> {
-    turns: &'t Arc<Turns>,
+    turns: &'t Arc<FairSlots>,
     in_line: bool,
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_tenant_with_many_steps_leaves_every_other_turn_to_one_with_few() {
-        let turns = Turns::new(1);
+        let turns = FairSlots::new(1);
         let first = turns.take("many").await.unwrap();
         let mut many: Vec<_> = (0..100).map(|_| Box::pin(turns.take("many"))).collect();
         assert!(many.iter_mut().all(|wait| wait.as_mut().now_or_never().is_none()));
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn turns_follow_the_weights_that_gateways_tell() {
-        let turns = Turns::new(1);
+        let turns = FairSlots::new(1);
         turns.set_weights(&[("heavy".into(), 3), ("light".into(), 1)]);
         let mut held = Some(turns.take("other").await.unwrap());
         let mut waits: Vec<_> = (0..40)
@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_leaves_the_line_costs_no_turn_and_no_slot() {
-        let turns = Turns::new(2);
+        let turns = FairSlots::new(2);
         let held = [turns.take("a").await.unwrap(), turns.take("a").await.unwrap()];
         for _ in 0..1_000 {
             assert!(turns.take("b").now_or_never().is_none());
