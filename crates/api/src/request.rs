@@ -101,9 +101,12 @@ impl Context {
 
     /// Whether a program on this machine sent the request, and not through a proxy.
     pub fn is_local(&self) -> bool {
-        // The control socket is on this machine.
-        let Peer::Address(peer) = self.peer else { return true };
-        peer.to_canonical().is_loopback() && !is_forwarded(&self.headers)
+        match self.peer {
+            // The control socket is on this machine.
+            Peer::Socket => true,
+            Peer::Address(peer) => peer.to_canonical().is_loopback() && !is_forwarded(&self.headers),
+            Peer::Monitor(_) => false,
+        }
     }
 
     /// The absolute URL of this request.

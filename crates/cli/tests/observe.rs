@@ -6,6 +6,7 @@ mod common;
 
 use common::{PATIENCE, Server, agent, meridian};
 use serde_json::Value;
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -142,4 +143,26 @@ fn monitors_have_a_listener_that_needs_no_token() {
     let foreign =
         agent().get(format!("http://127.0.0.1:{port}/metrics")).header("host", "evil.example").call().unwrap();
     assert_eq!(foreign.status(), 421);
+}
+
+#[test]
+fn monitors_that_do_not_read_give_their_connections_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let settings = format!("[metrics]\nlisten = \"{port}\"\n[answers]\nstall = \"1s\"\n");
+    let _server = served(folder.path(), &settings, &[]);
+    // More responses than the buffers of a connection hold, to as many monitors as are served at a time.
+    let ask = format!("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").repeat(2_000);
+    let deaf: Vec<_> = (0..16)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+            stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            // Partly unsent, once the server reads no more.
+            let _ = stream.write_all(ask.as_bytes());
+            stream
+        })
+        .collect();
+    let answer = agent().get(format!("http://127.0.0.1:{port}/metrics")).call().unwrap();
+    assert_eq!(answer.status(), 200);
+    drop(deaf);
 }

@@ -129,6 +129,15 @@ pub async fn serve_owner(stream: UnixStream, entry: Arc<Entry>, stopping: watch:
     http1::serve(stream, from, &entry, stopping).await;
 }
 
+/// Serves a monitor, until it is dropped.
+pub async fn serve_monitor(stream: TcpStream, address: IpAddr, entry: Arc<Entry>) {
+    let from = Connection { peer: Peer::Monitor(address), secure: false };
+    let stream = Stalling::new(stream, entry.state().config.write_stall);
+    // The sender lives as long as the connection: monitors see a shutdown until its end.
+    let (_running, stopping) = watch::channel(false);
+    http1::serve(stream, from, &entry, stopping).await;
+}
+
 /// Serves a client in memory, for `crate::fuzzed`.
 pub async fn serve_bytes<S>(stream: S, from: Connection, door: &Door, stopping: watch::Receiver<bool>, is_http2: bool)
 where

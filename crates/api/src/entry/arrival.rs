@@ -1,7 +1,7 @@
 //! Where a request came from, and when.
 
 use super::forwarded::Client;
-use super::{Entry, client};
+use super::{Access, Entry, Route, client};
 use crate::fields;
 use crate::problem::{Kind, Problem, Result};
 use crate::relay::{self, Relayed};
@@ -40,14 +40,32 @@ pub enum Peer {
     Address(IpAddr),
     /// A program of the data folder's owner, over the control socket.
     Socket,
+    /// A program at this address, on the listener for monitors.
+    Monitor(IpAddr),
+}
+
+/// Paths that monitors are served, without a credential.
+const MONITORED: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
+
+impl Peer {
+    /// The access that it needs for a route; `None` if the route is not served to it.
+    pub(super) fn access(self, route: &Route) -> Option<Access> {
+        match self {
+            Peer::Address(_) | Peer::Socket => Some(route.access),
+            Peer::Monitor(_) => MONITORED.contains(&route.path).then_some(Access::Open),
+        }
+    }
 }
 
 impl Entry {
     /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
     pub(super) fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
         let Connection { peer, secure } = connection;
-        let Peer::Address(address) = peer else {
-            return Ok(Arrival { peer, client: None, secure, at, relayed: None });
+        let address = match peer {
+            Peer::Address(address) => address,
+            Peer::Socket => return Ok(Arrival { peer, client: None, secure, at, relayed: None }),
+            // No proxy stands before it, and no gateway forwards to it.
+            Peer::Monitor(address) => return Ok(Arrival { peer, client: Some(address), secure, at, relayed: None }),
         };
         let gateways = self.state.config.gateways.as_ref();
         if let Some((gateways, header)) = gateways.zip(fields::first(headers, &relay::HEADER)) {

@@ -50,6 +50,8 @@ pub fn identify(
     };
     let caller = match arrival.peer {
         Peer::Socket => state.callers.socket.clone(),
+        // Its view shows the number of damaged collections, not their names. A credential changes nothing.
+        Peer::Monitor(_) => return Ok(state.callers.nobody.clone()),
         Peer::Address(_) if state.registry.is_empty() => match is_local(guard, arrival, (method, uri, headers)) {
             true => state.callers.local.clone(),
             false => nobody(NO_TOKEN_YET)?,

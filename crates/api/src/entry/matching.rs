@@ -51,6 +51,12 @@ impl Entry {
             return Ok(RouteMatch::Options(self.guard.options(headers, found.allow())));
         }
         let row = found.row(method)?;
+        let Some(access) = arrival.peer.access(row.route) else {
+            return Err(Problem::not_found(format!(
+                "monitors are not served {}: expected /metrics, /healthz or /readyz",
+                uri.path()
+            )));
+        };
         if *method != Method::GET && !request.body().is_end_stream() {
             let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
             // Any page can make a browser send a form without asking first, so its origin must be stated.
@@ -59,8 +65,8 @@ impl Entry {
             }
         }
         // Last of the checks and before admission: a caller without access must not take a permit.
-        let caller = caller::identify(&self.state, &self.guard, arrival, row.route.access, (method, uri, headers))?;
-        if let Err(problem) = caller::allow(&caller, row.route.access, &found.segments) {
+        let caller = caller::identify(&self.state, &self.guard, arrival, access, (method, uri, headers))?;
+        if let Err(problem) = caller::allow(&caller, access, &found.segments) {
             let from = (arrival.client, observation.id());
             // A refused act never reaches its handler, where acts are recorded, so it is recorded here.
             let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
