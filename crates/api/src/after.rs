@@ -1,6 +1,6 @@
 //! `Meridian-After`: reads that show at least the write that their client knows of, wherever they are answered.
 
-use crate::entry::Lease;
+use crate::dispatch::Lease;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;

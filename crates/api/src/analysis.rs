@@ -4,7 +4,7 @@ use crate::after::Consistency;
 #[cfg(feature = "flight")]
 use crate::ask::Ask;
 use crate::contract::ExplainedGroups;
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 #[cfg(feature = "flight")]
 use crate::flight::tables;

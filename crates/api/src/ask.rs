@@ -2,7 +2,7 @@
 //! door puts it into the extensions of the request that it makes of a call.
 #![cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only the Flight door asks"))]
 
-use crate::entry::Segments;
+use crate::dispatch::Segments;
 use crate::problem::Result;
 use crate::scope::no_collection;
 use meridian_model::Seqs;

@@ -1,6 +1,6 @@
 //! Receives request bodies, within the limits on size, memory and time.
 
-use crate::entry::Lease;
+use crate::dispatch::Lease;
 use crate::overload::overloaded;
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::Scope;

@@ -1,7 +1,7 @@
 //! `/collections/{c}/files`: the GeoParquet files of a collection, for programs on the same machine.
 
 use crate::contract::Files;
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::params::Params;
 use crate::problem::Result;

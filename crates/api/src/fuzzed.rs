@@ -2,7 +2,8 @@
 
 use crate::config::ServerConfig;
 use crate::connection;
-use crate::entry::{Accepted, Client, Conditions, Connection, Entry, Peer, client};
+use crate::dispatch::{Client, Connection, Peer, client};
+use crate::entry::{Accepted, Conditions, Entry};
 use crate::guard::Guard;
 use crate::live::position;
 use crate::network::Network;

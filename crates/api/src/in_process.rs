@@ -1,6 +1,7 @@
 //! The API without a network: requests of the process that has the data folder open.
 
-use crate::entry::{Connection, Entry, Peer};
+use crate::dispatch::{Connection, Peer};
+use crate::entry::Entry;
 use crate::running;
 use crate::state::AppState;
 use axum::body::Body;

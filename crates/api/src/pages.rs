@@ -1,7 +1,7 @@
 //! The web pages and their files, built by `web/` and embedded in the program.
 
 use crate::base_map::BaseMap;
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::guard::WebOrigin;
 use crate::html;
 use crate::problem::{Problem, Result};

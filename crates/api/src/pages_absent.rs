@@ -1,6 +1,6 @@
 //! The routes of the pages in a build without the feature `map`: 404, with a sentence that names the feature.
 
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::html;
 use crate::problem::{Problem, Result};
 use crate::respond;

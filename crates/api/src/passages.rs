@@ -2,7 +2,7 @@
 
 use crate::after::Consistency;
 use crate::contract::{TrackSummary, Tracks};
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::links;
 use crate::params::Params;

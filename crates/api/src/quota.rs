@@ -1,8 +1,8 @@
 //! Quotas of tenants: which of them a route is subject to, and the refusal of a request over one.
 
-use crate::entry::{Access, Action, Class, Resource, Route};
 use crate::overload;
 use crate::problem::{Kind, Problem, Result};
+use crate::route::{Access, Action, Class, Resource, Route};
 use crate::state::AppState;
 use axum::http::Method;
 use meridian_admission::identity::Identity;

@@ -1,7 +1,7 @@
 //! A request before its handler reads it: arrival time, id, deadline and base URL.
 
 use crate::ask::{Ask, BatchKey};
-use crate::entry::{Dispatch, Lease, Peer, is_forwarded};
+use crate::dispatch::{Dispatch, Lease, Peer, is_forwarded};
 use crate::params::format::{self, Format, PAGES};
 use crate::params::{self, Params};
 use crate::problem::{Problem, Result};

@@ -2,7 +2,7 @@
 //!
 //! The matcher, the metrics, both OpenAPI documents and `docs/routes.md` come from it.
 
-use crate::entry::{Access, Action, Class, Handler, RequestBody, Resource, Route};
+use crate::route::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
     access, analysis, audit, backup, base_map, cluster, collections, conformance, files, items, landing, live, load,
     openapi, operation, pages, passages, places, searches, sign_in, tiles, tilesets,

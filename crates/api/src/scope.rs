@@ -1,7 +1,7 @@
 //! The scope of a request: the server, as its caller sees it.
 
-use crate::entry::CHALLENGE;
-use crate::entry::Dispatch;
+use crate::dispatch::CHALLENGE;
+use crate::dispatch::Dispatch;
 use crate::errors;
 use crate::problem::{Kind, Problem, Result};
 use crate::quota;

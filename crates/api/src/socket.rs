@@ -4,7 +4,7 @@
 //! Messages to the client above [`FRAGMENT_BYTES`] are sent as fragments, so the library never copies a whole one.
 
 use crate::connection::AfterSwitch;
-use crate::entry::{Dispatch, void};
+use crate::dispatch::{Dispatch, void};
 use crate::state::AppState;
 use axum::body::Body;
 use axum::extract::FromRequestParts;

@@ -2,7 +2,7 @@
 
 use crate::after::Consistency;
 use crate::contract::TileSetList;
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::html;
 use crate::items;

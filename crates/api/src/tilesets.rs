@@ -3,7 +3,7 @@
 use crate::contract::{
     BoundingBox, Layer, Link, TileMatrix, TileMatrixSet, TileMatrixSetItem, TileMatrixSetList, TileSet, VectorLayer,
 };
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::html;
 use crate::links::{self, MVT, link};
 use crate::params::crs::Crs;

@@ -1,7 +1,7 @@
 //! A request from its route to the last byte of its response. Its cost goes to its span, and to the log if it was slow.
 
-use crate::entry::{Class, Route};
 use crate::respond;
+use crate::route::{Class, Route};
 use crate::slow::SlowRequest;
 use crate::state::AppState;
 use axum::http::{StatusCode, Uri};

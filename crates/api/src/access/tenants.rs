@@ -2,7 +2,7 @@
 
 use crate::audit::Note;
 use crate::contract::{TenantInfo, TenantList};
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};

@@ -1,11 +1,12 @@
 //! The record of an administrative request.
 
 use super::Source;
-use crate::entry::{Access, Action, Resource, Route, decoded};
+use crate::dispatch::decoded;
 use crate::overload;
 use crate::places;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
+use crate::route::{Access, Action, Resource, Route};
 use crate::scope::Scope;
 use crate::state::AppState;
 use axum::http::{Method, StatusCode};

@@ -7,7 +7,7 @@ use crate::ask::{Ask, Listed};
 use crate::audit::{NEW_NAME, Note};
 use crate::body;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::guard::types;
 use crate::html::{self, ask::Question};

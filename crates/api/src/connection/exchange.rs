@@ -3,7 +3,7 @@
 use super::Door;
 use super::asked::{Asked, Patience};
 use super::wire::{FIELDS_MAX, head_too_large};
-use crate::entry::Connection;
+use crate::dispatch::Connection;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};

@@ -2,7 +2,8 @@
 
 use super::asked::Asked;
 use super::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
-use crate::entry::{Connection, Entry};
+use crate::dispatch::Connection;
+use crate::entry::Entry;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;

@@ -15,7 +15,7 @@ use super::Door;
 use super::exchange::{self, Ended};
 use super::frames::Counted;
 use super::wire::HEAD_BYTES_MAX;
-use crate::entry::Connection;
+use crate::dispatch::Connection;
 use bytes::Bytes;
 use h2::server::Builder;
 use h2::{Ping, PingPong, Reason};

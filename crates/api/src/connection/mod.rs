@@ -22,7 +22,8 @@ pub use asked::Patience;
 pub use asked::{AfterSwitch, HangUp};
 pub use tls::{Certificate, CertificateFault, Tls};
 
-use crate::entry::{Connection, Entry, Incoming, Peer};
+use crate::dispatch::{Connection, Peer};
+use crate::entry::{Entry, Incoming};
 #[cfg(feature = "flight")]
 use crate::flight::Flight;
 use crate::state::AppState;

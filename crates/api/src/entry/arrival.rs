@@ -1,59 +1,22 @@
-//! Where a request came from, and when.
+//! Step 1 of the entry point: where a request came from.
 
-use super::forwarded::Client;
-use super::{Access, Entry, Route, client};
+use super::Entry;
+use crate::dispatch::{Arrival, Client, Connection, Peer, client};
 use crate::fields;
 use crate::problem::{Kind, Problem, Result};
-use crate::relay::{self, Relayed};
+use crate::relay;
+use crate::route::{Access, Route};
 use axum::http::HeaderMap;
-use std::net::IpAddr;
 use tokio::time::{Duration, Instant};
-
-/// Where a request came from, and when.
-#[derive(Debug, Clone)]
-pub struct Arrival {
-    /// The other end of its connection.
-    pub peer: Peer,
-    /// The address of its client: the peer's, or that stated by a trusted proxy; none over the control socket.
-    pub client: Option<IpAddr>,
-    /// Whether its client uses TLS, as seen here or by a trusted proxy.
-    pub secure: bool,
-    /// When its head had been read.
-    pub at: Instant,
-    /// The statement of another gateway that has passed it on.
-    pub relayed: Option<Relayed>,
-}
-
-/// A connection, as its requests see it.
-#[derive(Debug, Clone, Copy)]
-pub struct Connection {
-    /// Its other end.
-    pub peer: Peer,
-    /// Whether it uses TLS.
-    pub secure: bool,
-}
-
-/// The other end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
-    /// A program at this address.
-    Address(IpAddr),
-    /// A program of the data folder's owner, over the control socket.
-    Socket,
-    /// A program at this address, on the listener for monitors.
-    Monitor(IpAddr),
-}
 
 /// Paths that monitors are served, without a credential.
 const MONITORED: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 
-impl Peer {
-    /// The access that it needs for a route; `None` if the route is not served to it.
-    pub(super) fn access(self, route: &Route) -> Option<Access> {
-        match self {
-            Peer::Address(_) | Peer::Socket => Some(route.access),
-            Peer::Monitor(_) => MONITORED.contains(&route.path).then_some(Access::Open),
-        }
+/// The access that a peer needs for a route; `None` if the route is not served to it.
+pub(super) fn access(peer: Peer, route: &Route) -> Option<Access> {
+    match peer {
+        Peer::Address(_) | Peer::Socket => Some(route.access),
+        Peer::Monitor(_) => MONITORED.contains(&route.path).then_some(Access::Open),
     }
 }
 

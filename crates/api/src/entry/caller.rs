@@ -1,13 +1,11 @@
 //! Step 4 of the entry point: the caller, and whether it has the access that a row needs.
 
-use super::forwarded::is_forwarded;
-use super::path::decoded;
-use super::route::{Access, Action, Resource};
-use super::{Arrival, Peer};
 use crate::credentials::BEHIND;
+use crate::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
 use crate::fields;
 use crate::guard::{Guard, SEC_FETCH_SITE};
 use crate::problem::{Kind, Problem, Result};
+use crate::route::{Access, Action, Resource};
 use crate::scope::no_collection;
 use crate::sign_in::{cookie, csrf};
 use crate::state::AppState;
@@ -20,9 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
-/// The challenge of a refusal. Browsers react to the second by asking for the token, as a password.
-pub static CHALLENGE: HeaderValue =
-    HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
 
 /// Identifies the caller of a request. A row that needs no access is served to every caller: without a valid credential as
 /// `nobody`. So a monitor with an expired token does not report that the server is down.

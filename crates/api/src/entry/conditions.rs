@@ -4,9 +4,9 @@
 //! and whether parts of it are served (`Accept-Ranges`). Conditions of writes are their handlers': they hold
 //! in the moment of the write.
 
-use super::Route;
 use crate::fields;
 use crate::problem::{Kind, Problem, Result};
+use crate::route::Route;
 use crate::tags::Tags;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};

@@ -2,10 +2,12 @@
 
 use super::observation::Observation;
 use super::table::Row;
-use super::{Access, Action, Arrival, Entry, Resource, Route, caller, conditions};
+use super::{Entry, arrival, caller, conditions};
 use crate::audit;
+use crate::dispatch::Arrival;
 use crate::guard::types;
 use crate::problem::{Kind, Problem, Result};
+use crate::route::{Access, Action, Resource, Route};
 use axum::body::HttpBody;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
 use matchit::Params;
@@ -51,7 +53,7 @@ impl Entry {
             return Ok(RouteMatch::Options(self.guard.options(headers, found.allow())));
         }
         let row = found.row(method)?;
-        let Some(access) = arrival.peer.access(row.route) else {
+        let Some(access) = arrival::access(arrival.peer, row.route) else {
             return Err(Problem::not_found(format!(
                 "monitors are not served {}: expected /metrics, /healthz or /readyz",
                 uri.path()

@@ -16,36 +16,22 @@ mod caching;
 mod caller;
 mod coding;
 mod conditions;
-mod forwarded;
-mod handler;
-mod lease;
 mod matching;
 mod observation;
 mod outgoing;
-mod path;
-mod revocation;
-mod route;
 mod table;
 mod unauthorized;
 mod unread;
 
-pub use arrival::{Arrival, Connection, Peer};
-pub use caller::CHALLENGE;
 #[cfg(feature = "flight")]
 pub use caller::may_write;
 pub use coding::Accepted;
 pub use conditions::Conditions;
 pub(crate) use conditions::Range;
-pub use forwarded::{Client, client, is_forwarded};
-pub use handler::Handler;
-use handler::ResponseFuture;
-pub use lease::Lease;
 use matching::RouteMatch;
-pub use path::{Path, Segments, decoded};
-pub use revocation::void;
-pub use route::{Access, Action, Class, RequestBody, Resource, Route};
 
 use crate::audit;
+use crate::dispatch::{Arrival, Connection, Dispatch, Lease, Segments};
 use crate::fields;
 use crate::guard::Guard;
 use crate::overload;
@@ -54,6 +40,7 @@ use crate::problem::Result;
 use crate::quota;
 use crate::relay;
 use crate::request;
+use crate::route::{Access, Action, Class, Handler, Resource, ResponseFuture};
 use crate::routes::ROUTES;
 use crate::state::AppState;
 use crate::tags;
@@ -70,7 +57,6 @@ use observation::Observation;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 pub use table::Row;
 use table::Table;
 use tokio::time::{Duration, Instant};
@@ -89,23 +75,6 @@ pub struct Entry {
 pub trait Incoming: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static {}
 
 impl<B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static> Incoming for B {}
-
-/// Data from the entry point for a handler, as an extension of the request.
-#[derive(Clone)]
-pub struct Dispatch {
-    /// Where the request came from, and when.
-    pub arrival: Arrival,
-    /// Its id.
-    pub id: Arc<str>,
-    /// Its caller.
-    pub caller: Caller,
-    /// The variable segments of its path.
-    pub segments: Segments,
-    /// Its permit to run.
-    pub lease: Lease,
-    /// Max bytes of its body.
-    pub body_bytes_max: usize,
-}
 
 impl Entry {
     /// The entry point of a server that listens on `listen`.

@@ -1,7 +1,7 @@
 //! The body of a response that is being sent. It is charged to the tenant, and holds the request's place of the
 //! quota. It ends once the credential of its caller is revoked or has expired.
 
-use super::revocation::ticks;
+use crate::dispatch::ticks;
 use crate::state::AppState;
 use crate::tracked::Tracked;
 use axum::body::{Body, Bytes, HttpBody};

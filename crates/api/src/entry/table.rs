@@ -1,8 +1,7 @@
 //! Finds the row of a request.
 
-use super::handler::Handler;
-use super::route::Route;
 use crate::problem::{Kind, Problem, Result};
+use crate::route::{Handler, Route};
 use axum::http::{HeaderValue, Method, header};
 use matchit::{InsertError, Params, Router};
 

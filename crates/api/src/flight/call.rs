@@ -3,7 +3,8 @@
 use super::meter::Meter;
 use super::status;
 use crate::ask::Ask;
-use crate::entry::{Connection, Entry};
+use crate::dispatch::Connection;
+use crate::entry::Entry;
 use crate::problem::{Kind, Problem};
 use crate::state::AppState;
 use axum::body::Body;

@@ -23,7 +23,8 @@ pub mod tables;
 mod ticket;
 
 use crate::connection::Patience;
-use crate::entry::{Connection, Entry, Incoming};
+use crate::dispatch::Connection;
+use crate::entry::{Entry, Incoming};
 use crate::problem::Result;
 use crate::state::AppState;
 use arrow_flight::FlightDescriptor;

@@ -1,6 +1,6 @@
 //! How a write waits for room in memory: without a permit, since queries need those.
 
-use crate::entry::Lease;
+use crate::dispatch::Lease;
 use crate::errors;
 use crate::problem::Result;
 use crate::state::AppState;

@@ -6,7 +6,7 @@ use super::write::{Bounds, read_batch};
 use super::{backpressure, no_event};
 use crate::after;
 use crate::body;
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::guard::types;
 use crate::html;

@@ -17,7 +17,7 @@ pub(crate) use explain::account;
 use crate::after::Consistency;
 #[cfg(feature = "flight")]
 use crate::ask::Ask;
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::errors;
 use crate::params::Params;
 use crate::params::crs::{self, Crs};

@@ -4,7 +4,7 @@ use super::intake::Intake;
 use super::{backpressure, known, take_selection};
 use crate::body::{self, Received};
 use crate::contract::{Deleted, LeftOut, Written as Receipt};
-use crate::entry::{Lease, Path};
+use crate::dispatch::{Lease, Path};
 use crate::errors;
 use crate::guard::types;
 use crate::links;

@@ -24,7 +24,7 @@ mod streams;
 
 pub use streams::EventStreams;
 
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::overload::overloaded;
 use crate::problem::{Problem, Result};
 use crate::request::Context;

@@ -4,8 +4,8 @@
 //! template. Clients such as GDAL look for a collection's queryables only here.
 
 use super::{describe, reference};
-use crate::entry::Route;
 use crate::links;
+use crate::route::Route;
 use crate::routes::ROUTES;
 use meridian_model::filter::is_bare_name;
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Schema};

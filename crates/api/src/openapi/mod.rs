@@ -9,7 +9,6 @@ mod components;
 mod dialect;
 mod statuses;
 
-use crate::entry::{RequestBody, Route};
 use crate::errors;
 use crate::html;
 use crate::links::{OPENAPI_30, OPENAPI_31};
@@ -18,6 +17,7 @@ use crate::params::format::Format;
 use crate::problem::Result;
 use crate::request::Context;
 use crate::respond;
+use crate::route::{RequestBody, Route};
 use crate::routes::{ROUTES, TAGS};
 use crate::scope::Scope;
 use axum::http::Method;

@@ -8,7 +8,7 @@ mod new;
 
 use crate::audit;
 use crate::body;
-use crate::entry::{self, Path};
+use crate::dispatch::{Path, decoded};
 use crate::errors;
 use crate::items::backpressure;
 use crate::problem::{Kind, Problem, Result};
@@ -107,7 +107,7 @@ pub async fn near(
     deadline: Instant,
 ) -> Result<Response> {
     let Some(permit) = permit else { return Err(Problem::internal("a near query without a permit")) };
-    let text = |name: &str| segments.get(name).map(entry::decoded).transpose();
+    let text = |name: &str| segments.get(name).map(decoded).transpose();
     let radius_km = match text("radiusKm")?.map(|r| r.parse::<f64>().map_err(|_| r)) {
         None | Some(Ok(0.0)) => RADIUS_DEFAULT_KM,
         Some(Ok(km)) if km.is_finite() && km > 0.0 => km.min(RADIUS_MAX_KM),

@@ -1,10 +1,10 @@
 //! The gateways of a cluster, as one of them knows them.
 
+use crate::dispatch::Relayed;
 use crate::guard::HostName;
 use meridian_saved::{SLOTS, Slot};
 use reqwest::{Certificate, Client, Url};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout_at};
@@ -54,15 +54,6 @@ pub struct Gateways {
     /// Whether this gateway stops: what it passes on then ends.
     stopping: watch::Sender<bool>,
     client: Client,
-}
-
-/// The statement of a gateway about a request that it passes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relayed {
-    /// The address of the client.
-    pub client: IpAddr,
-    /// Scheme and authority under which the client reached that gateway, without a final slash.
-    pub base: Arc<str>,
 }
 
 impl Gateways {
@@ -179,18 +170,6 @@ impl Gateways {
 /// Compares keys in a time that does not depend on where they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
-}
-
-impl Relayed {
-    /// The headers for the next gateway.
-    pub(super) fn written(&self, key: &str) -> String {
-        format!("{key} {} {}", self.client, self.base)
-    }
-
-    /// Whether the client uses TLS.
-    pub fn is_secure(&self) -> bool {
-        self.base.starts_with("https://")
-    }
 }
 
 /// Checks a URL by which other gateways reach this one, and returns its host, which is then one of the server's names.

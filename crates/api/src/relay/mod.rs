@@ -8,14 +8,15 @@
 mod gateways;
 mod parts;
 
-pub use gateways::{Gateway, Gateways, Relayed, Runs, advertised};
+pub use gateways::{Gateway, Gateways, Runs, advertised};
 pub use parts::{here, of_others, say_slots};
 
 use crate::body;
 use crate::connection::AfterSwitch;
-use crate::entry::{Access, Dispatch, Resource, Route, void};
+use crate::dispatch::{Dispatch, Relayed, void};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
+use crate::route::{Access, Resource, Route};
 use crate::scope::Scope;
 use crate::state::AppState;
 use axum::body::{Body, Bytes, HttpBody};

@@ -8,7 +8,7 @@ pub mod saved;
 
 use crate::body;
 use crate::contract::{ProviderList, SearchAnswer};
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::quota;

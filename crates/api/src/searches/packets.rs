@@ -7,7 +7,7 @@
 //! even while it takes nothing.
 
 use super::{find, gone};
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::params::Params;
 use crate::problem::{Problem, Result};
 use crate::request::Context;

@@ -3,7 +3,7 @@
 use super::{keep, packets, pages, refused};
 use crate::body;
 use crate::contract::{SavedSearchAnswer, SavedSearchList};
-use crate::entry::Path;
+use crate::dispatch::Path;
 use crate::links::link;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};

@@ -2,7 +2,7 @@
 //! the wrong field.
 
 use crate::audit::{self, Source};
-use crate::entry::Dispatch;
+use crate::dispatch::Dispatch;
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::Scope;
 use meridian_admission::identity::{Login, Session};

@@ -3,7 +3,7 @@
 use super::forms::Sent;
 use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
 use crate::access;
-use crate::entry::Dispatch;
+use crate::dispatch::Dispatch;
 use crate::errors;
 use crate::html;
 use crate::problem::{Kind, Problem, Result};

@@ -25,7 +25,7 @@ pub use passwords::Passwords;
 
 use crate::access;
 use crate::contract::Session as SessionInfo;
-use crate::entry::Dispatch;
+use crate::dispatch::Dispatch;
 use crate::errors;
 use crate::html;
 use crate::overload;

@@ -10,7 +10,7 @@ pub use exchange::Exchanges;
 
 use super::{CHALLENGE, acts, cookie, forms, next, see_other, take_over, unstored, ways};
 use crate::access;
-use crate::entry::{Dispatch, Path};
+use crate::dispatch::{Dispatch, Path};
 use crate::errors;
 use crate::html;
 use crate::params::Params;

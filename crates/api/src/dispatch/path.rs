@@ -17,7 +17,7 @@ pub struct Path<T>(pub T);
 pub struct Segments(Vec<Box<str>>);
 
 impl Segments {
-    pub(super) fn of(params: &Params<'_, '_>) -> Segments {
+    pub fn of(params: &Params<'_, '_>) -> Segments {
         Segments(params.iter().map(|(_, value)| value.into()).collect())
     }
 

@@ -20,7 +20,7 @@ pub async fn void(caller: Caller, state: AppState) {
 }
 
 /// When to check a credential again.
-pub(super) fn ticks() -> Interval {
+pub fn ticks() -> Interval {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -1,6 +1,9 @@
 //! A row of the route table: its handler, the access it needs, its admission class, and its description.
 
-use super::handler::Handler;
+mod handler;
+
+pub use handler::{Handler, ResponseFuture};
+
 use axum::http::Method;
 pub use meridian_model::policy::access::Action;
 

@@ -1,0 +1,61 @@
+//! Where a request came from, and when.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Where a request came from, and when.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    /// The other end of its connection.
+    pub peer: Peer,
+    /// The address of its client: the peer's, or that stated by a trusted proxy; none over the control socket.
+    pub client: Option<IpAddr>,
+    /// Whether its client uses TLS, as seen here or by a trusted proxy.
+    pub secure: bool,
+    /// When its head had been read.
+    pub at: Instant,
+    /// The statement of another gateway that has passed it on.
+    pub relayed: Option<Relayed>,
+}
+
+/// A connection, as its requests see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Connection {
+    /// Its other end.
+    pub peer: Peer,
+    /// Whether it uses TLS.
+    pub secure: bool,
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// A program at this address.
+    Address(IpAddr),
+    /// A program of the data folder's owner, over the control socket.
+    Socket,
+    /// A program at this address, on the listener for monitors.
+    Monitor(IpAddr),
+}
+
+/// The statement of a gateway about a request that it passes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relayed {
+    /// The address of the client.
+    pub client: IpAddr,
+    /// Scheme and authority under which the client reached that gateway, without a final slash.
+    pub base: Arc<str>,
+}
+
+impl Relayed {
+    /// The headers for the next gateway.
+    pub fn written(&self, key: &str) -> String {
+        format!("{key} {} {}", self.client, self.base)
+    }
+
+    /// Whether the client uses TLS.
+    pub fn is_secure(&self) -> bool {
+        self.base.starts_with("https://")
+    }
+}

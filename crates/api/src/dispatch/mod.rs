@@ -1,0 +1,40 @@
+//! What the entry point tells a handler about a request: where it came from, its caller, its path and its permit.
+//!
+//! The entry point makes it, and handlers take it. So this module knows neither.
+
+mod arrival;
+mod forwarded;
+mod lease;
+mod path;
+mod revocation;
+
+pub use arrival::{Arrival, Connection, Peer, Relayed};
+pub use forwarded::{Client, client, is_forwarded};
+pub use lease::Lease;
+pub use path::{Path, Segments, decoded};
+pub use revocation::{ticks, void};
+
+use axum::http::HeaderValue;
+use meridian_admission::identity::Caller;
+use std::sync::Arc;
+
+/// The challenge of a refusal. Browsers react to the second by asking for the token, as a password.
+pub static CHALLENGE: HeaderValue =
+    HeaderValue::from_static("Bearer realm=\"meridian\", Basic realm=\"meridian\", charset=\"UTF-8\"");
+
+/// Data from the entry point for a handler, as an extension of the request.
+#[derive(Clone)]
+pub struct Dispatch {
+    /// Where the request came from, and when.
+    pub arrival: Arrival,
+    /// Its id.
+    pub id: Arc<str>,
+    /// Its caller.
+    pub caller: Caller,
+    /// The variable segments of its path.
+    pub segments: Segments,
+    /// Its permit to run.
+    pub lease: Lease,
+    /// Max bytes of its body.
+    pub body_bytes_max: usize,
+}
