@@ -1,8 +1,8 @@
 //! The base map that an operator sets in place of the program's: a style, or a file of tiles (PMTiles) served in parts.
 
-use crate::entry::Range;
 use crate::guard::WebOrigin;
 use crate::problem::{Kind, Problem, Result};
+use crate::range::Range;
 use crate::respond;
 use crate::scope::Scope;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};

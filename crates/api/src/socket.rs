@@ -3,7 +3,7 @@
 //! The memory of a socket is bounded, and part of that of its connection: it has small buffers in both directions.
 //! Messages to the client above [`FRAGMENT_BYTES`] are sent as fragments, so the library never copies a whole one.
 
-use crate::connection::AfterSwitch;
+use crate::connection_control::AfterSwitch;
 use crate::dispatch::{Dispatch, void};
 use crate::state::AppState;
 use axum::body::Body;

@@ -3,7 +3,7 @@
 //! A message is handed to the connection, which drops it once the system has accepted all of it. Only then the next one
 //! is sent. So a client that does not read keeps one message in memory, whichever library buffers it.
 
-use crate::connection::HangUp;
+use crate::connection_control::HangUp;
 use crate::respond;
 use axum::body::{Body, Bytes};
 use axum::response::Response;

@@ -1,8 +1,8 @@
 //! One request over HTTP/2 and its response.
 
 use super::Door;
-use super::asked::{Asked, Patience};
 use super::wire::{FIELDS_MAX, head_too_large};
+use crate::connection_control::{ConnectionControl, Patience};
 use crate::dispatch::Connection;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
@@ -60,11 +60,11 @@ pub async fn run(
             _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
         }
     };
-    let (state, asked) = (door.state(), Asked::default());
-    asked.take(response.extensions_mut());
+    let (state, control) = (door.state(), ConnectionControl::default());
+    control.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
     let stall = response.extensions_mut().remove::<Patience>().map_or(state.config.write_stall, |patience| patience.0);
-    if send(respond, response, is_head, now, stall, &asked).await == Sent::Stalled {
+    if send(respond, response, is_head, now, stall, &control).await == Sent::Stalled {
         state.readers.count_slow();
     }
     Ended::Answered
@@ -149,7 +149,7 @@ async fn send(
     is_head: bool,
     now: SystemTime,
     stall: Duration,
-    asked: &Asked,
+    control: &ConnectionControl,
 ) -> Sent {
     let (mut parts, body) = response.into_parts();
     let body = pin!(body);
@@ -172,7 +172,7 @@ async fn send(
     }
     tokio::select! {
         sent = send_body(&mut stream, body, stall) => return sent,
-        () = poll_fn(|cx| asked.poll_hang_up(cx)) => {}
+        () = poll_fn(|cx| control.poll_hang_up(cx)) => {}
     }
     // The library drops its buffered part of the response.
     stream.send_reset(Reason::CANCEL);

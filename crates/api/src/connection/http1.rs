@@ -1,7 +1,7 @@
 //! HTTP/1.1 over one connection.
 
-use super::asked::Asked;
 use super::wire::{Exchanges, HEAD_BYTES_MAX, Wire};
+use crate::connection_control::ConnectionControl;
 use crate::dispatch::Connection;
 use crate::entry::Entry;
 use hyper::server::conn::http1;
@@ -19,12 +19,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let config = &entry.state().config;
-    let (exchanges, asked) = (Exchanges::default(), Asked::default());
+    let (exchanges, control) = (Exchanges::default(), ConnectionControl::default());
     let service = service_fn(|request| {
-        let (exchange, asked) = (exchanges.begin(), &asked);
+        let (exchange, control) = (exchanges.begin(), &control);
         async move {
             let mut response = entry.answer(from, request).await;
-            asked.take(response.extensions_mut());
+            control.take(response.extensions_mut());
             Ok::<_, Infallible>(exchange.of(response))
         }
     });
@@ -42,7 +42,7 @@ where
             // In this order: a response's requests are known once it has begun.
             biased;
             ended = serving.as_mut() => break ended,
-            () = poll_fn(|cx| asked.poll_hang_up(cx)) => {
+            () = poll_fn(|cx| control.poll_hang_up(cx)) => {
                 return tracing::debug!("hung up on a client that does not read");
             }
             _ = stopping.wait_for(|stop| *stop), if !closing => {
@@ -55,7 +55,7 @@ where
     if let Err(e) = ended {
         return tracing::debug!(error = %e, "connection ended early");
     }
-    if let Some(work) = asked.after_switch() {
+    if let Some(work) = control.after_switch() {
         work.await;
     }
 }

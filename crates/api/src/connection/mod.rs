@@ -5,7 +5,6 @@
 //! `exchange.rs`). The entry point above does not know the layers.
 
 mod addresses;
-mod asked;
 mod exchange;
 mod frames;
 mod head_timeout;
@@ -17,9 +16,6 @@ mod tls;
 mod wire;
 
 pub use addresses::{Addresses, Counted};
-#[cfg(feature = "flight")]
-pub use asked::Patience;
-pub use asked::{AfterSwitch, HangUp};
 pub use tls::{Certificate, CertificateFault, Tls};
 
 use crate::dispatch::{Connection, Peer};

@@ -6,6 +6,7 @@
 
 use crate::fields;
 use crate::problem::{Kind, Problem, Result};
+use crate::range::Range;
 use crate::route::Route;
 use crate::tags::Tags;
 use axum::body::{Body, HttpBody};
@@ -125,48 +126,6 @@ fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
         parts.headers.insert(header::ETAG, tag);
     }
     Response::from_parts(parts, Body::empty())
-}
-
-/// A range of bytes, as a client asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Range {
-    /// From the first to the second, inclusive; to the end without a second.
-    From(u64, Option<u64>),
-    /// This many at the end.
-    Last(u64),
-}
-
-impl Range {
-    /// Reads the one range of a header. `None` for several ranges, another unit and what cannot be read: all of it is sent
-    /// then (RFC 9110, 14.2).
-    pub(crate) fn of(value: &HeaderValue) -> Option<Range> {
-        let (unit, spec) = value.to_str().ok()?.split_once('=')?;
-        if !unit.trim().eq_ignore_ascii_case("bytes") {
-            return None;
-        }
-        let (first, last) = spec.trim().split_once('-')?;
-        let number = |text: &str| {
-            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().unwrap_or(u64::MAX))
-        };
-        match (first, last) {
-            ("", "") => None,
-            ("", last) => number(last).map(Range::Last),
-            (first, "") => number(first).map(|first| Range::From(first, None)),
-            (first, last) => {
-                let (first, last) = (number(first)?, number(last)?);
-                (first <= last).then_some(Range::From(first, Some(last)))
-            }
-        }
-    }
-
-    /// The first byte and the one after the last; `None` where there is no such byte.
-    pub(crate) fn within(self, length: u64) -> Option<(u64, u64)> {
-        let (from, to) = match self {
-            Range::From(first, last) => (first, last.map_or(length, |last| last.saturating_add(1)).min(length)),
-            Range::Last(count) => (length.saturating_sub(count), length),
-        };
-        (from < to).then_some((from, to))
-    }
 }
 
 /// The part of a complete response that a client asks for.

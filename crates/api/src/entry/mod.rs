@@ -27,7 +27,6 @@ mod unread;
 pub use caller::may_write;
 pub use coding::Accepted;
 pub use conditions::Conditions;
-pub(crate) use conditions::Range;
 use matching::RouteMatch;
 
 use crate::audit;

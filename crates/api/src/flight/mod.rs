@@ -22,7 +22,7 @@ mod status;
 pub mod tables;
 mod ticket;
 
-use crate::connection::Patience;
+use crate::connection_control::Patience;
 use crate::dispatch::Connection;
 use crate::entry::{Entry, Incoming};
 use crate::problem::Result;

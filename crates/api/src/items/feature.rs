@@ -57,7 +57,7 @@ pub async fn get(state: Scope, Path((name, id)): Path<(String, String)>, context
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Format::Json.media_type()));
         tags::of_event(&mut headers, collection.began(), seq, &head.schema);
-        respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));
+        respond::insert(&mut headers, crs::CONTENT_CRS.clone(), &format!("<{}>", crs.uri()));
         let writer = FeatureWriter::new(&head.schema, None).map_err(Problem::internal)?;
         let batch = reproject(&batch, crs)?;
         let home = format!("/collections/{}", links::escape(&name));

@@ -257,7 +257,7 @@ fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
 fn head(request: &ItemsRequest, collection: &dyn Collection, head: &Head, now: i64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
-    respond::insert(&mut headers, respond::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
+    respond::insert(&mut headers, crs::CONTENT_CRS.clone(), &format!("<{}>", request.crs.uri()));
     respond::set_read_headers(&mut headers, head, now, request.consistency.name);
     tags::of_read(&mut headers, collection, head);
     headers

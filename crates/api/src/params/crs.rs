@@ -1,8 +1,10 @@
 //! Coordinate reference systems in parameters and headers (OGC API Features, parts 2 and 4).
 
 use crate::problem::{Problem, Result};
-use crate::respond::CONTENT_CRS;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
+
+/// The coordinate reference system of a response.
+pub static CONTENT_CRS: HeaderName = HeaderName::from_static("content-crs");
 pub use meridian_model::Crs;
 
 /// Parses the reference system in the parameter or header `name`.

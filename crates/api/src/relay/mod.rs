@@ -12,7 +12,7 @@ pub use gateways::{Gateway, Gateways, Runs, advertised};
 pub use parts::{here, of_others, say_slots};
 
 use crate::body;
-use crate::connection::AfterSwitch;
+use crate::connection_control::AfterSwitch;
 use crate::dispatch::{Dispatch, Relayed, void};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;

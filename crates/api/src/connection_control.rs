@@ -30,7 +30,7 @@ impl HangUp {
     }
 
     /// Ready once it was called.
-    pub(super) fn poll_called(&self, cx: &Context<'_>) -> Poll<()> {
+    pub fn poll_called(&self, cx: &Context<'_>) -> Poll<()> {
         self.0.waker.register(cx.waker());
         match self.0.called.load(Ordering::Acquire) {
             true => Poll::Ready(()),
@@ -61,25 +61,25 @@ impl AfterSwitch {
 
 /// The requests of the response in progress to its connection.
 #[derive(Default)]
-pub(super) struct Asked {
+pub struct ConnectionControl {
     hang_up: Mutex<Option<HangUp>>,
     after: Mutex<Option<AfterSwitch>>,
 }
 
-impl Asked {
+impl ConnectionControl {
     /// Takes the requests of a response, in place of those of the previous one.
-    pub(super) fn take(&self, extensions: &mut Extensions) {
+    pub fn take(&self, extensions: &mut Extensions) {
         *self.hang_up.lock() = extensions.remove();
         *self.after.lock() = extensions.remove();
     }
 
     /// Ready once the response in progress ends the connection. Poll it after [`Self::take`].
-    pub(super) fn poll_hang_up(&self, cx: &Context<'_>) -> Poll<()> {
+    pub fn poll_hang_up(&self, cx: &Context<'_>) -> Poll<()> {
         self.hang_up.lock().as_ref().map_or(Poll::Pending, |hang_up| hang_up.poll_called(cx))
     }
 
     /// The work that follows the switch of protocols, if there was one.
-    pub(super) fn after_switch(&self) -> Option<Work> {
+    pub fn after_switch(&self) -> Option<Work> {
         self.after.lock().take().and_then(|after| after.0.lock().take())
     }
 }
