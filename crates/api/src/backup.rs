@@ -2,10 +2,10 @@
 
 use crate::audit::Note;
 use crate::body;
-use crate::credentials;
 use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
+use crate::records::RECORDS;
 use crate::request::Context;
 use crate::scope::Scope;
 use crate::stream::{self, Sink};
@@ -99,7 +99,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
 fn scope(saved: &SavedSlots, tenant: Option<String>, key: Option<BackupKey>) -> Result<BackupScope, StoreError> {
     let (only, parts) = (tenant.clone(), saved.backup_parts(tenant.as_deref())?);
     let part_of = move |folder: &str, name: &str, content: &[u8]| match folder {
-        credentials::RECORDS => identity::backup_part(only.as_deref(), name, content),
+        RECORDS => identity::backup_part(only.as_deref(), name, content),
         meridian_saved::RECORDS => parts.of(name, content),
         // Records of a newer program may hold secrets of any tenant.
         _ if only.is_none() => RecordPart::secret("unknown records", None),

@@ -1,9 +1,12 @@
 //! The operator's settings of the server, with every limit that bounds memory or time.
 
-use crate::base_map::BaseMap;
+mod base_map;
+
+pub use base_map::BaseMap;
+
+use crate::gateways::Gateways;
 use crate::guard::{HostName, WebOrigin};
 use crate::network::Network;
-use crate::relay::Gateways;
 use meridian_admission::gate::Settings as Admission;
 use meridian_admission::identity::SessionLimits;
 use meridian_admission::identity::jwt::IssuerSettings;

@@ -1,18 +1,12 @@
 //! Where tokens, tenants, users and sessions are kept: in records beside the collections, or in records that the servers of a cluster share.
 
 use crate::quota;
+use crate::records::RECORDS;
 use crate::state::AppState;
-use meridian_admission::identity::{Vault, VaultError};
-use meridian_backend::{Records, StoreError};
-use meridian_model::{RecordChange, RecordNews};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
-
-/// The kind of the records.
-pub const RECORDS: &str = "access";
 
 /// All kinds of records that servers keep. That of tokens is the last: where records are moved, it says that all are there.
 pub const RECORD_KINDS: [&str; 2] = [meridian_saved::RECORDS, RECORDS];
@@ -26,30 +20,6 @@ const LOOK: Duration = Duration::from_millis(250);
 pub const HEARD: Duration = Duration::from_millis(300);
 /// For how long callers are served by what is known, while the shared records cannot be read.
 const BEHIND_MAX: Duration = Duration::from_secs(30);
-
-/// The vault of a server.
-pub struct InRecords(pub Arc<dyn Records>);
-
-impl Vault for InRecords {
-    fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError> {
-        self.0.since(version).map_err(error_of)
-    }
-
-    fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError> {
-        self.0.commit(follows, changes).map_err(error_of)
-    }
-
-    fn is_shared(&self) -> bool {
-        self.0.is_shared()
-    }
-}
-
-fn error_of(error: StoreError) -> VaultError {
-    match error {
-        StoreError::Unknown(why) => VaultError::Unknown(why),
-        other => VaultError::Failed(other.to_string()),
-    }
-}
 
 /// Takes up what other servers change of shared records. Runs until it is dropped; ends at once where nobody else changes them.
 pub async fn follow(state: AppState) {

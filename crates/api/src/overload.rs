@@ -24,6 +24,11 @@ pub fn overloaded(state: &AppState, detail: String, quota: usize) -> Problem {
     with_limit(Problem::new(Kind::Overloaded, detail).retry_after(retry), policy, room)
 }
 
+/// The refusal while all slots for work on passwords are taken.
+pub fn passwords(state: &AppState, slots: usize) -> Problem {
+    overloaded(state, "too many passwords are being checked: try again".to_owned(), slots)
+}
+
 /// Adds the headers `RateLimit-Policy` and `RateLimit`.
 pub fn with_limit(mut problem: Problem, policy: String, room: String) -> Problem {
     for (name, value) in [("ratelimit-policy", policy), ("ratelimit", room)] {

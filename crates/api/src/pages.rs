@@ -1,6 +1,6 @@
 //! The web pages and their files, built by `web/` and embedded in the program.
 
-use crate::base_map::BaseMap;
+use crate::config::BaseMap;
 use crate::dispatch::Path;
 use crate::guard::WebOrigin;
 use crate::html;

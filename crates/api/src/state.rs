@@ -1,43 +1,29 @@
 //! The state that all requests share.
 
-use crate::access;
-use crate::audit::Audit;
-use crate::background::GatedBackground;
-use crate::backup;
-use crate::cluster::Member;
+use crate::audit_log::Audit;
 use crate::config::ServerConfig;
-use crate::credentials::{InRecords, RECORDS};
-use crate::issuers;
-use crate::live::EventStreams;
-use crate::load::History;
+use crate::event_streams::EventStreams;
+use crate::exchanges::Exchanges;
+use crate::member::Member;
 use crate::metrics::Metrics;
-use crate::places::Places;
-use crate::searches::keep::InCollections;
-use crate::sign_in::Passwords;
-use crate::sign_in::openid::Exchanges;
+use crate::passwords::Passwords;
+use crate::readers::Readers;
 use crate::slow::SlowRequests;
-use crate::stream::Readers;
-use meridian_admission::gate::{Gate, Settings};
-use meridian_admission::identity::jwt::Issuers;
-use meridian_admission::identity::{Caller, DEFAULT_TENANT, Fault, Identity, Registry, Throttle};
+use crate::usage_history::History;
+use meridian_admission::gate::Gate;
+use meridian_admission::identity::{Caller, DEFAULT_TENANT, Identity, Registry, Throttle};
 use meridian_admission::{ByteBudget, Ledger};
-use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, Seams, StoreError};
+use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, StoreError};
 use meridian_federation::Searches;
-use meridian_federation::provider::LocalProvider;
 use meridian_model::policy::access::{Grant, Pattern, Role};
 use meridian_observe::{Stopwatch, Tracer};
-use meridian_saved::{Holds, Parts, SavedSlots, Slot};
+use meridian_saved::{Holds, SavedSlots, Slot};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Semaphore;
-
-/// Requests of operators and their monitors that run at once; as many may wait.
-const RESERVED_MAX: usize = 16;
-
-/// One part in this many of the memory for responses is for the conditions of streams.
-const CONDITIONS_PART: usize = 8;
 
 /// The server's state; cheap to clone.
 #[derive(Clone)]
@@ -57,7 +43,8 @@ pub struct Callers {
 pub const LOCAL: &str = "local";
 
 impl Callers {
-    fn new(registry: &Registry) -> Callers {
+    /// Those of a server with this registry.
+    pub fn new(registry: &Registry) -> Callers {
         let default = registry.ledger(DEFAULT_TENANT).unwrap_or_else(|| Arc::new(Ledger::new(DEFAULT_TENANT)));
         let caller = |grant, name| Arc::new(Identity::of(&default, grant, name));
         let nothing = Grant { role: Role::Reader, collections: Pattern::none() };
@@ -126,8 +113,8 @@ pub struct StateInner {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
-    /// State of the places profile between requests.
-    pub places: Places,
+    /// Held while the first write of the places profile creates its collection.
+    pub places_creation: Mutex<()>,
     /// Federated searches.
     pub searches: Arc<Searches>,
     /// Saved searches, where this process runs them.
@@ -148,110 +135,14 @@ pub struct StateInner {
     pub load_history: History,
     /// The server's place in its cluster; `None`: it is one process.
     pub member: Option<Member>,
-    request_prefix: u64,
+    /// Distinguishes the request ids of two runs.
+    pub request_prefix: u64,
 }
 
 impl AppState {
-    /// State over a server's collections; clock and randomness come from the same seams as theirs.
-    ///
-    /// # Errors
-    /// Those of [`Registry::open`], and keys of issuers in files that cannot be read.
-    pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
-        AppState::with(backend, seams, config, Tracer::default(), None)
-    }
-
-    /// The same, whose requests are recorded by `tracer`. `member`: its place in a cluster, if it is not one process.
-    ///
-    /// # Errors
-    /// Those of [`Registry::open`].
-    pub fn with(
-        backend: Arc<dyn Backend>,
-        seams: &Seams,
-        config: ServerConfig,
-        tracer: Tracer,
-        member: Option<Member>,
-    ) -> Result<AppState, Fault> {
-        let records = backend.records(RECORDS);
-        let shares_registry = records.is_shared();
-        let issuers = Issuers::new(config.issuers.clone());
-        let registry = Arc::new(Registry::open_trusting(Arc::new(InRecords(records)), issuers)?);
-        issuers::read_files(registry.issuers(), seams.disk.as_ref())?;
-        let tenants = registry.clone();
-        let ledgers = move |tenant: &str| tenants.ledger(tenant);
-        let gate = Gate::new(config.admission());
-        // Before the first request: flushes of the opened store are charged from the start.
-        let background = Arc::new(GatedBackground::new(gate.clone(), registry.clone(), tracer.clone()));
-        backend.charge_to(background.clone());
-        let searches = Searches::new(
-            config.search.clone(),
-            backend.clone(),
-            DEFAULT_TENANT.to_owned(),
-            seams.clock.clone(),
-            seams.random.clone(),
-        );
-        let keeper = InCollections::new(registry.clone(), seams.clock.clone());
-        let own = LocalProvider::new(seams.clock.clone()).admitted_by(gate.clone());
-        let searches = searches.traced(tracer.clone()).numbered(config.gateways.as_ref().map(|own| own.number()));
-        let searches = Arc::new(searches.keeping(Arc::new(keeper)).with(Arc::new(own)));
-        let live = Arc::new(EventStreams::new(config.streams_max));
-        backend.subscribe(live.clone());
-        let (clock, random, ticks) = (seams.clock.clone(), seams.random.clone(), seams.clock.clone());
-        let state = AppState(Arc::new(StateInner {
-            callers: Callers::new(&registry),
-            passwords: Passwords::default(),
-            exchanges: Exchanges::at(registry.issuers()),
-            throttle: Throttle::default(),
-            audit: Audit::new(backend.audit(), seams.clock.clone()),
-            registry,
-            shares_registry,
-            changes: Arc::new(Semaphore::new(access::CHANGES_MAX)),
-            gate,
-            // A gate of its own: a full server must still answer health checks and operators.
-            reserved: Gate::new(Settings {
-                slots: RESERVED_MAX,
-                slots_max: RESERVED_MAX,
-                started_max: RESERVED_MAX,
-                waiting_max: RESERVED_MAX,
-                ..config.admission()
-            }),
-            bodies: ByteBudget::new(config.body_bytes_total),
-            batches: ByteBudget::new(config.batch_bytes_total),
-            answers: ByteBudget::new(config.answer_bytes_total - config.answer_bytes_total / CONDITIONS_PART),
-            conditions: ByteBudget::new(config.answer_bytes_total / CONDITIONS_PART),
-            memory: ByteBudget::new(usize::try_from(config.query_bytes_total).unwrap_or(usize::MAX)),
-            readers: Readers::default(),
-            backups: Arc::new(Semaphore::new(backup::RUNNING_MAX)),
-            metrics: Metrics::default(),
-            scrapes: Arc::new(Semaphore::new(1)),
-            disk: seams.disk.clone(),
-            clock: seams.clock.clone(),
-            random: seams.random.clone(),
-            places: Places::default(),
-            saved: saved_of(&config)(Parts {
-                searches: searches.clone(),
-                backend: backend.clone(),
-                ledgers: Arc::new(ledgers),
-                background,
-                settings: config.saved.clone(),
-                clock,
-                random,
-            }),
-            searches,
-            live,
-            stopping: AtomicBool::new(false),
-            drained: AtomicBool::new(false),
-            tracer,
-            stopwatch: Arc::new(move || u64::try_from(ticks.elapsed()).unwrap_or(0) * 1_000),
-            slow: SlowRequests::default(),
-            load_history: History::default(),
-            member,
-            // Random, so that the ids of two runs differ in logs.
-            request_prefix: seams.random.next_u64(),
-            backend,
-            config,
-        }));
-        state.share_out();
-        Ok(state)
+    /// A state of these fields.
+    pub fn of(fields: StateInner) -> AppState {
+        AppState(Arc::new(fields))
     }
 
     /// Guarantees each tenant its part of all shared pools; called after tenants were created, changed or removed.
@@ -335,14 +226,6 @@ fn next_number() -> u64 {
         static NEXT: Cell<u64> = Cell::new(THREADS.fetch_add(OF_THREAD, Ordering::Relaxed));
     }
     NEXT.with(|next| next.replace(next.get() + 1))
-}
-
-/// How this process opens saved searches: a gateway runs those of some slots, and any other process all or none of them.
-fn saved_of(config: &ServerConfig) -> fn(Parts) -> SavedSlots {
-    match config.gateways {
-        Some(_) => SavedSlots::divided,
-        None => SavedSlots::whole,
-    }
 }
 
 impl Deref for AppState {

@@ -1,5 +1,8 @@
 //! Text writers for responses that are encoded by hand.
 
+use meridian_model::schema_json;
+use std::time::Duration;
+
 /// Appends a string in double quotes, escaped as JSON.
 pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
@@ -49,6 +52,15 @@ fn next_escaped(bytes: &[u8], from: usize) -> Option<usize> {
     }
     let rest = bytes.get(at..)?;
     rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\').map(|found| at + found)
+}
+
+/// A retention as an ISO 8601 duration, in days if it is a whole number of them.
+pub fn retention_text(retention: Duration) -> String {
+    const DAY_S: u64 = 86_400;
+    match (retention.as_secs() / DAY_S, retention.as_secs() % DAY_S, retention.subsec_micros()) {
+        (days, 0, 0) if days > 0 => format!("P{days}D"),
+        _ => schema_json::duration_text(retention.as_micros() as i64),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::audit::Note;
 use crate::contract::{UserInfo, UserList};
 use crate::dispatch::Path;
 use crate::errors;
+use crate::overload;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
@@ -177,7 +178,7 @@ fn gives_no_such() -> Problem {
 /// Hashes a new password of a tenant's user, in the queue of all work on passwords.
 async fn hashed(state: &Scope, tenant: &str, text: &str) -> Result<PasswordDigest> {
     let password = Password::chosen(text).map_err(Problem::invalid_body)?;
-    let digest = state.passwords.run(state, tenant, move || password.hash()).await?;
+    let digest = state.passwords.run(tenant, move || password.hash(), |max| overload::passwords(state, max)).await?;
     // The wait for a hash may be long, and the caller's credential may have been revoked meanwhile.
     state.still_valid()?;
     digest.map_err(Problem::internal)

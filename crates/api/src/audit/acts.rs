@@ -1,6 +1,6 @@
 //! The record of an administrative request.
 
-use super::Source;
+use crate::audit_log::Source;
 use crate::dispatch::decoded;
 use crate::overload;
 use crate::places;
@@ -78,7 +78,9 @@ pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params
 /// # Errors
 /// 429 for too many acts of the tenant, 503 where too many wait for the disk.
 fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
-    state.audit.ready(state)?;
+    if let Some(max) = state.audit.full() {
+        return Err(overload::overloaded(state, "too many administrative acts wait: try again".to_owned(), max));
+    }
     // Operators are trusted with the server, and restore it by scripts.
     if caller.is_operator() {
         return Ok(());

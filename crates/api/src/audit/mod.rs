@@ -2,27 +2,17 @@
 //!
 //! The entry point records every request to a row whose access is *manage*. It writes a line before the handler runs, and one
 //! with the status of its response. If the first cannot be written, the handler does not run. Requests to other rows that
-//! create a collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`Audit::record`] and
-//! [`Audit::refused`].
+//! create a collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`crate::audit_log::Audit::record`] and
+//! [`crate::audit_log::Audit::refused`].
 
 mod acts;
 pub mod list;
-mod refusals;
-mod writer;
 
 pub use acts::{Note, act_of, admit, creating, recorded};
-pub use refusals::Source;
 
-use crate::overload;
-use crate::problem::{Kind, Problem, Result};
-use crate::state::AppState;
 use meridian_admission::identity::Caller;
-use meridian_backend::{Act, AuditLog, Clock};
-use parking_lot::Mutex;
-use refusals::Refusals;
+use meridian_backend::Act;
 use std::net::IpAddr;
-use std::sync::Arc;
-use writer::{WAITING_MAX, Writer};
 
 /// The change of a renamed collection, before its new name.
 pub const NEW_NAME: &str = "new name ";
@@ -38,65 +28,5 @@ pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Op
         act: name.to_owned(),
         target: target.to_owned(),
         ..Act::default()
-    }
-}
-
-/// The writer of a server's audit log.
-pub struct Audit {
-    writer: Arc<Writer>,
-    clock: Arc<dyn Clock>,
-    refusals: Mutex<Refusals>,
-}
-
-impl Audit {
-    /// A writer of this log.
-    pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
-        Audit { writer: Arc::new(Writer::new(log)), clock, refusals: Mutex::default() }
-    }
-
-    /// The log.
-    pub fn log(&self) -> &Arc<dyn AuditLog> {
-        self.writer.log()
-    }
-
-    /// Whether lines can be recorded soon.
-    ///
-    /// # Errors
-    /// 503 where too many wait for the disk.
-    pub fn ready(&self, state: &AppState) -> Result<()> {
-        match self.writer.is_full() {
-            true => {
-                Err(overload::overloaded(state, "too many administrative acts wait: try again".to_owned(), WAITING_MAX))
-            }
-            false => Ok(()),
-        }
-    }
-
-    /// Records an act, durably, and returns the number of its line.
-    ///
-    /// # Errors
-    /// 507 if it cannot be written: the act must not be done, or not be acknowledged.
-    pub async fn record(&self, act: Act) -> Result<u64> {
-        self.writer.append(act).await?.ok_or_else(|| {
-            Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
-        })
-    }
-
-    /// Records a refused attempt, without waiting for the disk. Callers without rights must not fill the log: beyond a
-    /// number a minute, attempts of one source are only counted.
-    pub fn refused(&self, source: Source, mut act: Act) {
-        if self.writer.is_full() {
-            return self.counted(source);
-        }
-        let Some(unrecorded) = self.refusals.lock().take(source, self.clock.now()) else { return };
-        act.unrecorded = unrecorded;
-        let writer = self.writer.clone();
-        // Not awaited: a refusal need not wait for the disk.
-        drop(tokio::spawn(async move { writer.append(act).await }));
-    }
-
-    /// Counts an attempt that was refused unread: the next line of its source has the count.
-    pub fn counted(&self, source: Source) {
-        self.refusals.lock().count(source);
     }
 }

@@ -20,6 +20,7 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::{Scope, no_collection};
 use crate::stream;
+use crate::text::retention_text;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -28,7 +29,6 @@ use meridian_model::policy::access::Action;
 use meridian_model::schema::validate_name;
 use meridian_model::{Bounds, Invalid, Mode, Schema, schema_json, schema_spec, time};
 use serde_json::{Map, Value};
-pub(crate) use settings::retention_text;
 #[cfg(feature = "flight")]
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@ use crate::errors;
 use crate::params::Params;
 use crate::problem::{Kind, Problem, Result};
 use crate::state::AppState;
+use crate::text::retention_text;
 use meridian_backend::{Collection, Durability, PARTITIONS_MAX, Settings, SettingsChange, WriteError};
 use meridian_model::schema::validate_name;
 use meridian_model::{Field, IdRole, Invalid, Mode, Schema, schema_json};
@@ -61,15 +62,6 @@ fn duration(text: &str) -> Result<Duration, Invalid> {
     match u64::try_from(micros) {
         Ok(micros) if micros > 0 => Ok(Duration::from_micros(micros)),
         _ => Err(Invalid::new(format!("{text:?} is not a length of time that events can be kept"))),
-    }
-}
-
-/// A retention as an ISO 8601 duration, in days if it is a whole number of them.
-pub(crate) fn retention_text(retention: Duration) -> String {
-    const DAY_S: u64 = 86_400;
-    match (retention.as_secs() / DAY_S, retention.as_secs() % DAY_S, retention.subsec_micros()) {
-        (days, 0, 0) if days > 0 => format!("P{days}D"),
-        _ => schema_json::duration_text(retention.as_micros() as i64),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a request came from, and when.
 
+use crate::gateways::Relayed;
 use std::net::IpAddr;
-use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Where a request came from, and when.
@@ -37,25 +37,4 @@ pub enum Peer {
     Socket,
     /// A program at this address, on the listener for monitors.
     Monitor(IpAddr),
-}
-
-/// The statement of a gateway about a request that it passes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relayed {
-    /// The address of the client.
-    pub client: IpAddr,
-    /// Scheme and authority under which the client reached that gateway, without a final slash.
-    pub base: Arc<str>,
-}
-
-impl Relayed {
-    /// The headers for the next gateway.
-    pub fn written(&self, key: &str) -> String {
-        format!("{key} {} {}", self.client, self.base)
-    }
-
-    /// Whether the client uses TLS.
-    pub fn is_secure(&self) -> bool {
-        self.base.starts_with("https://")
-    }
 }

@@ -8,7 +8,7 @@ mod lease;
 mod path;
 mod revocation;
 
-pub use arrival::{Arrival, Connection, Peer, Relayed};
+pub use arrival::{Arrival, Connection, Peer};
 pub use forwarded::{Client, client, is_forwarded};
 pub use lease::Lease;
 pub use path::{Path, Segments, decoded};

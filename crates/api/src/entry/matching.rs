@@ -4,6 +4,7 @@ use super::observation::Observation;
 use super::table::Row;
 use super::{Entry, arrival, caller, conditions};
 use crate::audit;
+use crate::audit_log::Source;
 use crate::dispatch::Arrival;
 use crate::guard::types;
 use crate::problem::{Kind, Problem, Result};
@@ -73,7 +74,7 @@ impl Entry {
             // A refused act never reaches its handler, where acts are recorded, so it is recorded here.
             let act = audit::act_of(row.route, &caller, from, (uri.path(), &found.segments));
             if let Some(act) = act {
-                let source = audit::Source::of(&caller);
+                let source = Source::of(&caller);
                 self.state.audit.refused(source, Act { status: Some(problem.status().as_u16()), ..act });
             }
             return Err(problem);

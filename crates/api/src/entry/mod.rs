@@ -39,7 +39,9 @@ use crate::problem::Result;
 use crate::quota;
 use crate::relay;
 use crate::request;
-use crate::route::{Access, Action, Class, Handler, Resource, ResponseFuture};
+#[cfg(feature = "flight")]
+use crate::route::{Access, Action, Resource};
+use crate::route::{Class, Handler, ResponseFuture};
 use crate::routes::ROUTES;
 use crate::state::AppState;
 use crate::tags;

@@ -85,7 +85,7 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
     };
     rows.push(("Durability", durability.to_owned()));
     if let Some(retention) = settings.retention {
-        rows.push(("Retention", crate::collections::retention_text(retention)));
+        rows.push(("Retention", crate::text::retention_text(retention)));
     }
     if let Some(bytes) = settings.retention_bytes {
         rows.push(("Retention", size(bytes)));

@@ -5,10 +5,10 @@ use super::message::{Framing, Message};
 use super::pace::Pace;
 use super::reading::{Reading, Step};
 use super::request::StreamRequest;
-use super::streams::{Line, StreamSlot, Turn};
+use crate::event_streams::{Line, StreamSlot, Turn};
 use crate::problem::Result;
+use crate::readers::Registration;
 use crate::scope::Scope;
-use crate::stream::{Readers, Registration};
 use meridian_admission::gate::{Account, Permit, Served};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::{Collection, PermitScheduler};
@@ -98,7 +98,7 @@ impl Follower {
         Ok(Follower {
             line: state.live.line(&state.caller().tenant, state.config.admission().slots),
             ends: Instant::now() + state.config.stream_lifetime,
-            _registration: Readers::register(state.state(), hand.clone()),
+            _registration: state.readers.register(hand.clone()),
             pace: Pace::new(reading.is_behind()),
             waits_since: None,
             state,
@@ -215,7 +215,7 @@ impl Follower {
             self.reading.rest();
         }
         let (state, reading) = (&self.state, &mut self.reading);
-        let mut turn = pin!(self.line.turn(state.state(), &self.answers, self.pace.room()));
+        let mut turn = pin!(self.line.turn(&state.readers, &self.answers, self.pace.room()));
         let mut closed = pin!(state.live.closed(&mut self.notifications));
         let rest_at = Instant::now() + REST_AFTER;
         let turn = loop {

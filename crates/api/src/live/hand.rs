@@ -1,6 +1,6 @@
 //! The message in hand of a stream, for which its client can be evicted.
 
-use crate::stream::Unread;
+use crate::readers::Unread;
 use meridian_admission::ByteBudget;
 use parking_lot::Mutex;
 use tokio::sync::Notify;

@@ -20,18 +20,18 @@ mod reading;
 mod request;
 mod socket;
 mod sse;
-mod streams;
-
-pub use streams::EventStreams;
 
 use crate::dispatch::Path;
+use crate::event_streams::StreamSlot;
 use crate::overload::overloaded;
 use crate::problem::{Problem, Result};
+use crate::quota;
 use crate::request::Context;
 use crate::scope::Scope;
 use crate::socket::MayUpgrade;
 use axum::response::Response;
 use follow::Follower;
+use meridian_model::policy::quota::Quota;
 use message::Framing;
 use request::StreamRequest;
 pub use request::position;
@@ -48,7 +48,7 @@ pub async fn get(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     let request = StreamRequest::take(&context, &*collection)?;
-    let slot = state.live.enter(&state)?;
+    let slot = slot(&state)?;
     let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
     // From a pool of their own, and no client is evicted for them. A stream keeps them while it is idle, for
     // an hour, and could not be evicted in its turn.
@@ -72,4 +72,17 @@ pub async fn get(
 /// The error for a position beyond the newest write of the collection.
 fn not_yet(name: &str, text: &str, newest: &str) -> Problem {
     Problem::parameter(name, format!("the position {text:?} is yet to come: the newest is {newest}"))
+}
+
+/// A slot for a stream.
+///
+/// # Errors
+/// 503 if the server has none, 429 if the caller's tenant may have no more.
+fn slot(state: &Scope) -> Result<StreamSlot> {
+    // The tenant's own quota first: its 429 names a cause that the client can change.
+    let held = state.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(state, exceeded))?;
+    state.live.take(&state.caller().tenant, held).ok_or_else(|| {
+        let max = state.config.streams_max;
+        overloaded(state, format!("{} streams are open, of {max} in all: try again", state.live.open()), max)
+    })
 }

@@ -6,8 +6,8 @@
 
 use super::follow::{Delivery, End, Follower, Update};
 use super::message::Message;
+use crate::readers::LEAVE_MAX;
 use crate::sse::SseSender;
-use crate::stream::LEAVE_MAX;
 use bytes::Bytes;
 use serde_json::json;
 

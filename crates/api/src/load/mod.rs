@@ -3,10 +3,7 @@
 //! It is a document for programs, and a page without a script that browsers reload every two seconds. The cost of both
 //! does not depend on the number of requests: tenants and slow requests are listed up to a bound.
 
-mod history;
 mod page;
-
-pub use history::History;
 
 use crate::contract::{self, Level, Load, MemoryLoad, QuotaLoad, RequestLoad, SlowRequest, TenantLoad};
 use crate::html::live;
@@ -17,8 +14,8 @@ use crate::request::Context;
 use crate::respond;
 use crate::scope::Scope;
 use crate::state::AppState;
+use crate::usage_history::{self as history, Sample};
 use axum::response::Response;
-use history::Sample;
 use meridian_admission::gate::{Class, ClassLoad};
 use meridian_admission::{ByteBudget, Ledger};
 use meridian_model::policy::queue;

@@ -47,12 +47,6 @@ const ROWS_INLINE_MAX: usize = 16_384;
 /// Texts of a place by their names in JSON, in order.
 const TEXTS: [&str; 6] = ["name", "address", "city", "state", "zipCode", "telephoneNumber"];
 
-/// State of the places profile: its lock lets concurrent first writes create the collection once.
-#[derive(Default)]
-pub struct Places {
-    making: parking_lot::Mutex<()>,
-}
-
 fn schema() -> Schema {
     let field =
         |name: &str| Field { name: name.to_owned(), kind: FieldType::Text, required: name == "name", title: None };
@@ -68,7 +62,7 @@ fn schema() -> Schema {
 /// Creates the collection. It syncs a folder, so call it where blocking is allowed.
 fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     // Two first writes at the same time would both try to create the collection, and one of them would fail.
-    let _one_at_a_time = state.places.making.lock();
+    let _one_at_a_time = state.places_creation.lock();
     if let Some(collection) = existing(state)? {
         return Ok(collection);
     }

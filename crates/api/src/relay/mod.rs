@@ -5,15 +5,14 @@
 //! [`HEADER`]: a key of the other process, which gateways find in the bucket, and what this one knows of the client. A request with that key is
 //! never passed on again, so there are no loops. Quotas of the tenant are charged here, and not there again.
 
-mod gateways;
 mod parts;
 
-pub use gateways::{Gateway, Gateways, Runs, advertised};
 pub use parts::{here, of_others, say_slots};
 
 use crate::body;
 use crate::connection_control::AfterSwitch;
-use crate::dispatch::{Dispatch, Relayed, void};
+use crate::dispatch::{Dispatch, void};
+use crate::gateways::{Gateway, Relayed, Runs};
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::route::{Access, Resource, Route};

@@ -1,6 +1,7 @@
 //! The parts of an answer about all saved searches: each gateway says its own, and the one that was asked puts them together.
 
-use super::{HEADER, RETRY, Runs, nobody, passed_on, relayed};
+use super::{HEADER, RETRY, nobody, passed_on, relayed};
+use crate::gateways::Runs;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::state::AppState;

@@ -4,12 +4,12 @@
 //! time. Retention, which counts from an event's end, uses the time since it was found.
 
 use crate::audit;
-use crate::collections::retention_text;
 use crate::errors;
 use crate::problem::{self, Problem};
 use crate::request::Context;
 use crate::scope::Scope;
 use crate::state::LOCAL;
+use crate::text::retention_text;
 use meridian_admission::identity::Registry;
 use meridian_backend::{Clock, Collection, Settings, StoreError, View, Write};
 use meridian_federation::{KeepOptions, Refusal, ResultStore, SearchResult};
@@ -218,7 +218,7 @@ fn id(provider: &str, own: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credentials::{InRecords, RECORDS};
+    use crate::records::{InRecords, RECORDS};
     use meridian_admission::identity::NewToken;
     use meridian_backend::{Backend, Embedded, Seams};
     use meridian_model::policy::access::{Grant, Role};

@@ -1,7 +1,8 @@
 //! The audit lines of signing in and out. They never hold a password, or the name of no user: that may be a password typed into
 //! the wrong field.
 
-use crate::audit::{self, Source};
+use crate::audit;
+use crate::audit_log::Source;
 use crate::dispatch::Dispatch;
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::Scope;

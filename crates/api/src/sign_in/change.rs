@@ -6,6 +6,7 @@ use crate::access;
 use crate::dispatch::Dispatch;
 use crate::errors;
 use crate::html;
+use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::request::Context;
 use crate::respond;
@@ -67,7 +68,7 @@ async fn renew(state: &Scope, dispatch: &Dispatch, login: &Login, asked: &Asked)
         state.registry.user(login).ok_or_else(|| errors::access_problem(Fault::Absent("user", login.to_string())))?;
     // A browser that was left signed in must not be enough.
     checked(state, dispatch.arrival.client, Some(login), &asked.password).await?;
-    let hashed = state.passwords.run(state, &user.tenant, move || new.hash()).await?;
+    let hashed = state.passwords.run(&user.tenant, move || new.hash(), |max| overload::passwords(state, max)).await?;
     let digest = hashed.map_err(Problem::internal)?;
     let change = UserChange { password: Some(digest.clone()), ..UserChange::default() };
     access::change(state, move |state| state.registry.change_user(&user, change)).await?;

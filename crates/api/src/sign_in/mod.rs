@@ -15,13 +15,11 @@ pub mod next;
 pub mod openid;
 #[cfg(any(test, not(feature = "openid")))]
 pub mod openid_absent;
-mod passwords;
 
 #[cfg(not(feature = "openid"))]
 pub use openid_absent as openid;
 
 pub use change::change;
-pub use passwords::Passwords;
 
 use crate::access;
 use crate::contract::Session as SessionInfo;
@@ -191,7 +189,7 @@ async fn checked(
     // By the typed text alone: if unknown names waited elsewhere, the length of the wait would tell which
     // users exist. Tenants that do not exist share one line, or a client could open any number of them.
     let tenant = login.map(Login::tenant).filter(|tenant| state.registry.tenant(tenant).is_some());
-    match state.passwords.run(state, tenant.unwrap_or("nobody"), check).await {
+    match state.passwords.run(tenant.unwrap_or("nobody"), check, |max| overload::passwords(state, max)).await {
         Ok(true) => state.throttle.succeed(attempt, state.now()),
         Ok(false) => return Err(wrong()),
         Err(busy) => {

@@ -2,17 +2,6 @@
 
 use crate::problem::{Problem, Result};
 use axum::response::Response;
-use meridian_admission::identity::jwt::Issuers;
-
-/// Nothing is exchanged.
-pub struct Exchanges;
-
-impl Exchanges {
-    /// None.
-    pub fn at(_: &Issuers) -> Exchanges {
-        Exchanges
-    }
-}
 
 /// `GET /login/{issuer}`
 pub async fn begin() -> Result<Response> {
@@ -30,7 +19,6 @@ mod tests {
 
     #[tokio::test]
     async fn both_routes_name_the_feature() {
-        let Exchanges = Exchanges::at(&Issuers::new(Vec::new()));
         for refused in [begin().await, callback().await] {
             assert!(refused.unwrap_err().detail().contains("feature `openid`"));
         }

@@ -2,7 +2,6 @@
 
 use super::pipe::Pipe;
 use super::reader::Reader;
-use super::readers::Readers;
 use super::sink;
 use crate::problem::{Kind, Problem, Result};
 use crate::scope::Scope;
@@ -24,7 +23,7 @@ pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Res
         let put = pipe.put(None, chunks.into_iter(), true);
         put.map_err(|_| Problem::new(Kind::Internal, "a new pipe is closed"))?;
         let reader = Reader::new(pipe.clone(), CancelFlag::new()).with_length(length as u64);
-        Body::new(reader.registered(Readers::register(state, pipe)))
+        Body::new(reader.registered(state.readers.register(pipe)))
     };
     let mut response = body.into_response();
     *response.headers_mut() = headers;

@@ -6,10 +6,10 @@
 //! clients is bounded by memory (see `readers.rs`), not by permits or threads.
 
 use super::pipe::{Pipe, Wakeup};
-use super::readers::{self, Parked};
 use super::sink::{Sink, disconnected};
 use crate::overload;
 use crate::problem::{Kind, Problem, Result};
+use crate::readers::Parked;
 use crate::state::AppState;
 use meridian_admission::gate::{Account, Class, Gate, Permit, Served};
 use meridian_backend::PermitScheduler;
@@ -112,12 +112,12 @@ impl Job {
         let released = Released::new(permit);
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
-        match readers::reserve(&self.state, self.sink.pipe().answers(), held + PARKED_BYTES) {
+        match self.state.readers.reserve(&*self.state.clock, self.sink.pipe().answers(), held + PARKED_BYTES) {
             Some(share) => self.sink.pipe().park(share),
             None => return self.failed(evicted()),
         }
         Handle::current().spawn(async move {
-            let parked = Parked::enter(&self.state);
+            let parked = Parked::enter(&self.state.readers);
             let ready = wait(&self.state, self.sink.pipe(), self.deadline).await;
             drop(parked);
             let permit = match ready {
@@ -232,7 +232,7 @@ impl BlockingWait {
         let released = Released::new(permit);
         // A waiting thread is cheap to keep. A permit is not: it reserves a processor, which a waiting thread does
         // not use.
-        let parked = Parked::enter(state);
+        let parked = Parked::enter(&state.readers);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;
         drop(parked);
         let permit = self.runtime.block_on(released.resume(state, self.deadline))?;

@@ -11,14 +11,12 @@ mod job;
 mod memory;
 mod pipe;
 mod reader;
-mod readers;
 mod sink;
 
 pub use finished::finished;
 pub use job::Source;
 #[cfg(feature = "flight")]
 pub use reader::BrokenOff;
-pub use readers::{LEAVE_MAX, RETRY_INTERVAL, Readers, Registration, Unread};
 pub use sink::Sink;
 
 use crate::problem::{Problem, Result};
@@ -145,7 +143,7 @@ async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<R
     // the registry, because there is nothing to evict.
     let body = match reader.take_complete() {
         Some(data) => Body::from(data),
-        None => Body::new(reader.registered(Readers::register(state, pipe.clone()))),
+        None => Body::new(reader.registered(state.readers.register(pipe.clone()))),
     };
     let mut response = body.into_response();
     *response.headers_mut() = *headers;

@@ -5,8 +5,8 @@
 //! needed elsewhere can be cut: its chunks are freed at once, and the transfer breaks off.
 
 use super::reader::BrokenOff;
-use super::readers::Unread;
 use crate::problem::{Kind, Problem};
+use crate::readers::Unread;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use meridian_admission::{ByteBudget, ByteShare};

@@ -1,8 +1,8 @@
 //! The reading end of a pipe, as the body of an HTTP response.
 
 use super::pipe::Pipe;
-use super::readers::Registration;
 use crate::problem::{Kind, Problem};
+use crate::readers::Registration;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};

@@ -2,7 +2,6 @@
 
 use super::job::BlockingWait;
 use super::pipe::{Pipe, ReaderGone};
-use super::readers;
 
 use crate::overload::overloaded;
 use crate::problem::{Kind, Problem, Result};
@@ -126,7 +125,7 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
     if bytes.len() < bytes.capacity() / 2 {
         bytes.shrink_to_fit();
     }
-    let Some(mut share) = readers::reserve(state, answers, bytes.capacity()) else {
+    let Some(mut share) = state.readers.reserve(&*state.clock, answers, bytes.capacity()) else {
         return Err(overloaded(
             state,
             "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less at once"

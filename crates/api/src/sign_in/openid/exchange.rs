@@ -1,12 +1,13 @@
 //! Requests to an issuer: the URL for browsers, and the exchange of a code for an ID token.
 
 use super::{refused, unavailable};
-use crate::issuers;
+use crate::exchanges;
+use crate::issuer_files;
 use crate::overload;
 use crate::problem::{Problem, Result};
 use crate::scope::Scope;
 use meridian_admission::identity::SignInAttempt;
-use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Endpoints, Issuer, Issuers, SignInSettings};
+use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Endpoints, Issuer, SignInSettings};
 use meridian_federation::provider::{self, Failure};
 use oauth2::basic::{
     BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse, BasicTokenType,
@@ -17,27 +18,11 @@ use oauth2::{
     StandardRevocableToken, StandardTokenResponse, TokenUrl,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fmt;
-use tokio::sync::Semaphore;
 use tokio::time::Duration;
 
 /// Max time for the exchange of a code.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// Max exchanges that wait for one issuer. Further ones get 503.
-const RUNNING_MAX: usize = 16;
-
-/// Bounds the exchanges with each issuer, so that a slow issuer takes no places of others.
-pub struct Exchanges(HashMap<String, Semaphore>);
-
-impl Exchanges {
-    /// Places for these issuers.
-    pub fn at(issuers: &Issuers) -> Exchanges {
-        let places = |issuer: &Issuer| (issuer.settings().name.clone(), Semaphore::new(RUNNING_MAX));
-        Exchanges(issuers.with_sign_in().map(|(issuer, _)| places(issuer)).collect())
-    }
-}
-
 /// The addition of OpenID Connect to the answer of a token endpoint.
 #[derive(Serialize, Deserialize)]
 struct Extra {
@@ -103,14 +88,14 @@ pub async fn id_token(
     (code, redirect): (String, String),
 ) -> Result<String> {
     let (issuer, title) = (&*issuer.settings().name, &sign_in.title);
-    let place = state.exchanges.0.get(issuer).and_then(|places| places.try_acquire().ok());
-    let busy = || overload::overloaded(state, "too many users sign in at once: try again".to_owned(), RUNNING_MAX);
-    let _place = place.ok_or_else(busy)?;
+    let busy =
+        || overload::overloaded(state, "too many users sign in at once: try again".to_owned(), exchanges::RUNNING_MAX);
+    let _permit = state.exchanges.begin(issuer).ok_or_else(busy)?;
     let mut client = client(sign_in, endpoints, redirect)?;
     if let Some(path) = sign_in.client_secret.clone() {
         let disk = state.disk.clone();
         // Read each time, so that it can be replaced without a restart.
-        let secret = tokio::task::spawn_blocking(move || issuers::read_client_secret(&*disk, &path)).await;
+        let secret = tokio::task::spawn_blocking(move || issuer_files::read_client_secret(&*disk, &path)).await;
         let secret = secret.map_err(Problem::internal)?.map_err(Problem::internal)?;
         client = client.set_client_secret(ClientSecret::new(secret));
     }

@@ -6,8 +6,6 @@
 
 mod exchange;
 
-pub use exchange::Exchanges;
-
 use super::{CHALLENGE, acts, cookie, forms, next, see_other, take_over, unstored, ways};
 use crate::access;
 use crate::dispatch::{Dispatch, Path};

@@ -7,9 +7,7 @@
 //! there are, the fewer each holds. A slot stays free for a tenant that holds none. Tenants take turns: a request waits for
 //! the earlier ones of its tenant, then for one of each other tenant.
 
-use crate::overload;
 use crate::problem::{Problem, Result};
-use crate::state::AppState;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,23 +80,19 @@ impl Passwords {
     /// Runs `work` for a tenant when it is its turn.
     ///
     /// # Errors
-    /// 503 if too many wait, or the wait is too long.
+    /// `busy` of the number of slots, if too many wait or the wait is too long.
     pub async fn run<T: Send + 'static>(
         &self,
-        state: &AppState,
         tenant: &str,
         work: impl FnOnce() -> T + Send + 'static,
+        busy: impl Fn(usize) -> Problem,
     ) -> Result<T> {
-        let busy = || {
-            let detail = "too many passwords are being checked: try again".to_owned();
-            overload::overloaded(state, detail, SLOTS)
-        };
-        let slot = Slot::take(&self.lines, tenant).ok_or_else(busy)?;
+        let slot = Slot::take(&self.lines, tenant).ok_or_else(|| busy(SLOTS))?;
         let (head, turn) = (slot.head.clone(), self.turn.clone());
         // First the head of the tenant's queue, then the turn. So at most one request of each tenant waits for the
         // turn. Both semaphores are fair.
         let turns = async move { Ok::<_, AcquireError>((head.acquire_owned().await?, turn.acquire_owned().await?)) };
-        let turns = tokio::time::timeout(WAIT_MAX, turns).await.map_err(|_| busy())?.map_err(Problem::internal)?;
+        let turns = tokio::time::timeout(WAIT_MAX, turns).await.map_err(|_| busy(SLOTS))?.map_err(Problem::internal)?;
         let run = move || {
             let done = work();
             // Held to the end of the work: if a client disconnects, no other hash begins beside its own.

@@ -1,10 +1,10 @@
 //! The gateways of a cluster, as one of them knows them.
 
-use crate::dispatch::Relayed;
 use crate::guard::HostName;
 use meridian_saved::{SLOTS, Slot};
 use reqwest::{Certificate, Client, Url};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout_at};
@@ -40,7 +40,7 @@ pub enum Runs {
 }
 
 /// Which gateway runs each slot.
-pub(crate) type RunsEach = [Runs; SLOTS as usize];
+pub type RunsEach = [Runs; SLOTS as usize];
 
 /// The other gateways, and which one runs the saved searches of each slot.
 #[derive(Debug)]
@@ -54,6 +54,15 @@ pub struct Gateways {
     /// Whether this gateway stops: what it passes on then ends.
     stopping: watch::Sender<bool>,
     client: Client,
+}
+
+/// The statement of a gateway about a request that it passes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relayed {
+    /// The address of the client.
+    pub client: IpAddr,
+    /// Scheme and authority under which the client reached that gateway, without a final slash.
+    pub base: Arc<str>,
 }
 
 impl Gateways {
@@ -116,17 +125,17 @@ impl Gateways {
     }
 
     /// Which gateway runs the saved searches of each slot.
-    pub(crate) fn runs(&self) -> RunsEach {
+    pub fn runs(&self) -> RunsEach {
         *self.runs.borrow()
     }
 
     /// Which gateway runs the saved searches of a slot.
-    pub(crate) fn runs_of(&self, slot: Slot) -> Runs {
+    pub fn runs_of(&self, slot: Slot) -> Runs {
         self.runs().get(usize::from(slot.number())).copied().unwrap_or_default()
     }
 
     /// Another gateway, by its number. One that is not known yet may just have started: it is waited for until it must have been heard of.
-    pub(super) async fn find(&self, number: u64) -> Option<Gateway> {
+    pub async fn find(&self, number: u64) -> Option<Gateway> {
         let (mut others, until) = (self.others.subscribe(), Instant::now() + HEARD);
         loop {
             let found = others.borrow_and_update().get(&number).cloned();
@@ -136,18 +145,19 @@ impl Gateways {
         }
     }
 
-    pub(super) fn client(&self) -> &Client {
+    /// The client for calls of other gateways.
+    pub fn client(&self) -> &Client {
         &self.client
     }
 
     /// Ends what is passed on: this gateway stops.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.stopping.send_replace(true);
     }
 
     /// Completes once this gateway stops, or another one than named runs the saved searches of a slot, if that is asked: it may be paused, and
     /// say nothing of it.
-    pub(super) fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
+    pub fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
         let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
         async move {
             // An error means that this is gone, too.
@@ -159,7 +169,7 @@ impl Gateways {
     }
 
     /// Reads what another gateway says of a request: its key, the client's address and the base of URLs. `None`: it is not for this process.
-    pub(crate) fn read(&self, header: &[u8]) -> Option<Relayed> {
+    pub fn read(&self, header: &[u8]) -> Option<Relayed> {
         let mut parts = std::str::from_utf8(header).ok()?.split(' ');
         let (key, client, base) = (parts.next()?, parts.next()?, parts.next()?);
         let relayed = Relayed { client: client.parse().ok()?, base: base.into() };
@@ -170,6 +180,18 @@ impl Gateways {
 /// Compares keys in a time that does not depend on where they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+impl Relayed {
+    /// The headers for the next gateway.
+    pub fn written(&self, key: &str) -> String {
+        format!("{key} {} {}", self.client, self.base)
+    }
+
+    /// Whether the client uses TLS.
+    pub fn is_secure(&self) -> bool {
+        self.base.starts_with("https://")
+    }
 }
 
 /// Checks a URL by which other gateways reach this one, and returns its host, which is then one of the server's names.

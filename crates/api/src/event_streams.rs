@@ -1,14 +1,8 @@
 //! The open streams, and their notification of new writes.
 
-use crate::overload::overloaded;
-use crate::problem::Result;
-use crate::quota;
-use crate::scope::Scope;
-use crate::state::AppState;
-use crate::stream::RETRY_INTERVAL;
+use crate::readers::{RETRY_INTERVAL, Readers};
 use meridian_admission::{ByteBudget, ByteShare, Held};
 use meridian_model::policy::pool::Pool;
-use meridian_model::policy::quota::Quota;
 use meridian_model::{Subscriber, WrittenBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -35,15 +29,15 @@ pub struct EventStreams {
 
 /// One of the [`crate::ServerConfig::streams_max`] slots for open streams, freed when dropped.
 pub struct StreamSlot {
-    state: AppState,
+    streams: Arc<EventStreams>,
     tenant: Arc<str>,
-    _place: Held,
+    _held: Held,
 }
 
 /// The queue in which the streams of a tenant wait to read. So few of them at a time hold the memory of a read. Few wait
 /// at the gate, where each counts as a request that has begun.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub struct Line {
     turns: Arc<Semaphore>,
     /// Held by the stream that waits for memory, so that small messages do not overtake a large one for ever.
     first: Arc<tokio::sync::Mutex<()>>,
@@ -68,8 +62,8 @@ impl Drop for Short<'_> {
 }
 
 /// The right to read, with memory for a message.
-pub(super) struct Turn {
-    pub(super) share: ByteShare,
+pub struct Turn {
+    pub share: ByteShare,
     _turn: OwnedSemaphorePermit,
 }
 
@@ -80,7 +74,7 @@ impl Line {
 
     /// Waits for a turn, and for memory for a message, for which idle clients are evicted. More than the tenant could ever
     /// have is reduced to that.
-    pub(super) async fn turn(&self, state: &AppState, answers: &ByteBudget, bytes: usize) -> Turn {
+    pub async fn turn(&self, readers: &Readers, answers: &ByteBudget, bytes: usize) -> Turn {
         // Both are fair, so the wait is a queue. Who gives it up, for a sign of life, goes to its end.
         let Ok(turn) = self.turns.clone().acquire_owned().await else {
             // Never: the line is not closed.
@@ -89,7 +83,7 @@ impl Line {
         let _first = self.first.lock().await;
         let mut short = None;
         loop {
-            if let Some(share) = state.readers.try_reserve(answers, bytes) {
+            if let Some(share) = readers.try_reserve(answers, bytes) {
                 return Turn { share, _turn: turn };
             }
             short.get_or_insert_with(|| Short::begin(&self.short));
@@ -99,15 +93,15 @@ impl Line {
     }
 
     /// Whether a stream waits for memory.
-    pub(super) fn is_short(&self) -> bool {
+    pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
-        self.state.live.open.fetch_sub(1, Ordering::AcqRel);
-        self.state.live.slots.lock().give_back(self.tenant.clone(), 1);
+        self.streams.open.fetch_sub(1, Ordering::AcqRel);
+        self.streams.slots.lock().give_back(self.tenant.clone(), 1);
     }
 }
 
@@ -135,27 +129,19 @@ impl EventStreams {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// A slot.
-    ///
-    /// # Errors
-    /// 503 if the server has none, 429 if the caller's tenant may have no more.
-    pub(super) fn enter(&self, scope: &Scope) -> Result<StreamSlot> {
-        // The tenant's own quota first: its 429 names a cause that the client can change.
-        let place = scope.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(scope, exceeded))?;
-        let max = scope.config.streams_max;
-        let tenant = scope.caller().tenant.clone();
+    /// A slot for a tenant, whose own quota is held by `held`; `None` if it may have no more of the server's.
+    pub fn take(self: &Arc<Self>, tenant: &Arc<str>, held: Held) -> Option<StreamSlot> {
         if !self.slots.lock().take(tenant.clone(), 1) {
-            let detail = format!("{} streams are open, of {max} in all: try again", self.open());
-            return Err(overloaded(scope, detail, max));
+            return None;
         }
         // Counted before the stream subscribes: the store publishes nothing while `listens` finds this count at zero.
         self.open.fetch_add(1, Ordering::AcqRel);
-        Ok(StreamSlot { state: scope.state().clone(), tenant, _place: place })
+        Some(StreamSlot { streams: self.clone(), tenant: tenant.clone(), _held: held })
     }
 
     /// Notifications of writes to collections of this name, and of the server's shutdown. Check for writes after the
     /// call: later ones are notified.
-    pub(super) fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
+    pub fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
         let mut notifiers = self.notifiers.lock();
         // A notifier stays when its last stream ends, so each new stream removes such ones.
         notifiers.retain(|_, notifier| notifier.receiver_count() > 0);
@@ -170,7 +156,7 @@ impl EventStreams {
     }
 
     /// The line of a tenant, in which `turns` streams have their turn at once.
-    pub(super) fn line(&self, tenant: &Arc<str>, turns: usize) -> Line {
+    pub fn line(&self, tenant: &Arc<str>, turns: usize) -> Line {
         let mut lines = self.lines.lock();
         // A line stays when its last stream ends, so each new stream removes such ones.
         lines.retain(|_, line| Arc::strong_count(&line.first) > 1);
@@ -185,12 +171,12 @@ impl EventStreams {
     }
 
     /// Whether the server is closing.
-    pub(super) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
     /// Completes when the server is closing, by these notifications. Those of writes are taken out of them.
-    pub(super) async fn closed(&self, notifications: &mut watch::Receiver<()>) {
+    pub async fn closed(&self, notifications: &mut watch::Receiver<()>) {
         while !self.is_closed() {
             // A notifier stays while someone listens.
             if notifications.changed().await.is_err() {

@@ -7,8 +7,8 @@
 //! The client of a stream of events is told the reason, so it leaves with a delay. Until then its bytes count as about to
 //! be freed: no other client is evicted for them.
 
-use crate::state::AppState;
 use meridian_admission::{ByteBudget, ByteShare};
+use meridian_backend::Clock;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,9 +41,12 @@ pub trait Unread: Send + Sync {
     fn evict(&self) -> bool;
 }
 
-/// The clients whose responses are being streamed.
+/// The clients whose responses are being streamed. Clones share them.
+#[derive(Clone, Default)]
+pub struct Readers(Arc<Inner>);
+
 #[derive(Default)]
-pub struct Readers {
+struct Inner {
     all: Mutex<HashMap<u64, Arc<dyn Unread>>>,
     next: AtomicU64,
     parked: AtomicUsize,
@@ -53,58 +56,59 @@ pub struct Readers {
 
 /// The registration of one streamed response, removed when dropped.
 pub struct Registration {
-    state: AppState,
+    readers: Readers,
     number: u64,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.state.readers.all.lock().remove(&self.number);
+        self.readers.0.all.lock().remove(&self.number);
     }
 }
 
 /// Counts a query that is parked until its client has taken some of the response.
-pub(super) struct Parked(AppState);
+pub struct Parked(Readers);
 
 impl Parked {
-    pub(super) fn enter(state: &AppState) -> Parked {
-        state.readers.parked.fetch_add(1, Ordering::Relaxed);
-        Parked(state.clone())
+    /// Counts one more.
+    pub fn enter(readers: &Readers) -> Parked {
+        readers.0.parked.fetch_add(1, Ordering::Relaxed);
+        Parked(readers.clone())
     }
 }
 
 impl Drop for Parked {
     fn drop(&mut self) {
-        self.0.readers.parked.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.parked.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Readers {
     /// Registers a client as evictable, until the registration is dropped.
-    pub fn register(state: &AppState, client: Arc<dyn Unread>) -> Registration {
-        let number = state.readers.next.fetch_add(1, Ordering::Relaxed);
-        state.readers.all.lock().insert(number, client);
-        Registration { state: state.clone(), number }
+    pub fn register(&self, client: Arc<dyn Unread>) -> Registration {
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        self.0.all.lock().insert(number, client);
+        Registration { readers: self.clone(), number }
     }
 
     /// Queries parked because their clients read slowly.
     pub fn parked(&self) -> usize {
-        self.parked.load(Ordering::Relaxed)
+        self.0.parked.load(Ordering::Relaxed)
     }
 
     /// Clients disconnected because they read too slowly, since the start.
     pub fn slow(&self) -> u64 {
-        self.slow.load(Ordering::Relaxed)
+        self.0.slow.load(Ordering::Relaxed)
     }
 
     /// Clients evicted to free memory for the responses of others, since the start.
     pub fn evicted(&self) -> u64 {
-        self.evicted.load(Ordering::Relaxed)
+        self.0.evicted.load(Ordering::Relaxed)
     }
 
     /// Counts a client that was disconnected because it read too slowly.
     pub fn count_slow(&self) {
-        self.slow.fetch_add(1, Ordering::Relaxed);
+        self.0.slow.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A share of the memory for responses, for which idle clients are evicted; `None` if there is no room yet.
@@ -118,10 +122,34 @@ impl Readers {
         }
     }
 
+    /// A share of the memory for responses, for which idle clients are evicted; `None` if clients that read reserve all of
+    /// it.
+    ///
+    /// It blocks for at most [`EVICT_AFTER`], by when a client that has taken nothing since the wait began can be evicted. If
+    /// evicted clients are still leaving then, it waits for them, for at most [`LEAVE_MAX`].
+    pub fn reserve(&self, clock: &dyn Clock, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
+        let (begun, mut wait) = (Instant::now(), EVICT_AFTER);
+        loop {
+            let share = self.try_reserve(answers, bytes);
+            if share.is_some() {
+                return share;
+            }
+            if begun.elapsed() >= wait {
+                // Extended once, and only for clients that are about to free memory.
+                if wait > EVICT_AFTER || leaving(&self.owing(answers)) == 0 {
+                    return None;
+                }
+                wait += LEAVE_MAX;
+            }
+            // Polled: this thread cannot await the notification of the budget.
+            clock.sleep(RETRY_INTERVAL);
+        }
+    }
+
     /// The clients that may be evicted for a tenant.
     fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn Unread>> {
         // Cloned out of the registry's lock, which is never held together with the lock of a client.
-        let mut clients: Vec<Arc<dyn Unread>> = self.all.lock().values().cloned().collect();
+        let mut clients: Vec<Arc<dyn Unread>> = self.0.all.lock().values().cloned().collect();
         clients.retain(|one| one.answers().is_of_same_tenant(answers) || one.answers().exceeds_guarantee());
         clients
     }
@@ -142,7 +170,7 @@ impl Readers {
         let bytes = client.bytes();
         // Its client may have read meanwhile: then nothing was freed, and the caller tries again.
         if client.evict() {
-            self.evicted.fetch_add(1, Ordering::Relaxed);
+            self.0.evicted.fetch_add(1, Ordering::Relaxed);
             let idle_ms = idle.as_millis() as u64;
             tracing::info!(
                 idle_ms,
@@ -151,30 +179,6 @@ impl Readers {
             );
         }
         true
-    }
-}
-
-/// A share of the memory for responses, for which idle clients are evicted; `None` if clients that read reserve all of
-/// it.
-///
-/// It blocks for at most [`EVICT_AFTER`], by when a client that has taken nothing since the wait began can be evicted. If
-/// evicted clients are still leaving then, it waits for them, for at most [`LEAVE_MAX`].
-pub(super) fn reserve(state: &AppState, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
-    let (begun, mut wait) = (Instant::now(), EVICT_AFTER);
-    loop {
-        let share = state.readers.try_reserve(answers, bytes);
-        if share.is_some() {
-            return share;
-        }
-        if begun.elapsed() >= wait {
-            // Extended once, and only for clients that are about to free memory.
-            if wait > EVICT_AFTER || leaving(&state.readers.owing(answers)) == 0 {
-                return None;
-            }
-            wait += LEAVE_MAX;
-        }
-        // Polled: this thread cannot await the notification of the budget.
-        state.clock.sleep(RETRY_INTERVAL);
     }
 }
 

@@ -1,0 +1,65 @@
+//! The writer of the audit log.
+
+mod refusals;
+mod writer;
+
+pub use refusals::Source;
+
+use crate::problem::{Kind, Problem, Result};
+use meridian_backend::{Act, AuditLog, Clock};
+use parking_lot::Mutex;
+use refusals::Refusals;
+use std::sync::Arc;
+use writer::{WAITING_MAX, Writer};
+
+/// The writer of a server's audit log.
+pub struct Audit {
+    writer: Arc<Writer>,
+    clock: Arc<dyn Clock>,
+    refusals: Mutex<Refusals>,
+}
+
+impl Audit {
+    /// A writer of this log.
+    pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
+        Audit { writer: Arc::new(Writer::new(log)), clock, refusals: Mutex::default() }
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Arc<dyn AuditLog> {
+        self.writer.log()
+    }
+
+    /// Max lines that wait for the disk, if as many do.
+    pub fn full(&self) -> Option<usize> {
+        self.writer.is_full().then_some(WAITING_MAX)
+    }
+
+    /// Records an act, durably, and returns the number of its line.
+    ///
+    /// # Errors
+    /// 507 if it cannot be written: the act must not be done, or not be acknowledged.
+    pub async fn record(&self, act: Act) -> Result<u64> {
+        self.writer.append(act).await?.ok_or_else(|| {
+            Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
+        })
+    }
+
+    /// Records a refused attempt, without waiting for the disk. Callers without rights must not fill the log: beyond a
+    /// number a minute, attempts of one source are only counted.
+    pub fn refused(&self, source: Source, mut act: Act) {
+        if self.writer.is_full() {
+            return self.counted(source);
+        }
+        let Some(unrecorded) = self.refusals.lock().take(source, self.clock.now()) else { return };
+        act.unrecorded = unrecorded;
+        let writer = self.writer.clone();
+        // Not awaited: a refusal need not wait for the disk.
+        drop(tokio::spawn(async move { writer.append(act).await }));
+    }
+
+    /// Counts an attempt that was refused unread: the next line of its source has the count.
+    pub fn counted(&self, source: Source) {
+        self.refusals.lock().count(source);
+    }
+}
