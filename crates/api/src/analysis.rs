@@ -6,8 +6,6 @@ use crate::ask::Ask;
 use crate::contract::ExplainedGroups;
 use crate::dispatch::Path;
 use crate::errors;
-#[cfg(feature = "flight")]
-use crate::flight::tables;
 use crate::groups;
 use crate::items;
 use crate::params::Params;
@@ -20,6 +18,8 @@ use crate::respond;
 use crate::scope::Scope;
 use crate::state::AppState;
 use crate::stream;
+#[cfg(feature = "flight")]
+use crate::tables;
 use crate::tags;
 use crate::unchanged;
 use axum::http::{HeaderMap, HeaderValue, header};

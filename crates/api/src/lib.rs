@@ -92,6 +92,8 @@ mod socket;
 mod sse;
 mod state;
 mod stream;
+#[cfg(feature = "flight")]
+mod tables;
 mod tags;
 mod tenant_metrics;
 mod text;

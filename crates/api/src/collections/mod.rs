@@ -66,8 +66,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 fn with_schemas(state: &Scope) -> Result<Response> {
     let mut collections = state.view().list().map_err(errors::store_problem)?;
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    let schema_of =
-        |c: &Arc<dyn Collection>| Ok((c.name().to_owned(), crate::flight::tables::events_schema(&c.schema())?));
+    let schema_of = |c: &Arc<dyn Collection>| Ok((c.name().to_owned(), crate::tables::events_schema(&c.schema())?));
     let mut response = Response::default();
     response.extensions_mut().insert(Listed(collections.iter().map(schema_of).collect::<Result<_>>()?));
     Ok(response)

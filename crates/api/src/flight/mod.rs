@@ -19,7 +19,6 @@ mod question;
 mod response;
 mod service;
 mod status;
-pub mod tables;
 mod ticket;
 
 use crate::connection_control::Patience;

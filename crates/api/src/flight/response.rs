@@ -182,7 +182,7 @@ impl ResponseStream {
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
-    use crate::flight::tables;
+    use crate::tables;
     use axum::response::IntoResponse;
     use futures_util::StreamExt;
     use futures_util::stream::iter;

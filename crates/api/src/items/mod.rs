@@ -190,7 +190,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     let deadline = context.deadline(request.timeout, default)?;
     #[cfg(feature = "flight")]
     if let (Some(Ask::Describe { .. }), Some(_)) = (&context.ask, &request.track) {
-        return crate::flight::tables::described(&crate::flight::tables::track_schema());
+        return crate::tables::described(&crate::tables::track_schema());
     }
     let run = context.read(&state, &*collection, deadline).await?;
     #[cfg(feature = "flight")]

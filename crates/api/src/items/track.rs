@@ -67,7 +67,7 @@ pub(super) async fn answer(
         let _encode = observe::stage(Stage::Encode);
         #[cfg(feature = "flight")]
         if asks_for_arrow {
-            let bytes = crate::flight::tables::track(&answer.points)?;
+            let bytes = crate::tables::track(&answer.points)?;
             return stream::finished(&shared, super::head(&request, &*collection, head, shared.now()), bytes);
         }
         let times: Vec<String> = answer.points.iter().map(|p| time::format_instant(p.time)).collect();
