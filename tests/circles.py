@@ -1,0 +1,74 @@
+"""Finds modules of a crate that import one another in a circle, directly or by others, and fails where a circle is larger than it was.
+
+A circle ties its modules into one: none of them can be read, tested or moved without the rest. Modules are those at the top of a crate; tests are left out.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+CRATES = pathlib.Path(__file__).resolve().parent.parent / "crates"
+# Modules of the largest circle of each crate that has one. Lower a number when a circle gets smaller.
+LARGEST = {"store": 16, "query": 13, "federation": 8, "model": 5, "observe": 5, "api": 3, "formats": 3, "index": 3, "python": 3, "backend": 2, "bucket": 2, "cli": 2, "nats": 2}
+
+
+def imports(crate):
+    """For each top module of a crate the top modules that it names by `crate::`."""
+    source = crate / "src"
+    modules = {path.stem for path in source.iterdir()} - {"lib", "main"}
+    found = collections.defaultdict(set)
+    for path in source.rglob("*.rs"):
+        parts = path.relative_to(source).parts
+        module = parts[0].removesuffix(".rs")
+        if module in ("lib", "main") or "tests" in parts or path.name == "tests.rs":
+            continue
+        text = re.split(r"#\[cfg\(test\)\]\s*mod tests \{", path.read_text())[0]
+        text = re.sub(r"//[^\n]*", "", text)
+        for named in re.findall(r"(?<![\w$])crate::(\{[^;]*\}|\w+)", text):
+            heads = re.findall(r"(?:^\{|,)\s*(\w+)", flat(named)) if named.startswith("{") else [named]
+            found[module] |= modules.intersection(heads) - {module}
+    return found
+
+
+def flat(tree):
+    """A use tree without what is nested in it."""
+    kept, depth = "", 0
+    for letter in tree:
+        depth += letter == "{"
+        if depth < 2:
+            kept += letter
+        depth -= letter == "}"
+    return kept
+
+
+def circles(graph):
+    """Sets of modules that reach one another."""
+    def reached(start):
+        seen, open_ = set(), [start]
+        while open_:
+            for other in graph.get(open_.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    open_.append(other)
+        return seen
+
+    reach = {module: reached(module) for module in graph}
+    return {frozenset(other for other in reach[module] if module in reach.get(other, ())) for module in graph if module in reach[module]}
+
+
+def main():
+    wrong = []
+    for crate in sorted(CRATES.iterdir()):
+        found = max(circles(imports(crate)), key=len, default=frozenset())
+        allowed = LARGEST.get(crate.name, 0)
+        if len(found) > allowed:
+            wrong.append(f"crates/{crate.name}: {len(found)} modules import one another in a circle, at most {allowed} did: {', '.join(sorted(found))}")
+        elif len(found) < allowed:
+            wrong.append(f"tests/circles.py: lower the number of crates/{crate.name} to {len(found)}")
+    print("\n".join(wrong) if wrong else "no circle of modules has grown")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
