@@ -23,10 +23,11 @@ pub(super) struct Waiting {
 pub(super) struct Line {
     /// The class's right within its tenant.
     pub(super) share: Share,
-    /// Questions in progress without a slot, in the order in which they run again: all before the first that waits. With the time of
-    /// their first slots.
+    /// Questions in progress without a slot, with the times of their first slots. They run again in this order, and all before the first
+    /// that waits.
     pub(super) paused: VecDeque<(At, Ticket)>,
-    /// Whether the one that began first runs first. In the last class they take turns, as there each may run without end.
+    /// Whether the question that began first runs first. Only questions of the most urgent class differ little in size: in the other classes
+    /// they take turns, as a long one would hold up short ones.
     in_order: bool,
     /// Questions that wait, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
@@ -41,7 +42,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(class: Class) -> Line {
         let (paused, waiting) = (VecDeque::new(), VecDeque::new());
-        let (share, in_order) = (Share::new(class.weight()), class.sinks().is_some());
+        let (share, in_order) = (Share::new(class.weight()), class == Class::Interactive);
         Line { share, paused, in_order, waiting, filled: At::ZERO, begun: 0, overloaded: false }
     }
 
@@ -52,8 +53,8 @@ impl Line {
         self.paused.insert(place, (since, ticket));
     }
 
-    /// Whether a question that was given its first slot earlier than that has none. It goes first: half an answer is of use to nobody, and
-    /// several begun ones that take turns are all done as late as the last.
+    /// Whether a question that was given its first slot earlier than that has none. It goes first: of equal questions that take turns, all
+    /// end as late as the last.
     pub(super) fn has_earlier(&self, since: At) -> bool {
         self.in_order && self.paused.front().is_some_and(|(other, _)| *other < since)
     }
@@ -76,11 +77,8 @@ impl Line {
         if let Some((waiting, refusal)) = self.pop_expired(now, patience, settings) {
             return Some((waiting, Some(refusal)));
         }
-        let waiting = if self.is_overloaded(now, patience, settings.target) {
-            self.waiting.pop_back()
-        } else {
-            self.waiting.pop_front()
-        }?;
+        let waiting =
+            if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
         // Only what begins says how fast work is done.
         self.begun = self.begun.saturating_add(u32::from(refusal.is_none()));
@@ -95,7 +93,7 @@ impl Line {
         settings: &Settings,
     ) -> Option<(Waiting, Refusal)> {
         let oldest = *self.waiting.front()?;
-        let wait_max = if self.is_overloaded(now, patience, settings.target) { settings.target } else { patience };
+        let wait_max = if self.is_overloaded(now, patience) { settings.target } else { patience };
         let refusal = match oldest {
             oldest if oldest.deadline <= now => Refusal::Deadline,
             oldest if now.saturating_sub(oldest.since) > wait_max => Refusal::Waited,
@@ -111,13 +109,13 @@ impl Line {
         is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
-    /// Whether more arrives than is worked off. It has not been empty for as long as a question waits at most, or will not be: first rule
-    /// for a burst, second for a flood, whose questions would otherwise all wait for as long as a burst may.
-    fn is_overloaded(&mut self, now: At, patience: Duration, target: Duration) -> bool {
+    /// Whether more arrives than is worked off. Such a line was not empty for as long as a question waits at most, or its questions would
+    /// wait for that long, or for half as long while it grows. A burst does not grow for long, and is worked off in order.
+    fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {
         self.overloaded = self.overloaded
             || now.saturating_sub(self.filled) > patience
             || self.takes_longer(now, patience)
-            || self.takes_longer(now, target) && self.grows(now);
+            || self.takes_longer(now, patience / 2) && self.grows(now);
         self.overloaded
     }
 
@@ -127,7 +125,7 @@ impl Line {
         stood.saturating_mul(count(self.waiting.len())) > wait_max.saturating_mul(self.next())
     }
 
-    /// Whether more questions arrived of late than began in that time. A flood goes on; a burst does not, and is worked off.
+    /// Whether more questions arrived lately than began in that time.
     fn grows(&self, now: At) -> bool {
         let stood = now.saturating_sub(self.filled);
         let earlier = self.waiting.partition_point(|waiting| waiting.since + LATELY <= now);

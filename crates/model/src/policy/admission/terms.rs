@@ -57,7 +57,7 @@ impl Class {
     }
 
     /// The class that a question sinks to, and the processor time at which it does.
-    pub(super) const fn sinks(self) -> Option<(Class, Duration)> {
+    const fn sinks(self) -> Option<(Class, Duration)> {
         match self {
             Class::Interactive => Some((Class::Batch, Duration::from_millis(50))),
             Class::Batch => Some((Class::Background, Duration::from_millis(500))),

@@ -112,9 +112,9 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
         }
     }
     assert!(refused.iter().all(|(_, why)| *why == Refusal::Waited));
-    // After 250 ms those that wait take longer than that, and grow. The first to have waited for 250 ms was then the next.
-    assert!(refused.first().is_some_and(|(at, _)| (250..=400).contains(at)), "{refused:?}");
-    assert!(refused.len() > 170, "{}", refused.len());
+    // After 500 ms the questions that wait would take longer than that, and they grow.
+    assert!(refused.first().is_some_and(|(at, _)| (500..=600).contains(at)), "{refused:?}");
+    assert!(refused.len() > 160, "{}", refused.len());
     assert!(admission.counts().waiting <= 26, "{:?}", admission.counts());
 }
 
@@ -167,7 +167,7 @@ fn a_burst_that_can_be_worked_off_is() {
 }
 
 #[test]
-fn of_begun_questions_the_first_goes_on_until_it_sinks_and_in_the_last_class_they_take_turns() {
+fn of_urgent_questions_in_progress_the_first_goes_on_and_others_take_turns() {
     let mut admission = one_slot();
     let first = runs(&mut admission, 0, &quick(1));
     // Its client must read first, and a second one begins meanwhile.
