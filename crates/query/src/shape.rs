@@ -86,8 +86,13 @@ impl Canvas {
     }
 
     fn points(&self, points: impl Iterator<Item = geo_types::Coord<f64>>) -> Option<Shape> {
-        let mut inside: Vec<(i32, i32)> =
-            points.map(|c| self.project(c.x, c.y)).filter(|p| self.holds(*p)).map(round).collect();
+        // A client draws no point at x = EXTENT, as the next tile has it at 0. At the antimeridian there is no next tile.
+        let x_max = if self.column + 1.0 == self.side { EXTENT as i32 - 1 } else { i32::MAX };
+        let mut inside: Vec<(i32, i32)> = points
+            .map(|c| self.project(c.x, c.y))
+            .filter(|p| self.holds(*p))
+            .map(|p| round((p.0.min(f64::from(x_max)), p.1)))
+            .collect();
         inside.dedup();
         (!inside.is_empty()).then_some(Shape::Points(inside))
     }
@@ -263,6 +268,14 @@ mod tests {
         let corner = Shape::Points(vec![(0, 0)]);
         assert_eq!(draw(world(), point!(x: -180.0, y: 85.051_128_779_806_6)), Some(corner));
         assert_eq!(draw(Canvas::new(1, 0, 0, 64.0, 2.0), point!(x: 90.0, y: -45.0)), None);
+        // Inside the last column, so that clients draw it; elsewhere the next tile has it.
+        let last = Canvas::new(1, 1, 0, 64.0, 2.0);
+        for lon in [180.0, 179.999] {
+            assert_eq!(draw(last, point!(x: lon, y: 0.0)), Some(Shape::Points(vec![(4095, 4096)])));
+        }
+        let (seam, first) = (point!(x: 0.0, y: 0.0), Canvas::new(1, 0, 0, 64.0, 2.0));
+        assert_eq!(draw(first, seam), Some(Shape::Points(vec![(4096, 4096)])));
+        assert_eq!(draw(last, seam), Some(Shape::Points(vec![(0, 4096)])));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::filter::expr::{Operand, SpatialOp};
 use crate::filter::predicate::{Node, Predicate};
 use crate::filter::shape::Shape;
 use crate::filter::spatial::{SpatialTest, holds_between, holds_of_itself};
-use geo::{CoordsIter, Validation};
-use geo_types::{Geometry, MultiPolygon, Rect};
+use geo::{CoordsIter, HasDimensions, Validation};
+use geo_types::{Geometry, MultiLineString, MultiPoint, MultiPolygon, Rect};
 
 impl Binder<'_> {
     pub(super) fn spatial(&self, op: SpatialOp, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
@@ -17,7 +17,9 @@ impl Binder<'_> {
             Typed::Geometry(GeometrySide::Literal(geometry)) => {
                 if !matches!(op, SpatialOp::Intersects | SpatialOp::Disjoint) {
                     // For these two the even-odd rule gives any ring a meaning; the others need a sound polygon.
+                    let geometry = if matches!(operand, Operand::Bbox(_)) { one_kind(geometry) } else { geometry };
                     validate_for_relations(op, &geometry)?;
+                    return Ok(GeometrySide::Literal(geometry));
                 }
                 Ok(GeometrySide::Literal(geometry))
             }
@@ -67,8 +69,22 @@ pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>
     // Geometry is planar, so a box over the antimeridian is its two halves.
     Ok(match (part(west, 180.0), part(-180.0, east)) {
         (Geometry::Polygon(a), Geometry::Polygon(b)) => Geometry::MultiPolygon(MultiPolygon(vec![a, b])),
+        (Geometry::LineString(a), Geometry::LineString(b)) => Geometry::MultiLineString(MultiLineString(vec![a, b])),
+        (Geometry::Point(a), Geometry::Point(b)) => Geometry::MultiPoint(MultiPoint(vec![a, b])),
         (a, b) => Geometry::GeometryCollection(vec![a, b].into()),
     })
+}
+
+/// A box over the antimeridian as one kind of geometry. A half without width, which lies on the antimeridian, is part of the boundary of the box:
+/// it is left out beside the other half.
+fn one_kind(bbox: Geometry<f64>) -> Geometry<f64> {
+    match bbox {
+        Geometry::GeometryCollection(halves) => {
+            let wider = halves.into_iter().max_by_key(|half| half.dimensions());
+            wider.unwrap_or_else(|| Geometry::GeometryCollection(Vec::new().into()))
+        }
+        other => other,
+    }
 }
 
 /// Max polygons of a multi-polygon that are compared pair by pair for overlaps.
