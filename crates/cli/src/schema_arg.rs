@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::table::Table;
+use crate::units::count_text;
 use meridian_model::{IdRole, Invalid, Mode, Schema, TimeRole, schema_json, schema_spec};
 use std::path::Path;
 
@@ -62,7 +63,17 @@ pub fn describe(schema: &Schema) -> String {
     let unit = if schema.time_unit_us == meridian_model::schema::TIME_UNIT_DEFAULT_US {
         String::new()
     } else {
-        format!("  time unit of the grid: {}\n", schema_json::duration_text(schema.time_unit_us))
+        format!("  time unit of the grid: {}\n", grid_unit(schema.time_unit_us))
     };
     format!("{}{mode}{unit}", String::from_utf8_lossy(&out))
+}
+
+/// A time unit in days where it is a whole number of them.
+fn grid_unit(micros: i64) -> String {
+    const DAY_US: i64 = 86_400_000_000;
+    match (micros / DAY_US, micros % DAY_US) {
+        (1, 0) => "1 day".to_owned(),
+        (days, 0) if days > 1 => format!("{} days", count_text(days.unsigned_abs())),
+        _ => schema_json::duration_text(micros),
+    }
 }

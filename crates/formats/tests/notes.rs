@@ -139,7 +139,10 @@ fn few_texts_among_numbers_and_times_are_counted_with_the_option_that_reads_the_
 fn times_in_other_forms_are_known_beside_a_few_texts() {
     let when =
         table("when", 40, |i| if i == 4 { "unknown".to_owned() } else { format!("{}.01.2026 12:05", i % 20 + 10) });
-    let words = ["but not 1 of 40 texts looked at: \"unknown\"", "--date-format '%d.%m.%Y %H:%M' with --invalid skip"];
+    let words = [
+        "but not 1 of 40 texts looked at: \"unknown\"",
+        "--date-format '%d.%m.%Y %H:%M' and --zone with --invalid skip",
+    ];
     noted(&when, &ReadOptions::default(), &words);
     let options = ReadOptions { date_format: Some(DateFormat::new("%d.%m.%Y %H:%M").unwrap()), ..skip() };
     assert_eq!(guess(Format::Csv, &when, &options).schema.time, TimeRole::Instant(0));

@@ -93,7 +93,9 @@ pub fn has_time(schema: &Schema, blamed: &'static str) -> Result<()> {
 /// The names that [`EventSelection::take`] adds to those of its collection.
 pub fn queryable_names(schema: &Schema) -> Vec<&str> {
     let fields = schema.fields.iter().map(|f| f.name.as_str());
-    std::iter::once(schema.id_name.as_str()).chain(fields).collect()
+    // As in filters: the fixed name too, unless a field has it.
+    let fixed = (schema.id_name != "id" && schema.field_index("id").is_none()).then_some("id");
+    std::iter::once(schema.id_name.as_str()).chain(fixed).chain(fields).collect()
 }
 
 /// Records the parameters that were taken.

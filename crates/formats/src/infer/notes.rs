@@ -119,8 +119,11 @@ fn of_texts(column: &Column) -> Option<String> {
             rest.first().map_or_else(String::new, |other| format!(" (or '{other}': the sample does not tell which)"));
         let but = but(&texts, |text| fits(first, text));
         let skip = if but.is_empty() { "" } else { " with --invalid skip" };
+        // A pattern without a zone reads local times, whose zone the file does not name.
+        let is_local = ["%H", "%I"].iter().any(|hour| first.contains(hour)) && !first.contains("%z");
+        let zone = if is_local { " and --zone" } else { "" };
         return Some(format!(
-            "looks like times such as {example}{but}, kept as text: --date-format '{first}'{other}{skip} reads them"
+            "looks like times such as {example}{but}, kept as text: --date-format '{first}'{other}{zone}{skip} reads them"
         ));
     }
     mostly(&texts, is_pair).map(|example| {

@@ -212,6 +212,13 @@ impl BatchBuilder {
             (FieldType::TextList, Value::TextList(list)) => Pending::TextList(list),
             (_, Value::Text(text)) => return Err(wrong(&format!("the text {:?}", shorten(&text)))),
             (_, Value::Int(n)) => return Err(wrong(&format!("the integer {n}"))),
+            // Parsers read an integer beyond 64 bits as a float, whose digits are not those of the input.
+            (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.is_finite() => {
+                return Err(Invalid::field(
+                    &spec.name,
+                    format!("the number {x:e} is too large for an integer of 64 bits"),
+                ));
+            }
             (_, Value::Float(x)) => return Err(wrong(&format!("the number {x}"))),
             (_, Value::Bool(b)) => return Err(wrong(&format!("{b}"))),
             (_, Value::Time(t)) => return Err(wrong(&format!("the time {}", time::format_instant(t)))),

@@ -77,7 +77,8 @@ impl QuestionArgs {
             }
         }
         if let Some(near) = &self.near {
-            let position = numbers("--near", near, &[2], "longitude,latitude, such as 4.83,45.76")?;
+            let position =
+                numbers("--near", near, &[2], "longitude,latitude, such as 4.83,45.76, and the metres in --radius")?;
             question.insert("near".to_owned(), json!(position));
         }
         if let Some(bbox) = &self.bbox {

@@ -169,7 +169,9 @@ fn line(provider: &str, width: usize, feature: &Value) -> String {
     let text = |name: &str| properties[name].as_str().map(plain).filter(|text| !text.is_empty());
     let time: String =
         text("time").unwrap_or_default().chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
-    let headline = text("title").or_else(|| text("text")).or_else(|| feature["id"].as_str().map(plain));
+    // The first of the names that sources and collections commonly give to what a person reads.
+    let headline = ["title", "text", "name", "place", "label"].into_iter().find_map(text);
+    let headline = headline.or_else(|| feature["id"].as_str().map(plain));
     let headline = cut(&headline.unwrap_or_default());
     let link = text("link").map(|link| format!("  {link}")).unwrap_or_default();
     format!("{time:<16}  {provider:<width$}  {headline}{link}")

@@ -80,8 +80,8 @@ pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>
 fn one_kind(bbox: Geometry<f64>) -> Geometry<f64> {
     match bbox {
         Geometry::GeometryCollection(halves) => {
-            let wider = halves.into_iter().max_by_key(|half| half.dimensions());
-            wider.unwrap_or_else(|| Geometry::GeometryCollection(Vec::new().into()))
+            // Two halves, of which one is wider.
+            halves.iter().max_by_key(|half| half.dimensions()).cloned().unwrap_or(Geometry::GeometryCollection(halves))
         }
         other => other,
     }

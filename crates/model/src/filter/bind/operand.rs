@@ -105,7 +105,10 @@ impl Binder<'_> {
         }
         Err(Invalid::field(
             shorten(name),
-            format!("this collection has no property of that name: expected one of {}", names.join(", ")),
+            format!(
+                "this collection has no property of that name: expected one of {}, or a text in single quotes",
+                names.join(", ")
+            ),
         ))
     }
 

@@ -64,7 +64,7 @@ impl Parser {
             _ => return Err(self.unexpected(expected)),
         };
         if matches!(self.peek(), Token::Symbol("+" | "-" | "*" | "/")) {
-            return Err(self.unexpected("no arithmetic, which is not supported"));
+            return Err(self.unexpected("a comparison: arithmetic is not supported"));
         }
         Ok(operand)
     }

@@ -50,6 +50,19 @@ fn boxes_hold_their_edges_and_cross_the_antimeridian() {
         ids(&filter("S_INTERSECTS(geometry, BBOX(170, -5, -170, 5))", Kind::Points), Kind::Points, &events),
         ["west", "east"]
     );
+    // Without height it is two lines; a half without width is part of the boundary.
+    let flat = "BBOX(170, 0, -170, 0)";
+    for op in ["S_INTERSECTS", "S_WITHIN"] {
+        assert_eq!(
+            ids(&filter(&format!("{op}(geometry, {flat})"), Kind::Points), Kind::Points, &events),
+            ["west", "east"]
+        );
+    }
+    let events = [at("west", -179.0, 0.0), at("seam", 180.0, 0.0), at("east", 179.0, 0.0)];
+    for (op, found) in [("S_INTERSECTS", &["west", "seam"][..]), ("S_WITHIN", &["west"]), ("S_TOUCHES", &[])] {
+        let within = filter(&format!("{op}(geometry, BBOX(180, -5, -170, 5))"), Kind::Points);
+        assert_eq!(ids(&within, Kind::Points, &events), found, "{op}");
+    }
 }
 
 /// Longitudes are compared as written; a box that crosses the antimeridian holds both of its names.
