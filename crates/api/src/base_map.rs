@@ -1,4 +1,5 @@
-//! The base map that an operator sets in place of the program's: a style, or a file of tiles (PMTiles) served in parts.
+//! The base map that an operator configures in place of the built-in one: a style, or a tile file (PMTiles) served in
+//! parts.
 
 use crate::entry::Range;
 use crate::guard::WebOrigin;
@@ -13,11 +14,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Address of the file of tiles.
+/// Path of the tile file.
 const TILES: &str = "/base-map.pmtiles";
 
-/// Max bytes of a part. A client that asks for more gets the first of them, and reads on (RFC 9110, 15.3.7). Directories and
-/// tiles are far smaller.
+/// Max bytes of a part. A client that requests more gets the first bytes and reads on (RFC 9110, 15.3.7). Directories
+/// and tiles are far smaller.
 const PART_BYTES_MAX: u64 = 8 << 20;
 
 /// The setting `server.base_map`.
@@ -25,7 +26,7 @@ const PART_BYTES_MAX: u64 = 8 << 20;
 pub enum BaseMap {
     /// A PMTiles file on this machine.
     Tiles(PathBuf),
-    /// URL of a style, or of a PMTiles file, that browsers load from another server.
+    /// URL of a style or a PMTiles file that browsers load from another server.
     Url(String),
 }
 
@@ -58,7 +59,7 @@ impl fmt::Display for BaseMap {
 }
 
 impl BaseMap {
-    /// The address that the map page loads it from.
+    /// Returns the address from which the map page loads it.
     pub fn address(&self) -> &str {
         match self {
             BaseMap::Tiles(_) => TILES,
@@ -66,7 +67,7 @@ impl BaseMap {
         }
     }
 
-    /// The origin of another server that it is on.
+    /// Returns the origin of the other server that hosts it, if any.
     pub fn origin(&self) -> Option<WebOrigin> {
         match self {
             BaseMap::Tiles(_) => None,
@@ -75,7 +76,7 @@ impl BaseMap {
     }
 }
 
-/// `GET /base-map.pmtiles`: a part of the file.
+/// `GET /base-map.pmtiles`: serves a part of the file.
 pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
     let Some(BaseMap::Tiles(path)) = &state.config.base_map else {
         return Err(Problem::not_found(
@@ -110,7 +111,7 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-/// The length of a file, and a part of it, unless that is beyond the end.
+/// Reads the length of a file, and a part of it unless that lies beyond the end.
 fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<Part>)> {
     let file = disk.open(path, OpenMode::Read)?;
     let length = file.len()?;

@@ -1,9 +1,9 @@
-//! The record of administrative acts.
+//! The audit log of administrative acts.
 //!
-//! The entry point records every request to a row whose access is *manage*. It writes a line before the handler runs, and one
-//! with the status of its response. If the first cannot be written, the handler does not run. Requests to other rows that
-//! create a collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`Audit::record`] and
-//! [`Audit::refused`].
+//! The entry point records every request to a route whose access is *manage*. It writes one line before the handler
+//! runs, and another with the response's status. If the first cannot be written, the handler does not run. Requests to
+//! other routes create collections through [`creating`]. Other code, such as sign-in, records its acts through
+//! [`Audit::record`] and [`Audit::refused`].
 
 mod acts;
 pub mod list;
@@ -24,11 +24,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use writer::{WAITING_MAX, Writer};
 
-/// The change of a renamed collection, before its new name.
+/// Prefix of the recorded change of a renamed collection, followed by its new name.
 pub const NEW_NAME: &str = "new name ";
 
-/// The act of this name on this target, by a caller in a request of this client. A client without an address uses the control
-/// socket.
+/// Builds an act with this name and target, by a caller in a request from this client. A client without an address uses
+/// the control socket.
 pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Option<IpAddr>, &str)) -> Act {
     Act {
         request: request.to_owned(),
@@ -49,20 +49,19 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A writer of this log.
+    /// Creates a writer for this log.
     pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
         Audit { writer: Arc::new(Writer::new(log)), clock, refusals: Mutex::default() }
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &Arc<dyn AuditLog> {
         self.writer.log()
     }
 
-    /// Whether lines can be recorded soon.
+    /// Checks whether lines can be recorded soon.
     ///
-    /// # Errors
-    /// 503 where too many wait for the disk.
+    /// # Errors 503 if too many wait for the disk.
     pub fn ready(&self, state: &AppState) -> Result<()> {
         match self.writer.is_full() {
             true => {
@@ -72,18 +71,17 @@ impl Audit {
         }
     }
 
-    /// Records an act, durably, and returns the number of its line.
+    /// Records an act durably and returns its line number.
     ///
-    /// # Errors
-    /// 507 if it cannot be written: the act must not be done, or not be acknowledged.
+    /// # Errors 507 if it cannot be written: then the act must not be done, or not be acknowledged.
     pub async fn record(&self, act: Act) -> Result<u64> {
         self.writer.append(act).await?.ok_or_else(|| {
             Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
         })
     }
 
-    /// Records a refused attempt, without waiting for the disk. Callers without rights must not fill the log: beyond a
-    /// number a minute, attempts of one source are only counted.
+    /// Records a refused attempt without waiting for the disk. Callers without rights must not fill the log: above a
+    /// rate per minute, a source's attempts are only counted.
     pub fn refused(&self, source: Source, mut act: Act) {
         if self.writer.is_full() {
             return self.counted(source);
@@ -95,7 +93,7 @@ impl Audit {
         drop(tokio::spawn(async move { writer.append(act).await }));
     }
 
-    /// Counts an attempt that was refused unread: the next line of its source has the count.
+    /// Counts an attempt that was refused unread; the next line of its source reports the count.
     pub fn counted(&self, source: Source) {
         self.refusals.lock().count(source);
     }
