@@ -1,7 +1,7 @@
-//! Keys and endpoints of issuers of JSON Web Tokens: read at the start, and again periodically.
+//! Keys and endpoints of issuers of JSON Web Tokens: loaded at startup, then reloaded periodically.
 //!
-//! If a reading fails, the former keys stay. A token that names an unknown key is refused, and triggers another reading
-//! of the keys. The operator limits how often. The client's next attempt finds the new keys.
+//! If a load fails, the previous keys stay. A token that names an unknown key is refused, and triggers a reload of the
+//! keys. The operator limits how often. The client's next attempt finds the new keys.
 
 use crate::state::AppState;
 use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Issuer, Issuers, KeySource};
@@ -19,8 +19,7 @@ const FETCH: Duration = Duration::from_secs(10);
 
 /// Reads the keys that are in files.
 ///
-/// # Errors
-/// The error of a file: a server whose operator named keys must not start without them.
+/// # Errors The error of a file: a server whose operator configured keys must not start without them.
 pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
     for issuer in issuers.iter() {
         let wrong = |path: &Path, why| {
@@ -31,7 +30,7 @@ pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
             let taken = read_file(disk, path).and_then(|document| issuers.take_keys(issuer, &document));
             taken.map_err(|why| wrong(path, why))?;
         }
-        // It is read again at every use, but an error must be reported at the start.
+        // It is read again at each use, but an error must be reported at startup.
         if let Some(path) = issuer.settings().sign_in.as_ref().and_then(|sign_in| sign_in.client_secret.as_ref()) {
             read_client_secret(disk, path).map_err(|why| wrong(path, why))?;
         }
@@ -42,7 +41,7 @@ pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
 fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, String> {
     let read = || {
         let file = disk.open(path, OpenMode::Read)?;
-        // One byte beyond the limit: a longer file is detected without reading it in full.
+        // One byte beyond the limit, so that a longer file is detected without reading it in full.
         let bytes = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(DOCUMENT_BYTES_MAX + 1);
         let mut document = vec![0; bytes];
         file.read_at(0, &mut document)?;
@@ -51,7 +50,7 @@ fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, String> {
     read().map_err(|e| format!("it cannot be read: {e}"))
 }
 
-/// Reads the keys of all issuers periodically, until it is dropped.
+/// Reloads the keys of all issuers periodically, until dropped.
 pub async fn tend(state: AppState) {
     let mut each = JoinSet::new();
     for n in 0..state.registry.issuers().iter().len() {
@@ -74,7 +73,7 @@ async fn tend_one(state: AppState, n: usize) {
                 settings.refresh_min
             }
         };
-        // The min interval, however many tokens name unknown keys.
+        // Enforces the min interval, however many tokens name unknown keys.
         sleep_until(begun + settings.refresh_min).await;
         tokio::select! {
             () = sleep_until(begun + again) => {}
@@ -85,7 +84,7 @@ async fn tend_one(state: AppState, n: usize) {
     }
 }
 
-/// Reads the documents of an issuer, and takes what is in them.
+/// Loads the documents of an issuer and applies them.
 async fn read(issuers: &Issuers, issuer: &Issuer, disk: &Arc<dyn Disk>) -> Result<(), String> {
     match &issuer.settings().keys {
         KeySource::Url(url) => issuers.take_keys(issuer, &fetch(url).await?),
@@ -110,10 +109,10 @@ async fn file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Vec<u8>, String> {
     read.await.map_err(|e| e.to_string())?
 }
 
-/// Reads the secret of this server at an issuer. It waits for the disk.
+/// Reads this server's client secret for an issuer. Blocks on the disk.
 pub fn read_client_secret(disk: &dyn Disk, path: &Path) -> Result<String, String> {
     let secret = String::from_utf8(read_file(disk, path)?).map_err(|_| "the client secret is not UTF-8")?;
-    // Editors end a file with a line end.
+    // Editors end a file with a newline.
     match secret.trim_end() {
         "" => Err("the client secret is empty".to_owned()),
         secret => Ok(secret.to_owned()),

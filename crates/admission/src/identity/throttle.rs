@@ -117,7 +117,7 @@ impl Attempt {
         self.login.clone().zip(self.address)
     }
 
-    /// Returns the familiar pair of the attempt, which is then counted for nothing else.
+    /// Returns the familiar pair of the attempt. If there is one, the attempt is counted under it alone.
     fn familiar(&self) -> Option<Pair> {
         self.pair().filter(|_| self.is_familiar)
     }

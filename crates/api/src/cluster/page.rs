@@ -315,7 +315,7 @@ fn error(why: &str) -> String {
     format!("<span class=\"wrong\">{}</span>", escape(why))
 }
 
-/// Renders the number of queries sent to scan servers, and how many of them failed.
+/// Formats the number of queries sent to scan servers, with the shares that found them busy or fell back to the owner.
 fn eventual(reads: &meridian_backend::cluster::ScanReads) -> String {
     let share = |percent: Option<u64>, what: &str| percent.map(|n| format!("{n}\u{202f}% {what}"));
     let shares = [share(reads.busy_percent(), "busy"), share(reads.fallback_percent(), "to the owner")];

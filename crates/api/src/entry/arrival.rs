@@ -1,4 +1,4 @@
-//! Where a request came from, and when.
+//! The origin and the arrival time of a request.
 
 use super::forwarded::Client;
 use super::{Entry, client};
@@ -9,31 +9,31 @@ use axum::http::HeaderMap;
 use std::net::IpAddr;
 use tokio::time::{Duration, Instant};
 
-/// Where a request came from, and when.
+/// The origin and the arrival time of a request.
 #[derive(Debug, Clone)]
 pub struct Arrival {
-    /// The other end of its connection.
+    /// The peer of its connection.
     pub peer: Peer,
-    /// The address of its client: the peer's, or that stated by a trusted proxy; none over the control socket.
+    /// The address of its client: the peer's, or the one stated by a trusted proxy; `None` over the control socket.
     pub client: Option<IpAddr>,
-    /// Whether its client uses TLS, as seen here or by a trusted proxy.
+    /// Whether its client uses TLS, as seen here or as stated by a trusted proxy.
     pub secure: bool,
     /// When its head had been read.
     pub at: Instant,
-    /// The statement of another gateway that has passed it on.
+    /// The statement of another gateway that relayed it.
     pub relayed: Option<Relayed>,
 }
 
-/// A connection, as its requests see it.
+/// A connection, as seen by its requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Connection {
-    /// Its other end.
+    /// Its peer.
     pub peer: Peer,
     /// Whether it uses TLS.
     pub secure: bool,
 }
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// A program at this address.
@@ -43,7 +43,7 @@ pub enum Peer {
 }
 
 impl Entry {
-    /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
+    /// Determines where a request came from. Reads nothing of its head for this if the settings list no proxies.
     pub(super) fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
         let Connection { peer, secure } = connection;
         let Peer::Address(address) = peer else {
