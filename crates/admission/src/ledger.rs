@@ -150,7 +150,8 @@ impl Ledger {
     /// Admits a request that arrived at the given time, and charges it, unless a rate quota is used up. Returns its
     /// place among the concurrent requests.
     ///
-    /// # Errors The quota that is used up; if there are several, the one that recovers last.
+    /// # Errors
+    /// The quota that is used up; if there are several, the one that recovers last.
     pub fn enter(self: &Arc<Ledger>, quotas: &[Quota], at: Instant) -> Result<Option<Entered<'_>>, Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(None);
@@ -175,7 +176,8 @@ impl Ledger {
 
     /// Checks whether the tenant may write events now.
     ///
-    /// # Errors The quota that is used up.
+    /// # Errors
+    /// The quota that is used up.
     pub fn check_write(&self) -> Result<(), Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(());
@@ -197,7 +199,8 @@ impl Ledger {
 
     /// Takes a place of a quota on concurrent use.
     ///
-    /// # Errors The quota, if all its places are taken.
+    /// # Errors
+    /// The quota, if all its places are taken.
     pub fn hold(self: &Arc<Ledger>, quota: Quota) -> Result<Held, Exceeded> {
         self.hold_below(quota, || self.limits(quota))?;
         Ok(Held { ledger: self.clone(), quota })
@@ -223,7 +226,8 @@ impl Ledger {
 
     /// Checks an amount supplied by the caller, such as stored bytes.
     ///
-    /// # Errors The quota, if the amount reaches it.
+    /// # Errors
+    /// The quota, if the amount reaches it.
     pub fn within(&self, quota: Quota, amount: impl FnOnce() -> u64) -> Result<(), Exceeded> {
         match self.limits(quota).filter(|(limit, _)| amount() >= *limit) {
             None => Ok(()),

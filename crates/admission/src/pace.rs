@@ -15,7 +15,8 @@ pub struct Pace(Mutex<Option<Instant>>);
 impl Pace {
     /// Takes one act from the bucket.
     ///
-    /// # Errors The time until there is room for it.
+    /// # Errors
+    /// The time until there is room for it.
     pub fn take(&self) -> Result<(), Duration> {
         let now = Instant::now();
         let mut paid_off = self.0.lock();

@@ -27,7 +27,8 @@ impl Context {
     /// collection that has not arrived here. The server then waits for it, as for the write. A name that the caller's
     /// grant does not cover is reported absent at once.
     ///
-    /// # Errors As for [`Scope::collection`], with the same response after a wait.
+    /// # Errors
+    /// As for [`Scope::collection`], with the same response after a wait.
     pub async fn collection(&self, state: &Scope, name: &str) -> Result<Arc<dyn Collection>> {
         let mut found = state.collection(name);
         // Faults of the request are reported once the collection exists.
@@ -57,8 +58,9 @@ impl Context {
 
     /// Returns the run of a read once the collection includes the write named by the header `Meridian-After`, if any.
     ///
-    /// # Errors 400 for a position of a collection with another number of partitions. 503 if the write has not arrived
-    /// by the deadline, or by the default deadline of requests.
+    /// # Errors
+    /// 400 for a position of a collection with another number of partitions. 503 if the write has not arrived by the
+    /// deadline, or by the default deadline of requests.
     pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
         if let Some(after) = position(&self.headers)? {
             fits(&after, collection)?;

@@ -16,7 +16,8 @@ pub fn instant() -> DataType {
 
 /// Encodes these columns as an Arrow stream.
 ///
-/// # Errors A fault of the server.
+/// # Errors
+/// A fault of the server.
 pub fn stream(schema: Schema, columns: Vec<ArrayRef>) -> Result<Vec<u8>> {
     let encode = || {
         let schema = Arc::new(schema);

@@ -86,7 +86,8 @@ impl Ask {
     /// Checks that a ticket was issued for the tenant of its bearer, since a collection's name denotes a different one
     /// in each tenant.
     ///
-    /// # Errors 404, as for an absent collection.
+    /// # Errors
+    /// 404, as for an absent collection.
     pub fn check(&self, tenant: &str, segments: &Segments) -> Result<()> {
         match self.pin() {
             Some(pin) if pin.tenant != tenant => Err(no_collection(&segments.first()?)),

@@ -32,8 +32,8 @@ pub struct Received {
 
 /// Reads a body to its end.
 ///
-/// # Errors 413 if it exceeds the limit, 408 if it stalls or trickles, 503 if all bodies together would take too much
-/// memory.
+/// # Errors
+/// 413 if it exceeds the limit, 408 if it stalls or trickles, 503 if all bodies together would take too much memory.
 pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<Received> {
     receive_up_to(state, headers, body, state.body_bytes_max()).await
 }
@@ -105,7 +105,8 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
 /// Parses a body as a JSON document that is kept while its request waits. Its memory, which may be many times the
 /// text's, is added to the body's share.
 ///
-/// # Errors 503 if there is no memory for it.
+/// # Errors
+/// 503 if there is no memory for it.
 pub async fn document(
     state: &Scope,
     lease: &Lease,

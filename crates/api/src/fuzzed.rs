@@ -91,7 +91,8 @@ pub fn admitted(
 
 /// Parses the parameters of a query string or a form.
 ///
-/// # Errors The refusal.
+/// # Errors
+/// The refusal.
 pub fn query(text: &str) -> Result<Vec<(String, String)>, String> {
     Params::parse(Some(text)).map(Params::rest).map_err(|problem| problem.detail().to_owned())
 }
@@ -122,7 +123,8 @@ pub struct Server {
 impl Server {
     /// Creates a server with this state. Must be called within a runtime.
     ///
-    /// # Errors If the route table cannot be built.
+    /// # Errors
+    /// If the route table cannot be built.
     pub fn new(state: AppState, listen: SocketAddr) -> io::Result<Server> {
         let mut tending = JoinSet::new();
         for gate in [state.gate.clone(), state.reserved.clone()] {

@@ -22,7 +22,8 @@ pub struct InProcess {
 impl InProcess {
     /// Starts the background work; must be called within a runtime.
     ///
-    /// # Errors If the system cannot start a thread.
+    /// # Errors
+    /// If the system cannot start a thread.
     pub fn begin(state: AppState) -> io::Result<InProcess> {
         let tending = running::begin(&state)?;
         // No socket has this address: requests name `localhost` as their host.

@@ -19,7 +19,8 @@ const FETCH: Duration = Duration::from_secs(10);
 
 /// Reads the keys that are in files.
 ///
-/// # Errors The error of a file: a server whose operator configured keys must not start without them.
+/// # Errors
+/// The error of a file: a server whose operator configured keys must not start without them.
 pub fn read_files(issuers: &Issuers, disk: &dyn Disk) -> Result<(), Invalid> {
     for issuer in issuers.iter() {
         let wrong = |path: &Path, why| {

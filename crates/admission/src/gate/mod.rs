@@ -114,7 +114,8 @@ impl Gate {
 
     /// Refuses a write before its body is read if it would wait long for a permit behind others.
     ///
-    /// # Errors [`Refusal::QueueFull`].
+    /// # Errors
+    /// [`Refusal::QueueFull`].
     pub fn refuse_early(&self, account: &Account) -> Result<(), Refusal> {
         // Checked without the lock, as in `try_enter`.
         if !self.0.contended.load(Ordering::Relaxed) {
@@ -129,7 +130,8 @@ impl Gate {
 
     /// Waits for a permit.
     ///
-    /// # Errors The reason for the refusal.
+    /// # Errors
+    /// The reason for the refusal.
     pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
         self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
@@ -137,7 +139,8 @@ impl Gate {
     /// Waits for a permit for work in progress that has already received some service. Such work is refused only at its
     /// deadline.
     ///
-    /// # Errors [`Refusal::Deadline`].
+    /// # Errors
+    /// [`Refusal::Deadline`].
     pub async fn resume(&self, account: &Account, served: Served, deadline: Instant) -> Result<Permit, Refusal> {
         let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(served))).await;
         permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))

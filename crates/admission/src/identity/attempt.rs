@@ -21,7 +21,8 @@ pub struct SignInAttempt {
 impl SignInAttempt {
     /// Starts a new attempt.
     ///
-    /// # Errors If the system has no randomness.
+    /// # Errors
+    /// If the system has no randomness.
     pub fn new(now: i64) -> Result<SignInAttempt, getrandom::Error> {
         secret::make(PREFIX).map(|made| SignInAttempt { secret: made.text, begun: now })
     }

@@ -81,7 +81,8 @@ pub(super) struct Federated {
 impl State {
     /// Restores the session of an issuer's user from its record.
     ///
-    /// # Errors The tenant is gone or suspended, or the record is not one of such a session.
+    /// # Errors
+    /// The tenant is gone or suspended, or the record is not one of such a session.
     pub(super) fn session_at(&self, record: Record) -> Result<Session, Unknown> {
         let Some(Federated { tenant, role, collections, .. }) = record.federated.clone() else {
             return Err(Unknown::Credential);

@@ -43,8 +43,9 @@ impl Registry {
     /// Applies the changes made by other processes. Returns the names of the tenants that they have changed or removed
     /// since the last call.
     ///
-    /// # Errors [`Fault::Vault`] if the records cannot be read, or if one is not a valid token, tenant or user; then
-    /// nothing changes here.
+    /// # Errors
+    /// [`Fault::Vault`] if the records cannot be read, or if one is not a valid token, tenant or user; then nothing
+    /// changes here.
     pub fn follow(&self) -> Result<BTreeSet<String>, Fault> {
         self.follow_on(&mut self.changing.lock())?;
         Ok(std::mem::take(&mut *self.changed_tenants.lock()))
@@ -71,7 +72,8 @@ impl Registry {
 
     /// Commits changes against version `seen` of the records, and applies them.
     ///
-    /// # Errors [`Fault::Moved`] if another process committed first; then nothing was done.
+    /// # Errors
+    /// [`Fault::Moved`] if another process committed first; then nothing was done.
     pub(super) fn write(&self, seen: &mut u64, changes: Vec<RecordChange>) -> Result<(), Fault> {
         // Parsed before the commit: nothing may fail afterwards, or a valid token would exist that no client holds.
         let read = Changes::read(changes.clone())?;
@@ -84,7 +86,8 @@ impl Registry {
 
     /// Commits changes against version `seen` of the records; the caller applies them.
     ///
-    /// # Errors As for [`Registry::write`].
+    /// # Errors
+    /// As for [`Registry::write`].
     pub(super) fn commit(&self, seen: &mut u64, changes: &[RecordChange]) -> Result<(), Fault> {
         *seen = self.vault.commit(*seen, changes)?.ok_or(Fault::Moved)?;
         Ok(())

@@ -42,7 +42,8 @@ impl Password {
 
     /// Checks a password chosen for a new user.
     ///
-    /// # Errors If it is too short or too long.
+    /// # Errors
+    /// If it is too short or too long.
     pub fn chosen(text: &str) -> Result<Password, Invalid> {
         let wrong = |what| Invalid::field("password", format!("the password {what}"));
         let password =
@@ -55,7 +56,8 @@ impl Password {
 
     /// Hashes the password with a new salt; takes about 30 ms.
     ///
-    /// # Errors If there is no randomness or no memory.
+    /// # Errors
+    /// If there is no randomness or no memory.
     pub fn hash(&self) -> Result<PasswordDigest, String> {
         let mut salt = [0; SALT_BYTES];
         // Each password has its own salt, so equal passwords of two users have different hashes.

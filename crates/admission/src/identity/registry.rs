@@ -179,15 +179,17 @@ pub(super) struct Known {
 impl Registry {
     /// Reads all records.
     ///
-    /// # Errors [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that
-    /// skipped a token could be open to everyone.
+    /// # Errors
+    /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a
+    /// token could be open to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
         Registry::open_trusting(vault, Issuers::new(Vec::new()))
     }
 
     /// Reads all records, for a server that trusts these issuers.
     ///
-    /// # Errors As for [`Registry::open`].
+    /// # Errors
+    /// As for [`Registry::open`].
     pub fn open_trusting(vault: Arc<dyn Vault>, issuers: Issuers) -> Result<Registry, Fault> {
         let mut state = State::default();
         state.enter(Tenant::new(DEFAULT_TENANT));

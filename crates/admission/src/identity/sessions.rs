@@ -219,7 +219,8 @@ impl Registry {
 
     /// Writes the record of a new session, and adds the session.
     ///
-    /// # Errors [`Fault::Moved`] if its user may have changed since `state`.
+    /// # Errors
+    /// [`Fault::Moved`] if its user may have changed since `state`.
     pub(super) fn enter(&self, seen: &mut u64, state: &Arc<State>, session: Session) -> Result<Arc<Session>, Fault> {
         let put = RecordChange::put(record(KINDS.session, session.id()), session.record.written()?);
         self.make_room(seen, &session.caller.name)?;

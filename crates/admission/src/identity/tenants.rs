@@ -59,7 +59,8 @@ impl Registry {
     /// Changes a tenant and returns its new state. If that suspends it, the work of its callers ends. `change` is
     /// called again if another process has changed the tenant meanwhile.
     ///
-    /// # Errors That of the change, or a fault of the records.
+    /// # Errors
+    /// That of the change, or a fault of the records.
     pub fn change_tenant(
         &self,
         name: &str,
@@ -76,7 +77,8 @@ impl Registry {
     /// Removes a suspended tenant with its users, and revokes its tokens. Its data must already be gone. `created`
     /// distinguishes it from a later tenant of the same name.
     ///
-    /// # Errors [`Fault::Changed`] if it is not suspended, or if another tenant has the name.
+    /// # Errors
+    /// [`Fault::Changed`] if it is not suspended, or if another tenant has the name.
     pub fn remove_tenant(&self, name: &str, created: i64) -> Result<(), Fault> {
         if name == DEFAULT_TENANT {
             return Err(Invalid::field("tenant", "the default tenant cannot be removed").into());

@@ -67,7 +67,8 @@ impl Throttle {
     /// Begins an attempt by a client at an address; `None` if the client is known to be the operator. `login` is the
     /// typed login; `None` if it cannot be one, and then only the address is counted.
     ///
-    /// # Errors The time to wait.
+    /// # Errors
+    /// The time to wait.
     pub fn begin(&self, login: Option<&str>, address: Option<IpAddr>, now: i64) -> Result<Attempt, Duration> {
         let mut tables = self.0.lock();
         let mut attempt = Attempt { login: login.map(str::to_owned), address: address.map(block), is_familiar: false };
@@ -83,7 +84,8 @@ impl Throttle {
 
     /// Checks whether a client at this address may try to sign in at an issuer now. Counts nothing.
     ///
-    /// # Errors The time to wait.
+    /// # Errors
+    /// The time to wait.
     pub fn check(&self, address: Option<IpAddr>, now: i64) -> Result<(), Duration> {
         let wait = address.map_or(0, |address| self.0.lock().addresses.wait(&block(address), now));
         if wait > 0 { Err(Duration::from_micros(wait.unsigned_abs())) } else { Ok(()) }

@@ -119,8 +119,9 @@ impl Registry {
 
     /// Changes a user, ends its sessions, and returns its new state.
     ///
-    /// # Errors [`Fault::Changed`] if the user differs from `was`, on which the decision that the caller may change it
-    /// was based.
+    /// # Errors
+    /// [`Fault::Changed`] if the user differs from `was`, on which the decision that the caller may change it was
+    /// based.
     pub fn change_user(&self, was: &User, change: UserChange) -> Result<User, Fault> {
         self.change(|seen| {
             let state = self.now.load_full();
@@ -146,7 +147,8 @@ impl Registry {
 
     /// Removes a user and ends its sessions.
     ///
-    /// # Errors [`Fault::Changed`] as for [`Registry::change_user`].
+    /// # Errors
+    /// [`Fault::Changed`] as for [`Registry::change_user`].
     pub fn remove_user(&self, user: &User) -> Result<(), Fault> {
         self.change(|seen| {
             unchanged(&self.now.load_full(), user)?;

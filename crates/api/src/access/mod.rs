@@ -42,7 +42,8 @@ fn manages(state: &Scope, grant: &Grant) -> bool {
 
 /// Runs a change of the registry on behalf of a caller.
 ///
-/// # Errors Those of [`in_turn`] and of the change, and 401 if the caller's credential was revoked meanwhile.
+/// # Errors
+/// Those of [`in_turn`] and of the change, and 401 if the caller's credential was revoked meanwhile.
 pub async fn change<T: Send + 'static>(
     state: &Scope,
     what: impl FnOnce(&Scope) -> Result<T, Fault> + Send + 'static,
@@ -59,7 +60,8 @@ pub async fn change<T: Send + 'static>(
 /// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. Changes run one at
 /// a time. One that waits on a thread takes it from all other blocking work, so most wait before they occupy one.
 ///
-/// # Errors 503 if its turn does not come in time.
+/// # Errors
+/// 503 if its turn does not come in time.
 pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let busy = |_| {
         let detail = "too many changes of tokens, tenants, users and sessions wait: nothing was done, try again";

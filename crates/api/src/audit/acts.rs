@@ -55,7 +55,8 @@ pub fn act_of(
 /// Checks whether an act may begin, before any of it is recorded. The log must not fill up with impossible names, or
 /// with more acts than the tenant may perform.
 ///
-/// # Errors 404 or 400 for such a name, 429 for too many acts, 503 if too many wait for the disk.
+/// # Errors
+/// 404 or 400 for such a name, 429 for too many acts, 503 if too many wait for the disk.
 pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(Action::Manage, _) = route.access else { return Ok(()) };
     for (_, segment) in segments.iter() {
@@ -73,7 +74,8 @@ pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params
 
 /// Checks whether another act may begin.
 ///
-/// # Errors 429 for too many acts of the tenant, 503 if too many wait for the disk.
+/// # Errors
+/// 429 for too many acts of the tenant, 503 if too many wait for the disk.
 fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
     state.audit.ready(state)?;
     // Operators are trusted with the server, and restore it with scripts.
@@ -116,7 +118,8 @@ pub async fn recorded(state: AppState, act: Act, handled: impl Future<Output = R
 /// Creates a collection for a request that needs it but is not an act itself. It is checked, rate limited and recorded
 /// like `PUT /collections/{c}`. `create` may block. `change` describes the request.
 ///
-/// # Errors 403 if the caller may not create it, 429 for too many acts, 503 or 507 if the act cannot be recorded.
+/// # Errors
+/// 403 if the caller may not create it, 429 for too many acts, 503 or 507 if the act cannot be recorded.
 pub async fn creating<T: Send + 'static>(
     state: &Scope,
     context: &Context,
@@ -146,7 +149,8 @@ pub async fn creating<T: Send + 'static>(
 /// Performs an act on a task of its own, and writes a line before and after. `outcome` returns the status, and may add
 /// to the second line.
 ///
-/// # Errors 507 if a line cannot be written. Without the first line, nothing is done.
+/// # Errors
+/// 507 if a line cannot be written. Without the first line, nothing is done.
 async fn between_lines<T: Send + 'static>(
     state: AppState,
     mut act: Act,

@@ -61,7 +61,8 @@ impl Audit {
 
     /// Checks whether lines can be recorded soon.
     ///
-    /// # Errors 503 if too many wait for the disk.
+    /// # Errors
+    /// 503 if too many wait for the disk.
     pub fn ready(&self, state: &AppState) -> Result<()> {
         match self.writer.is_full() {
             true => {
@@ -73,7 +74,8 @@ impl Audit {
 
     /// Records an act durably and returns its line number.
     ///
-    /// # Errors 507 if it cannot be written: then the act must not be done, or not be acknowledged.
+    /// # Errors
+    /// 507 if it cannot be written: then the act must not be done, or not be acknowledged.
     pub async fn record(&self, act: Act) -> Result<u64> {
         self.writer.append(act).await?.ok_or_else(|| {
             Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")

@@ -42,7 +42,8 @@ impl Writer {
 
     /// Appends a line and returns its number once it is on disk; `None` if it could not be written.
     ///
-    /// # Errors A panic of the writing thread.
+    /// # Errors
+    /// A panic of the writing thread.
     pub async fn append(&self, act: Act) -> Result<Option<u64>> {
         let (sender, mut written) = oneshot::channel();
         self.waiting.lock().push_back((act, sender));

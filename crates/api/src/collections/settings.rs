@@ -162,7 +162,8 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
 
 /// Returns the named settings that can be changed.
 ///
-/// # Errors 409 if a setting cannot be changed and differs from the collection's.
+/// # Errors
+/// 409 if a setting cannot be changed and differs from the collection's.
 pub fn changeable(state: &AppState, collection: &dyn Collection, named: SettingsChange) -> Result<SettingsChange> {
     let before = collection.settings();
     // A store in memory ignores the durability of its collections, whatever was requested when they were created.

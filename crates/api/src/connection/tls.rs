@@ -49,8 +49,8 @@ pub enum CertificateFault {
 impl Certificate {
     /// Parses a certificate chain, the server's own first, and the private key, both as PEM (RFC 7468).
     ///
-    /// # Errors If one is missing or unreadable, or if they do not belong together. An expired certificate is not an
-    /// error.
+    /// # Errors
+    /// If one is missing or unreadable, or if they do not belong together. An expired certificate is not an error.
     pub fn of_pem(chain: &[u8], key: &[u8]) -> Result<Certificate, CertificateFault> {
         let of_chain = CertificateFault::Certificate;
         let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -122,7 +122,8 @@ impl ResolvesServerCert for Current {
 impl Tls {
     /// Creates the configuration with this certificate. Offers HTTP/2 and HTTP/1.1, in this order.
     ///
-    /// # Errors If the library rejects its own defaults.
+    /// # Errors
+    /// If the library rejects its own defaults.
     pub fn new(certificate: Certificate) -> Result<Tls, Error> {
         let current = Arc::new(Current(ArcSwap::new(certificate.key)));
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -144,7 +145,8 @@ impl Tls {
     /// Performs the TLS handshake of a connection. Waits for a slot among the handshakes of its address, then among
     /// all. The caller sets the deadline.
     ///
-    /// # Errors If the client does not speak TLS, or no version that the server supports.
+    /// # Errors
+    /// If the client does not speak TLS, or no version that the server supports.
     pub(super) async fn shake_hands<S>(&self, stream: S, of_address: &Semaphore) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

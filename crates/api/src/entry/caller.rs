@@ -27,8 +27,9 @@ pub static CHALLENGE: HeaderValue =
 /// Identifies the caller of a request. A route that requires no access is served to every caller: without a valid
 /// credential as `nobody`. A monitor with an expired token therefore does not report the server as down.
 ///
-/// # Errors 401 if a credential is required and is absent or invalid. 503 if its validity cannot be checked. 403 if a
-/// session is used by a page that is not known to belong to this server.
+/// # Errors
+/// 401 if a credential is required and is absent or invalid. 503 if its validity cannot be checked. 403 if a session is
+/// used by a page that is not known to belong to this server.
 pub fn identify(
     state: &AppState,
     guard: &Guard,
@@ -183,7 +184,8 @@ fn unauthorized(detail: &str) -> Problem {
 
 /// Checks that a caller has the access required by a route.
 ///
-/// # Errors 403, or 404 if the caller may not know whether the target exists.
+/// # Errors
+/// 403, or 404 if the caller may not know whether the target exists.
 pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(action, resource) = access else { return Ok(()) };
     // Anonymous callers may read the collections that an operator opened, but not what users of the tenant search for.
@@ -210,7 +212,8 @@ pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Resu
 /// Checks that the caller of a Flight call may write to a collection. Each request derived from the call is checked
 /// again.
 ///
-/// # Errors As for [`allow`] on a writing route.
+/// # Errors
+/// As for [`allow`] on a writing route.
 #[cfg(feature = "flight")]
 pub fn may_write(caller: &Caller, name: &str) -> Result<()> {
     decide(caller, Action::Write, Target::Collection(name), name)

@@ -31,7 +31,8 @@ static HEADERS: [HeaderName; 4] =
 
 /// Refuses a write with a condition that its route does not support: the write must not be done as if there were none.
 ///
-/// # Errors 501
+/// # Errors
+/// 501
 pub fn check(route: &Route, headers: &HeaderMap) -> Result<()> {
     if matches!(route.method, Method::GET | Method::HEAD) {
         return Ok(());

@@ -48,7 +48,8 @@ struct Hop {
 
 /// Returns the client behind the `peer` of a connection.
 ///
-/// # Errors 400 if two headers of a trusted proxy name different clients, or if one cannot be parsed.
+/// # Errors
+/// 400 if two headers of a trusted proxy name different clients, or if one cannot be parsed.
 pub fn client(peer: Client, proxies: &[Network], headers: &HeaderMap) -> Result<Client> {
     let trusted = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
     if !trusted(peer.address) {
@@ -148,7 +149,8 @@ fn node(text: &str) -> Option<IpAddr> {
 
 /// Splits at a separator that is not within quotes.
 ///
-/// # Errors 400 for an unclosed quote: a client could hide the proxy's statement behind it.
+/// # Errors
+/// 400 for an unclosed quote: a client could hide the proxy's statement behind it.
 fn split(field: &[u8], separator: u8) -> Result<Vec<&[u8]>> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = field.split(|&byte| {

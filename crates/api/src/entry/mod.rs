@@ -1,14 +1,14 @@
 //! The single entry point: the steps that every request passes before its handler, in this order.
 //!
 //! 1. It is observed: counted, timed and given an id. Its client is determined, possibly from proxies' headers
-//!   (`forwarded.rs`).
+//!    (`forwarded.rs`).
 //! 2. Its host and origin are checked (`guard`).
 //! 3. Its route is found in the route table.
 //! 4. Its caller is identified, and checked against the access that the route requires (`caller.rs`).
 //! 5. The quotas of its tenant are checked (`quota.rs`).
 //! 6. It is admitted: it gets a permit to run, as the class of its route specifies.
 //! 7. The route's handler responds, or another gateway of the cluster does (`relay`). An administrative act is recorded
-//!   before and after (`audit`).
+//!    before and after (`audit`).
 //!
 //! No request bypasses these steps. The handler of the near query is not boxed, since that query is cheap enough for a
 //! box to matter.
@@ -168,7 +168,8 @@ impl Entry {
     /// Identifies the caller of a Flight call before it becomes requests. The caller is identified again with each of
     /// these.
     ///
-    /// # Errors Those of steps 2 and 4, as for a route that requires a credential.
+    /// # Errors
+    /// Those of steps 2 and 4, as for a route that requires a credential.
     #[cfg(feature = "flight")]
     pub fn caller(&self, connection: Connection, head: (&Method, &Uri, &HeaderMap)) -> Result<Caller> {
         let (method, uri, headers) = head;

@@ -40,7 +40,8 @@ pub struct Found<'t, 'p> {
 impl Table {
     /// Builds a table of these routes.
     ///
-    /// # Errors Two paths that are ambiguous.
+    /// # Errors
+    /// Two paths that are ambiguous.
     pub fn new(routes: &'static [Route]) -> std::result::Result<Table, InsertError> {
         let mut table = Table { paths: Router::new(), rows: Vec::new() };
         for route in routes {

@@ -63,7 +63,8 @@ pub struct Call {
 impl Call {
     /// Extracts the call from a request.
     ///
-    /// # Errors A fault of the server.
+    /// # Errors
+    /// A fault of the server.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Call, Status> {
         let arrived = request.extensions().get::<Arrived>().cloned();
         let arrived = arrived.ok_or_else(|| status::internal("a call that did not come in by the door"))?;
@@ -90,7 +91,8 @@ impl Call {
 
     /// Returns the idempotency key in its metadata.
     ///
-    /// # Errors `INVALID_ARGUMENT` if there is more than one, or one that is not text.
+    /// # Errors
+    /// `INVALID_ARGUMENT` if there is more than one, or one that is not text.
     pub fn key(&self) -> Result<Option<String>, Status> {
         let wrong = || status::of_problem(&Problem::parameter("idempotency-key", "expected one, of printable ASCII"));
         let mut values = self.keys.iter();
@@ -103,7 +105,8 @@ impl Call {
 
     /// Sends a request to a route of the route table.
     ///
-    /// # Errors The problem of the response, as a status.
+    /// # Errors
+    /// The problem of the response, as a status.
     pub async fn ask(&self, entry: &Entry, target: &str, ask: Ask) -> Result<Response, Status> {
         let mut request = self.request(Method::GET, target, Body::empty())?;
         request.extensions_mut().insert(ask);
@@ -112,7 +115,8 @@ impl Call {
 
     /// Builds a request of this call.
     ///
-    /// # Errors `INVALID_ARGUMENT` if the target is too long.
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the target is too long.
     pub fn request(&self, method: Method, target: &str, body: Body) -> Result<Request<Body>, Status> {
         let uri: Uri = target.parse().map_err(|_| {
             status::of_problem(&Problem::new(Kind::TargetTooLong, "the question is too long: shorten its filter"))
@@ -132,7 +136,8 @@ impl Call {
 
     /// Sends a request through the entry point.
     ///
-    /// # Errors The problem of the response, as a status.
+    /// # Errors
+    /// The problem of the response, as a status.
     pub async fn send(&self, entry: &Entry, request: Request<Body>) -> Result<Response, Status> {
         // Boxed, because the future of a request is large.
         let response = Box::pin(entry.answer(self.arrived.connection, request)).await;

@@ -30,7 +30,8 @@ pub enum Content {
 
 /// Parses the head of a message.
 ///
-/// # Errors A sentence, if the message does not belong to a stream of record batches, or does not describe a body of
+/// # Errors
+/// A sentence, if the message does not belong to a stream of record batches, or does not describe a body of
 /// `body_bytes`.
 pub fn content(header: &[u8], body_bytes: usize) -> Result<Content, String> {
     let message = root_as_message(header).map_err(|e| format!("a message is no Arrow: {e}"))?;
@@ -85,7 +86,8 @@ impl Splitter {
 
     /// Returns the next message; `None` if more of the stream is needed, or at its end.
     ///
-    /// # Errors A sentence, if the bytes are not such a stream.
+    /// # Errors
+    /// A sentence, if the bytes are not such a stream.
     pub fn message(&mut self) -> Result<Option<(Content, FlightData)>, String> {
         if self.over || self.have.len() < self.wants.max(PREFIX_BYTES) {
             return Ok(None);

@@ -79,6 +79,7 @@ impl Meter {
         let mut counts = self.0.lock();
         if let Some(bytes) = counts.complete.pop_front() {
             counts.waiting -= bytes;
+            // The library keeps a buffer as large as the largest message, so that much stays charged.
             let kept = counts.waiting.max(counts.largest);
             let less = counts.share.bytes().saturating_sub(kept);
             counts.share.shrink(less);
@@ -95,7 +96,8 @@ impl Meter {
 
     /// Checks the speed of a message in transit. Between two messages a client may pause.
     ///
-    /// # Errors `DEADLINE_EXCEEDED`
+    /// # Errors
+    /// `DEADLINE_EXCEEDED`
     pub fn check(&self) -> Result<(), Status> {
         let counts = self.0.lock();
         if counts.current == 0 {
@@ -128,6 +130,7 @@ impl Counts {
             if self.current == 0 {
                 self.begun = self.last;
             }
+            // The prefix may arrive in pieces. Its last four bytes are the length of the message.
             if self.have < PREFIX_BYTES {
                 let taken = data.len().min(PREFIX_BYTES - self.have);
                 self.prefix[self.have..self.have + taken].copy_from_slice(&data[..taken]);
@@ -137,6 +140,7 @@ impl Counts {
                 let [_, length @ ..] = self.prefix;
                 self.left = u32::from_be_bytes(length) as usize;
             }
+            // Not `else`: the same data may end the prefix and go on, and an empty message is complete with its prefix.
             if self.have == PREFIX_BYTES {
                 let taken = data.len().min(self.left);
                 data.advance(taken);
@@ -193,6 +197,7 @@ where
             (Poll::Ready(frame), _) => frame,
             (Poll::Pending, Bound::Large(_)) => return Poll::Pending,
             (Poll::Pending, Bound::Small { until, .. }) => {
+                // One deadline for the whole body: arriving data does not restart it.
                 std::task::ready!(until.as_mut().poll(cx));
                 let slow = Status::deadline_exceeded("the message arrived too slowly");
                 return Poll::Ready(Some(Err(slow.into())));

@@ -53,14 +53,16 @@ const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 
 /// Returns the target of the request that a command becomes, for `crate::fuzzed`.
 ///
-/// # Errors 400 with the member at fault.
+/// # Errors
+/// 400 with the member at fault.
 pub fn target_of(command: &[u8]) -> Result<String> {
     Ok(Asked::of(&FlightDescriptor::new_cmd(command.to_vec()))?.question.target())
 }
 
 /// Parses, uses and rewrites a ticket, for `crate::fuzzed`.
 ///
-/// # Errors 400 if it is invalid.
+/// # Errors
+/// 400 if it is invalid.
 pub fn reread_ticket(json: &[u8]) -> Result<Vec<u8>> {
     let ticket = Ticket::read(json)?;
     let (_, _) = (ticket.pin()?, ticket.question.target());
@@ -82,7 +84,8 @@ pub struct Flight {
 impl Flight {
     /// Creates a door in front of an entry point. Its tickets are valid until it is dropped.
     ///
-    /// # Errors If the system has no random numbers.
+    /// # Errors
+    /// If the system has no random numbers.
     pub fn new(entry: Arc<Entry>) -> io::Result<Flight> {
         let message_bytes = entry.state().config.body_bytes_max.saturating_add(HEAD_BYTES_MAX);
         let service = FlightServiceServer::new(Service::new(entry.clone(), Tickets::new()?));

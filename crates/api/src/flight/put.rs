@@ -107,7 +107,8 @@ struct Put {
 
 /// Writes what a client sends. Results are sent as it becomes durable.
 ///
-/// # Errors If the first message does not name the target of the batches, or if the caller may not write there.
+/// # Errors
+/// If the first message does not name the target of the batches, or if the caller may not write there.
 pub async fn put(
     entry: Arc<Entry>,
     call: Call,

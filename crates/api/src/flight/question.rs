@@ -108,7 +108,8 @@ impl Question {
 impl Asked {
     /// Parses a descriptor: a path naming one collection, or a command.
     ///
-    /// # Errors 400 with the member at fault.
+    /// # Errors
+    /// 400 with the member at fault.
     pub fn of(descriptor: &FlightDescriptor) -> Result<Asked> {
         match DescriptorType::try_from(descriptor.r#type) {
             Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
@@ -146,7 +147,8 @@ impl Asked {
 
 /// Parses a command.
 ///
-/// # Errors 400 if it is not a JSON object, or is too large.
+/// # Errors
+/// 400 if it is not a JSON object, or is too large.
 pub fn object(command: &[u8]) -> Result<Map<String, Value>> {
     if command.len() > COMMAND_BYTES_MAX {
         return Err(invalid("cmd", format!("the command is over the limit of {COMMAND_BYTES_MAX} bytes")));
@@ -160,7 +162,8 @@ pub fn object(command: &[u8]) -> Result<Map<String, Value>> {
 
 /// Takes a text from a command.
 ///
-/// # Errors 400 if it is something else.
+/// # Errors
+/// 400 if it is something else.
 pub fn take_text(members: &mut Map<String, Value>, name: &str) -> Result<Option<String>> {
     match members.remove(name) {
         None | Some(Value::Null) => Ok(None),

@@ -29,7 +29,8 @@ pub fn density_schema(question: &Density) -> ArrowSchema {
 
 /// Encodes the nonempty cells of a density, row by row from the north-west.
 ///
-/// # Errors A fault of the server.
+/// # Errors
+/// A fault of the server.
 pub fn density(answer: &DensityCounts, question: &Density) -> Result<Vec<u8>> {
     let width = question.width.max(1) as usize;
     let cells = || answer.counts.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -59,7 +60,8 @@ pub fn track_schema() -> ArrowSchema {
 
 /// Encodes the events of a track in order of time.
 ///
-/// # Errors A fault of the server.
+/// # Errors
+/// A fault of the server.
 pub fn track(points: &[TrackPoint]) -> Result<Vec<u8>> {
     let times = TimestampMicrosecondArray::from_iter_values(points.iter().map(|point| point.time)).with_timezone("UTC");
     let mut places = BinaryBuilder::with_capacity(points.len(), 21 * points.len());
@@ -76,7 +78,8 @@ pub fn track(points: &[TrackPoint]) -> Result<Vec<u8>> {
 
 /// Returns a response that describes an answer with this schema, to be read from the newest snapshot at that time.
 ///
-/// # Errors A fault of the server.
+/// # Errors
+/// A fault of the server.
 pub fn described(schema: &ArrowSchema) -> Result<Response> {
     let writer = StreamWriter::try_new(Vec::new(), schema).map_err(Problem::internal)?;
     let schema = writer.get_ref().clone();
@@ -92,7 +95,8 @@ pub fn response(described: Described) -> Response {
 
 /// Encodes the schema of a collection's events as the first message of an Arrow stream.
 ///
-/// # Errors A fault of the server.
+/// # Errors
+/// A fault of the server.
 pub fn events_schema(schema: &Arc<Schema>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut writer = writer(Format::Arrow, schema, None).map_err(Problem::internal)?;

@@ -49,21 +49,24 @@ pub struct Ticket {
 impl Ticket {
     /// Parses the JSON of a ticket.
     ///
-    /// # Errors 400 if it has members that this version does not write.
+    /// # Errors
+    /// 400 if it has members that this version does not write.
     pub fn read(json: &[u8]) -> Result<Ticket> {
         serde_json::from_slice(json).map_err(|_| wrong("is of another version of Meridian"))
     }
 
     /// Formats it as JSON.
     ///
-    /// # Errors A fault of the server.
+    /// # Errors
+    /// A fault of the server.
     pub fn write(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).map_err(Problem::internal)
     }
 
     /// Returns the part and snapshot that it fixes.
     ///
-    /// # Errors 400 if it has a place unknown to this version.
+    /// # Errors
+    /// 400 if it has a place unknown to this version.
     pub fn pin(&self) -> Result<Pin> {
         let (after, until) = &self.part;
         Ok(Pin {
@@ -83,7 +86,8 @@ fn read(place: &[u8]) -> Result<Cursor> {
 impl Tickets {
     /// Creates an instance with a new key.
     ///
-    /// # Errors If the system has no random numbers.
+    /// # Errors
+    /// If the system has no random numbers.
     pub fn new() -> io::Result<Tickets> {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new());
         key.map(Tickets).map_err(|_| io::Error::other("the system has no random numbers for the key of tickets"))
@@ -91,7 +95,8 @@ impl Tickets {
 
     /// Signs a ticket and returns its bytes.
     ///
-    /// # Errors A fault of the server.
+    /// # Errors
+    /// A fault of the server.
     pub fn seal(&self, ticket: &Ticket) -> Result<Vec<u8>> {
         let json = ticket.write()?;
         let mut bytes = vec![VERSION];
@@ -102,7 +107,8 @@ impl Tickets {
 
     /// Verifies and parses a ticket.
     ///
-    /// # Errors 400 if this server did not issue it, 410 if it has expired.
+    /// # Errors
+    /// 400 if this server did not issue it, 410 if it has expired.
     pub fn open(&self, bytes: &[u8], now: i64) -> Result<Ticket> {
         let Some((VERSION, rest)) = bytes.split_first().map(|(version, rest)| (*version, rest)) else {
             return Err(wrong("is not one that this server gave"));

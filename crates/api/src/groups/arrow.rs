@@ -32,7 +32,8 @@ pub fn schema(question: &Aggregate, schema: &Schema) -> ArrowSchema {
 
 /// Encodes the groups.
 ///
-/// # Errors 400 for an integer that does not fit in 64 bits.
+/// # Errors
+/// 400 for an integer that does not fit in 64 bits.
 pub fn groups(answer: &Aggregated, question: &Aggregate, of: &Schema) -> Result<Vec<u8>> {
     let groups = &answer.groups;
     let mut columns: Vec<ArrayRef> = Vec::new();

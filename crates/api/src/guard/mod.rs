@@ -57,8 +57,9 @@ impl Guard {
 
     /// Accepts a request, or returns the refusal.
     ///
-    /// # Errors 400 if the request does not name its host exactly once. 421 if the host is not a name of this server.
-    /// 403 if a page of another origin tries to change something or to open a WebSocket.
+    /// # Errors
+    /// 400 if the request does not name its host exactly once. 421 if the host is not a name of this server. 403 if a
+    /// page of another origin tries to change something or to open a WebSocket.
     pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let host = self.host(headers)?;
         // An absolute target takes precedence over `Host` (RFC 9112, 3.2.2): both must be names of this server.
@@ -76,7 +77,8 @@ impl Guard {
     /// can make a browser send: forms, and upgrades with its cookies. Neither origins in the settings nor programs
     /// pass.
     ///
-    /// # Errors 403
+    /// # Errors
+    /// 403
     pub fn of_own_page(&self, headers: &HeaderMap) -> Result<()> {
         let host = self.host(headers)?;
         let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();

@@ -25,7 +25,8 @@ pub enum Sender {
 /// Checks that a body has a type that its route accepts. `media_types` are the types in the route's description. The
 /// route may accept related ones, which its handler checks.
 ///
-/// # Errors 415
+/// # Errors
+/// 415
 pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)]) -> Result<Sender> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let Some(value) = values.next() else {

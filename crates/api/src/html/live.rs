@@ -15,7 +15,8 @@ pub const END: &str = "</tbody></table></div>";
 
 /// Returns whether browsers reload the page, according to the parameter `refresh`.
 ///
-/// # Errors 400 for values other than `on` and `off`.
+/// # Errors
+/// 400 for values other than `on` and `off`.
 pub fn is_live(params: &mut Params) -> Result<bool> {
     match params.take("refresh").as_deref() {
         None | Some("on") => Ok(true),

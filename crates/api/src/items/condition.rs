@@ -17,7 +17,8 @@ pub struct Condition {
 impl Condition {
     /// Parses the conditions in these headers.
     ///
-    /// # Errors 400 for a value that is not a list of tags: it must not be ignored.
+    /// # Errors
+    /// 400 for a value that is not a list of tags: it must not be ignored.
     pub fn of(headers: &HeaderMap) -> Result<Condition> {
         let read = |name| Tags::of(headers, &name).map_err(|why| Problem::parameter(name.as_str(), why));
         Ok(Condition { matches: read(header::IF_MATCH)?, none: read(header::IF_NONE_MATCH)? })
@@ -30,7 +31,8 @@ impl Condition {
 
     /// Tests the current version of an event, in the collection created at `began`; `None` if there is no such event.
     ///
-    /// # Errors 412
+    /// # Errors
+    /// 412
     pub fn test(&self, began: i64, version: Option<Seq>) -> Result<()> {
         let fails = |detail: &str| Err(Problem::new(Kind::PreconditionFailed, detail));
         match (&self.matches, version) {

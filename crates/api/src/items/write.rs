@@ -337,7 +337,7 @@ pub(super) fn read_batch(
 }
 
 /// How often each event is charged while it is read and stored: as a column, in the log record, and in the write
-/// buffer. While it is read, its column may grow to twice its size before it is copied.
+/// buffer. While it is read, its column may have up to twice its size, and is copied when it grows.
 pub const BATCH_TIMES: usize = 3;
 /// Step by which the events' share grows.
 const GROWTH_BYTES: usize = 1 << 20;

@@ -33,7 +33,8 @@ impl Rendered {
 
     /// Adds an event, which `write` appends to the text.
     ///
-    /// # Errors The event's size, if it does not fit; the message then stays unchanged.
+    /// # Errors
+    /// The event's size, if it does not fit; the message then stays unchanged.
     pub(super) fn push(
         &mut self,
         framing: Framing,

@@ -137,7 +137,8 @@ impl EventStreams {
 
     /// Takes a slot.
     ///
-    /// # Errors 503 if the server has none, 429 if the caller's tenant may have no more.
+    /// # Errors
+    /// 503 if the server has none, 429 if the caller's tenant may have no more.
     pub(super) fn enter(&self, scope: &Scope) -> Result<StreamSlot> {
         // The tenant's own quota first: its 429 names a cause that the client can change.
         let place = scope.caller().ledger.hold(Quota::Streams).map_err(|exceeded| quota::exceeded(scope, exceeded))?;

@@ -1,14 +1,14 @@
-//! Signing in at an issuer, in a build without the feature `openid`: 404, with a sentence that names the feature.
+//! Signing in at an issuer, in a build without the feature `openid`: 404, with a message that names the feature.
 
 use crate::problem::{Problem, Result};
 use axum::response::Response;
 use meridian_admission::identity::jwt::Issuers;
 
-/// Nothing is exchanged.
+/// Placeholder: without the feature there are no exchanges.
 pub struct Exchanges;
 
 impl Exchanges {
-    /// None.
+    /// Creates the placeholder.
     pub fn at(_: &Issuers) -> Exchanges {
         Exchanges
     }

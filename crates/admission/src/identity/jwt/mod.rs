@@ -152,7 +152,8 @@ impl Issuers {
 
     /// Replaces an issuer's keys with those of this document: a JSON Web Key Set (RFC 7517), or the bytes of a secret.
     ///
-    /// # Errors The error in the document; then the old keys stay.
+    /// # Errors
+    /// The error in the document; then the old keys stay.
     pub fn take_keys(&self, issuer: &Issuer, document: &[u8]) -> Result<(), String> {
         // Compared first, because each new version discards all cached tokens.
         let keys = KeySet::read(&issuer.settings.keys, document)?;
@@ -234,7 +235,8 @@ impl Issuer {
 
     /// Parses its discovery document: the URL of its keys, and the URLs for signing in.
     ///
-    /// # Errors What is wrong with the document.
+    /// # Errors
+    /// What is wrong with the document.
     pub fn discovered(&self, document: &[u8]) -> Result<(String, Option<Endpoints>), String> {
         let (keys, endpoints) = discovery::read(&self.settings.issuer, document)?;
         if endpoints.is_none() && self.settings.sign_in.is_some() {

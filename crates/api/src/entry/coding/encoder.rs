@@ -23,7 +23,8 @@ pub enum Encoder {
 impl Encoder {
     /// Creates an encoder at the start of a stream.
     ///
-    /// # Errors If its memory cannot be allocated.
+    /// # Errors
+    /// If its memory cannot be allocated.
     pub fn new(coding: Coding) -> io::Result<Encoder> {
         Ok(match coding {
             Coding::Zstd => {

@@ -24,21 +24,21 @@ use tokio::time::Duration;
 
 /// Max time for the exchange of a code.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// Max exchanges that wait for one issuer. Further ones get 503.
+/// Max exchanges that run or wait per issuer. Further ones get 503.
 const RUNNING_MAX: usize = 16;
 
-/// Bounds the exchanges with each issuer, so that a slow issuer takes no places of others.
+/// Limits the exchanges with each issuer, so that a slow issuer takes no slots from others.
 pub struct Exchanges(HashMap<String, Semaphore>);
 
 impl Exchanges {
-    /// Places for these issuers.
+    /// Creates the slots for these issuers.
     pub fn at(issuers: &Issuers) -> Exchanges {
         let places = |issuer: &Issuer| (issuer.settings().name.clone(), Semaphore::new(RUNNING_MAX));
         Exchanges(issuers.with_sign_in().map(|(issuer, _)| places(issuer)).collect())
     }
 }
 
-/// The addition of OpenID Connect to the answer of a token endpoint.
+/// OpenID Connect's addition to the response of a token endpoint.
 #[derive(Serialize, Deserialize)]
 struct Extra {
     id_token: String,
@@ -66,7 +66,7 @@ type Client = oauth2::Client<
 >;
 
 fn client(sign_in: &SignInSettings, endpoints: &Endpoints, redirect: String) -> Result<Client> {
-    // The discovery reader checked only their hosts, so parsing may still fail.
+    // The discovery parser checked only their hosts, so parsing may still fail.
     let authorization = AuthUrl::new(endpoints.authorization.clone()).map_err(Problem::internal)?;
     let token = TokenUrl::new(endpoints.token.clone()).map_err(Problem::internal)?;
     let redirect = RedirectUrl::new(redirect).map_err(Problem::internal)?;
@@ -74,7 +74,7 @@ fn client(sign_in: &SignInSettings, endpoints: &Endpoints, redirect: String) -> 
     Ok(client.set_auth_uri(authorization).set_token_uri(token).set_redirect_uri(redirect))
 }
 
-/// The URL that leads a browser to an issuer, and back to `redirect`.
+/// Returns the URL that leads a browser to an issuer, and back to `redirect`.
 pub fn authorization_url(
     issuer: &Issuer,
     sign_in: &SignInSettings,
@@ -94,7 +94,7 @@ pub fn authorization_url(
 /// Exchanges a code for an ID token, which is not verified yet.
 ///
 /// # Errors
-/// 401 if the issuer refuses the code, 503 if it does not answer.
+/// 401 if the issuer refuses the code, 503 if it does not respond.
 pub async fn id_token(
     state: &Scope,
     (issuer, sign_in): (&Issuer, &SignInSettings),
@@ -116,7 +116,7 @@ pub async fn id_token(
     }
     let request = client.exchange_code(AuthorizationCode::new(code));
     let request = request.set_pkce_verifier(PkceCodeVerifier::new(attempt.verifier()));
-    // Errors of the library may hold the answer, and so a token: only our own are logged.
+    // Errors of the library may contain the response, and so a token: only our own are logged.
     match request.request_async(&send).await {
         Ok(answer) => Ok(answer.extra_fields().id_token.clone()),
         Err(RequestTokenError::Request(NoAnswer(Failure { why, source_is_broken: true, .. }))) => {
@@ -134,7 +134,7 @@ pub async fn id_token(
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer of the issuer")]
 struct NoAnswer(Failure);
