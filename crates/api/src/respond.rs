@@ -42,7 +42,7 @@ pub fn document(media_type: &'static str, document: &impl Serialize) -> Result<R
     Ok((headers, bytes).into_response())
 }
 
-/// Policy of server-rendered pages: they load the server's own style, scripts and type, and contain none of these
+/// Policy of server-rendered pages: they load the server's own style, scripts and fonts, and contain none of these
 /// inline. Text in an event can therefore never become a script. The origins that may embed pages are added to every
 /// policy in one place (`guard`).
 const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; \
