@@ -48,7 +48,7 @@ impl ByteBudget {
         self.budget.freed.notify_waiters();
     }
 
-    /// The max number of bytes.
+    /// Returns the max number of bytes.
     pub fn limit(&self) -> usize {
         self.budget.pool.lock().limit()
     }
@@ -63,20 +63,20 @@ impl ByteBudget {
         self.budget.pool.lock().held_by(&self.tenant)
     }
 
-    /// Whether more than half of it is held.
+    /// Returns whether more than half of the budget is held.
     pub fn is_short(&self) -> bool {
         let pool = self.budget.pool.lock();
         pool.held() > pool.limit() / 2
     }
 
-    /// Whether more than half of it is held, and the tenant holds at least half of what it is guaranteed.
+    /// Returns whether more than half of the budget is held, and the tenant holds at least half of its guarantee.
     pub fn is_short_here(&self) -> bool {
         let pool = self.budget.pool.lock();
         // Bytes held by others do not cause a shortage for a tenant whose own guarantee is unused.
         pool.held() > pool.limit() / 2 && pool.held_by(&self.tenant) >= pool.kept_free_for(&self.tenant)
     }
 
-    /// Whether the tenant holds more than it is guaranteed.
+    /// Returns whether the tenant holds more than its guarantee.
     pub fn exceeds_guarantee(&self) -> bool {
         self.budget.pool.lock().exceeds(&self.tenant)
     }

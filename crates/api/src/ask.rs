@@ -8,7 +8,7 @@ use crate::scope::no_collection;
 use meridian_model::Seqs;
 use meridian_query::Cursor;
 
-/// What a Flight call asks of a route.
+/// What a Flight call demands from a route.
 #[derive(Debug, Clone)]
 pub enum Ask {
     /// Instead of the response, its schema and its number of rows: a [`Described`].
@@ -29,7 +29,7 @@ pub struct Pin {
     pub tenant: String,
     /// The snapshot to read; `None` for the newest.
     pub snapshot: Option<Seqs>,
-    /// Creation time of the collection of that snapshot.
+    /// When the content of that snapshot's collection began: at its creation or restore.
     pub began: Option<i64>,
     /// Only events after this place in natural order.
     pub after: Option<Cursor>,
@@ -63,7 +63,7 @@ pub struct Described {
     pub rows: Option<u64>,
     /// The snapshot that it will be read from; `None` for the newest one at that time.
     pub snapshot: Option<Seqs>,
-    /// Creation time of the collection of that snapshot.
+    /// When the content of that snapshot's collection began: at its creation or restore.
     pub began: Option<i64>,
     /// The places at which it is split into parts, in ascending order.
     pub cuts: Vec<Cursor>,

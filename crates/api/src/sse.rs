@@ -74,7 +74,7 @@ impl SseSender {
 /// A message that waits to be accepted by the system.
 struct PendingMessage<M> {
     message: M,
-    /// Dropped with the message, which notifies the sender.
+    /// Dropped with the message; the sender waits for that.
     _waits: oneshot::Sender<()>,
 }
 
@@ -89,7 +89,7 @@ struct SseBody {
     head: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     last: Arc<Mutex<Option<Bytes>>>,
-    /// Dropped with the body, which notifies the sender.
+    /// Dropped with the body; the sender learns from that.
     _alive: oneshot::Sender<()>,
 }
 

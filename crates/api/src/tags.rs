@@ -102,7 +102,7 @@ pub fn of_bytes(headers: &mut HeaderMap, bytes: &[u8]) {
 }
 
 /// Sets the strong tag of one event: its version, then the number of fields shown. A version number is unique only
-/// since the collection began: another collection of the name, or a restored one, reuses it.
+/// within the content that began at `began`: a later collection of the name, or a restored one, reuses it.
 pub fn of_event(headers: &mut HeaderMap, began: i64, seq: Seq, schema: &Schema) {
     insert(headers, &format!("\"{began:x}.{}.{:x}\"", seq.to_id(), schema.fields.len()));
 }

@@ -6,7 +6,7 @@
 //! request is kept in memory; the record is updated only in large steps. If processes share the records, a session in
 //! use at one may be refused early at another, until the other learns of the use. Its record is removed later still.
 //! Their clocks should agree. A session of an issuer's user has the rights that the rules granted, and is valid only at
-//! servers with the same rules for that issuer.
+//! servers that have the same rules.
 
 use super::federated::Federated;
 use super::jwt::Issuers;

@@ -57,8 +57,9 @@ pub async fn change<T: Send + 'static>(
     in_turn(state, run).await?
 }
 
-/// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. Changes run one at
-/// a time. One that waits on a thread takes it from all other blocking work, so most wait before they occupy one.
+/// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
+/// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
+/// [`CHANGES_MAX`] changes have one.
 ///
 /// # Errors
 /// 503 if its turn does not come in time.

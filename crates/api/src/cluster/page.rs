@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// The other page of operators.
 const LOAD: (&str, &str) = ("/admin/load", "Load");
 
-/// Max number of groups, collections, servers, processes and readers listed (each).
+/// Max number of groups, collections, servers, processes and readers, each, that are listed.
 const LISTED_MAX: usize = 200;
 
 /// Renders the page; browsers reload it while it is live.

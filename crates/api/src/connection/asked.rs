@@ -29,7 +29,7 @@ impl HangUp {
         self.0.waker.wake();
     }
 
-    /// Ready once the connection is to end.
+    /// Returns ready once the connection is to end.
     pub(super) fn poll_called(&self, cx: &Context<'_>) -> Poll<()> {
         self.0.waker.register(cx.waker());
         match self.0.called.load(Ordering::Acquire) {
@@ -73,7 +73,7 @@ impl Asked {
         *self.after.lock() = extensions.remove();
     }
 
-    /// Ready once the response in progress ends the connection. Must be polled after [`Self::take`].
+    /// Returns ready once the response in progress ends the connection. Must be polled after [`Self::take`].
     pub(super) fn poll_hang_up(&self, cx: &Context<'_>) -> Poll<()> {
         self.hang_up.lock().as_ref().map_or(Poll::Pending, |hang_up| hang_up.poll_called(cx))
     }

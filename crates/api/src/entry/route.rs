@@ -59,12 +59,12 @@ pub struct RequestBody {
 }
 
 impl RequestBody {
-    /// A body of events, as large as the server accepts at all.
+    /// Returns a body of events, as large as the server accepts at all.
     pub const fn of_events(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
         RequestBody { description, media_types, bytes_max: usize::MAX }
     }
 
-    /// A document with instructions. It is kept in memory and quoted in refusals, so it must be small.
+    /// Returns a small document with instructions: it is kept in memory and quoted in refusals.
     pub const fn small(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
         RequestBody { description, media_types, bytes_max: 64 << 10 }
     }

@@ -1,7 +1,7 @@
 //! `DoGet`: converts an HTTP Arrow stream to Flight messages.
 //!
 //! Messages are separated without decoding them. One at a time is held, and is charged like a response that its client
-//! has not read yet. After the last rows, a final message reports that the answer is complete; without it the answer
+//! has not read yet. After the last rows, a final message reports that the result is complete. Without it the result
 //! ends with an error, never with status OK.
 
 use super::ipc::{self, Content, Splitter};

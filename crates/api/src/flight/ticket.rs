@@ -1,11 +1,11 @@
-//! Tickets: what `DoGet` answers, signed by the server that gave them.
+//! Tickets for `DoGet`, signed by the server that issued them.
 //!
 //! ```text
 //! version u8 = 1 | HMAC-SHA-256 of the version and the rest, 32 bytes | JSON
 //! ```
 //!
-//! A ticket gives no right: its bearer is a caller with a credential of its own, which is checked like that of any
-//! request. The signature keeps a client from asking for a snapshot or a part that no description named.
+//! A ticket grants no rights: its bearer is a caller with a credential of its own, which is checked like that of any
+//! request. The signature keeps a client from requesting a snapshot or a part that no description named.
 
 use super::question::Question;
 use crate::ask::Pin;
@@ -37,8 +37,8 @@ pub struct Ticket {
     pub question: Question,
     /// The snapshot from which the answer is read; `None` for the newest at that time.
     pub snapshot: Option<Seqs>,
-    /// Creation time of the snapshot's collection, in microseconds since 1970. A later collection of the same name has
-    /// other snapshots.
+    /// When the content of the snapshot's collection began, in microseconds since 1970. Content that began at another
+    /// time has other snapshots.
     pub began: Option<i64>,
     /// The part of the answer, as the encoded cursors before it and at its end.
     pub part: (Option<Vec<u8>>, Option<Vec<u8>>),

@@ -29,7 +29,7 @@ impl Condition {
         self.matches.is_some() || self.none.is_some()
     }
 
-    /// Tests the current version of an event, in the collection created at `began`; `None` if there is no such event.
+    /// Tests the current version of an event, in content that began at `began`; `None` if there is no such event.
     ///
     /// # Errors
     /// 412

@@ -41,7 +41,7 @@ pub struct StreamSlot {
 }
 
 /// The queue in which the streams of a tenant wait to read. It limits how many of them hold memory for a read at a
-/// time, and how many wait at the gate, where each counts as a started request.
+/// time. It also limits how many wait at the gate, where each counts as a started request.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     turns: Arc<Semaphore>,

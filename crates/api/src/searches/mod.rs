@@ -97,8 +97,8 @@ pub async fn providers(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &ProviderList { providers: state.searches.providers(state.view()) })
 }
 
-/// Returns the search with this id. Its owner sees it with the rights under which it was started, and admins of its
-/// tenant see it if their grant covers what it read.
+/// Returns the search with this id. Its owner sees it with the rights under which it was started. Admins of its tenant
+/// see it if their grant covers what it read.
 ///
 /// # Errors
 /// 404

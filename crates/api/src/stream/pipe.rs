@@ -273,7 +273,7 @@ impl Pipe {
         state.chunks.is_empty() && matches!(state.end, End::Complete)
     }
 
-    /// Called when the reader disconnects: frees the chunks and notifies the writer.
+    /// Frees the chunks and notifies the writer, because the reader has disconnected.
     pub(super) fn disconnect(&self) {
         let mut state = self.state.lock();
         state.reader_gone = true;

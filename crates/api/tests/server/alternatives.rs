@@ -53,7 +53,7 @@ impl Sides {
 }
 
 impl Window {
-    /// Events are half a minute past a minute, so none is at an edge.
+    /// Returns whether the window holds an event. Events are half a minute past a minute, so none is at an edge.
     fn holds(&self, event: &Event) -> bool {
         (self.0..self.1).contains(&event.minute)
     }

@@ -134,7 +134,7 @@ fn changes_of_collections_are_refused_and_those_of_records_are_not() {
         assert!(detail.contains("gateway"), "{method} {path}: {detail}");
     }
     let operator = token(&server, None, json!({ "role": "operator" }));
-    // A caller that may not write there is told so first.
+    // A caller that may not write there learns that first.
     let reader = token(&server, Some(&operator), json!({ "role": "reader" }));
     let bearer = format!("Bearer {reader}");
     let asked = server.ask("DELETE", "/collections/c1", &[("authorization", &bearer)], b"");

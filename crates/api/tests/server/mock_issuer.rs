@@ -111,7 +111,8 @@ impl Issuer {
         let _ = stream.write_all(format!("{head}{answer}").as_bytes());
     }
 
-    /// The token endpoint: a code is valid once, for the client that has the verifier to its challenge (RFC 7636, 4.6).
+    /// Serves the token endpoint: a code is valid once, for the client that has the verifier to its challenge (RFC
+    /// 7636, 4.6).
     fn exchange(&self, credential: &str, form: &HashMap<String, String>) -> (u16, String) {
         let refused = |why: &str| (400, json!({ "error": "invalid_grant", "error_description": why }).to_string());
         let encoded = |text: &str| text.replace(':', "%3A").replace('/', "%2F").replace(' ', "+");

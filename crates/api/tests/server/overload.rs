@@ -275,7 +275,7 @@ fn a_socket_counts_as_a_connection() {
 fn connections_of_one_address_are_bounded() {
     let server = Server::with(ServerConfig { connections_per_address_max: 3, ..ServerConfig::default() });
     let idle: Vec<_> = (0..10).map(|_| server.connect_from(Ipv4Addr::new(127, 0, 0, 2), 64 << 10)).collect();
-    // Those beyond the limit are told so, and closed.
+    // Connections beyond the limit get a 503 and are closed.
     let begun = Instant::now();
     while !server.get("/metrics").text().contains("\nmeridian_connections_refused_total 7\n") {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.get("/metrics").text());

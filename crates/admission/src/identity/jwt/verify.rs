@@ -101,7 +101,7 @@ fn check_header(header: &Header) -> Result<(), Unknown> {
     }
 }
 
-/// Further checks of an ID token (OpenID Connect Core, 3.1.3.7).
+/// Performs further checks of an ID token (OpenID Connect Core, 3.1.3.7).
 fn check_id_token(claims: &Map<String, Value>, client_id: &str, nonce: &str) -> Result<(), Unknown> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if !text("nonce").is_some_and(|named| equal(named, nonce)) {

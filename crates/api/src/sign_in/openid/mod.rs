@@ -138,7 +138,7 @@ async fn begin_session(
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let (name, nonce) = (settings.name.clone(), attempt.nonce());
     let begin = move || registry.begin_session_at(&name, &token, &nonce, &limits, now);
-    // Runs in turn with other changes of the registry.
+    // In turn, since it waits for other changes of the registry.
     let begun = access::in_turn(state, begin).await?;
     begun.map_err(errors::access_problem)?.map_err(|why| {
         tracing::warn!(issuer = &*settings.name, ?why, "an ID token is refused");
