@@ -87,8 +87,8 @@ impl Processors {
 }
 
 impl Sample {
-    /// Returns two fractions of the time since an earlier sample: processor capacity that the program used, and the
-    /// time for which its metered threads waited for a processor.
+    /// Returns two fractions since an earlier sample. The first is the processor capacity that the program used; the
+    /// second is the part of their runnable time that metered threads waited for a processor.
     pub(super) fn since(&self, earlier: &Sample) -> (f64, f64) {
         // Read each time, because the process affinity or the control group's limit can change at run time.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

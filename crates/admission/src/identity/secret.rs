@@ -1,8 +1,8 @@
 //! Random secrets that identify a caller: the text that a client presents, and its stored form.
 //!
-//! The text reads `PREFIX ID _ SECRET`. The id finds the record and names it in lists and logs. The secret is 256 random bits
-//! in hexadecimal. Only its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from its
-//! digest.
+//! The text has the form `PREFIX ID _ SECRET`. The id locates the record and names it in lists and logs. The secret is
+//! 256 random bits in hexadecimal. Only its SHA-256 is stored. A slow hash would protect nothing: a random secret
+//! cannot be guessed from its digest.
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;

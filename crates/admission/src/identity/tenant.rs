@@ -13,8 +13,8 @@ pub const DEFAULT_TENANT: &str = "default";
 pub struct Tenant {
     /// Its name.
     pub name: String,
-    /// When it was created, in microseconds since 1970; zero if the record has no time, as for the default tenant. It distinguishes a
-    /// later tenant of the same name.
+    /// When it was created, in microseconds since 1970; zero if the record has no time, as for the default tenant. It
+    /// distinguishes a later tenant of the same name.
     #[serde(default)]
     pub created: i64,
     /// Its weight when the server is shared; 1 by default.

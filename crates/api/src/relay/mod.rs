@@ -2,10 +2,10 @@
 //! about a search to the gateway where it was started. A page of all saved searches is assembled from the parts of all
 //! gateways (`parts.rs`).
 //!
-//! A request is relayed unchanged, with the credential of its caller, which the other gateway checks like that of any
-//! request. It also carries [`HEADER`]: a key of the other process, which gateways read from the bucket, and what this
-//! one knows about the client. A request with that key is never relayed again, so there are no loops. The tenant's
-//! quotas are charged here, and not again there.
+//! A relayed request keeps the credential of its caller, which the other gateway checks like that of any request. It
+//! also carries [`HEADER`]: a key of the other process, which gateways read from the bucket, and what this one knows
+//! about the client. A request with that key is never relayed again, so there are no loops. The tenant's quotas are
+//! charged here, and not again there.
 
 mod gateways;
 mod parts;
@@ -224,7 +224,7 @@ fn gone(state: &AppState) -> Problem {
     ))
 }
 
-/// A response body of another gateway, which ends once this gateway stops.
+/// A response body of another gateway. It ends when this gateway stops, or when the saved search moves to another one.
 struct Ending {
     body: reqwest::Body,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,

@@ -42,8 +42,7 @@ impl Encoder {
         })
     }
 
-    /// Returns the memory of an encoder with its finished output in bytes, computed from the sizes of its tables and
-    /// its window.
+    /// Returns the bytes charged for an encoder with its finished output, estimated from its tables and its window.
     pub const fn bytes(coding: Coding) -> usize {
         match coding {
             Coding::Zstd => 1536 << 10,
