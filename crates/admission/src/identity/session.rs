@@ -33,7 +33,7 @@ pub(super) struct Record {
     pub user: String,
     /// The stamp of its user at the start, or that of the issuer's rules.
     pub stamp: String,
-    /// When it began, was last used (as recorded), and ends at the latest, in microseconds since 1970.
+    /// Start, last recorded use and latest end, in microseconds since 1970.
     pub created: i64,
     pub seen: i64,
     pub expires: i64,
