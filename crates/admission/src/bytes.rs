@@ -1,4 +1,4 @@
-//! A budget of bytes that tenants share, and shares of it that are returned when dropped.
+//! A budget of bytes shared by tenants. Each share is returned to the budget when dropped.
 
 use meridian_model::policy::pool::Pool;
 use parking_lot::Mutex;
@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The bytes that all holders together may use for one purpose, as one tenant sees them. Clones share the budget.
+/// A limit on the bytes that all holders together may use for one purpose, as seen by one tenant. Clones share the
+/// budget.
 ///
 /// Each tenant is guaranteed a part (see [`Pool`]).
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     budget: Arc<Budget>,
-    /// Empty for the server itself, which is guaranteed nothing.
+    /// The tenant; empty for the server itself, which has no guarantee.
     tenant: Arc<str>,
 }
 
@@ -21,100 +22,101 @@ pub struct ByteBudget {
 struct Budget {
     pool: Mutex<Pool<Arc<str>>>,
     refused: AtomicU64,
-    /// Notified when a share is returned, in whole or in part.
+    /// Notified when a share is returned in whole or in part.
     freed: Notify,
     /// Held by the first caller in the queue, so that small requests cannot starve a large one.
     queue: tokio::sync::Mutex<()>,
 }
 
 impl ByteBudget {
-    /// A budget of this many bytes; at least one.
+    /// Creates a budget of the given number of bytes, at least one.
     pub fn new(limit: usize) -> ByteBudget {
         let (pool, freed) = (Mutex::new(Pool::new(limit.max(1))), Notify::new());
         let budget = Budget { pool, refused: AtomicU64::new(0), freed, queue: tokio::sync::Mutex::new(()) };
         ByteBudget { budget: Arc::new(budget), tenant: "".into() }
     }
 
-    /// The same budget, for a tenant.
+    /// Returns the same budget as seen by a tenant.
     pub fn of(&self, tenant: &Arc<str>) -> ByteBudget {
         ByteBudget { budget: self.budget.clone(), tenant: tenant.clone() }
     }
 
-    /// Guarantees each tenant a part in proportion to its weight: half of the budget in all.
+    /// Guarantees each tenant a part in proportion to its weight; the guarantees add up to half of the budget.
     pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
         self.budget.pool.lock().guarantee(weights);
         // Other parts may be larger now: waiting callers check again.
         self.budget.freed.notify_waiters();
     }
 
-    /// The max number of bytes.
+    /// Returns the max number of bytes.
     pub fn limit(&self) -> usize {
         self.budget.pool.lock().limit()
     }
 
-    /// Bytes held now, by all tenants.
+    /// Returns the bytes held now by all tenants.
     pub fn held(&self) -> usize {
         self.budget.pool.lock().held()
     }
 
-    /// Bytes held by the tenant.
+    /// Returns the bytes held now by this tenant.
     pub fn held_here(&self) -> usize {
         self.budget.pool.lock().held_by(&self.tenant)
     }
 
-    /// Whether more than half of it is held.
+    /// Returns whether more than half of the budget is held.
     pub fn is_short(&self) -> bool {
         let pool = self.budget.pool.lock();
         pool.held() > pool.limit() / 2
     }
 
-    /// Whether more than half of it is held, and the tenant holds at least half of what it is guaranteed.
+    /// Returns whether more than half of the budget is held, and the tenant holds at least half of its guarantee.
     pub fn is_short_here(&self) -> bool {
         let pool = self.budget.pool.lock();
-        // What others hold does not make it short for a tenant whose own part is free.
+        // Bytes held by others do not cause a shortage for a tenant whose own guarantee is unused.
         pool.held() > pool.limit() / 2 && pool.held_by(&self.tenant) >= pool.kept_free_for(&self.tenant)
     }
 
-    /// Whether the tenant holds more than it is guaranteed.
+    /// Returns whether the tenant holds more than its guarantee.
     pub fn exceeds_guarantee(&self) -> bool {
         self.budget.pool.lock().exceeds(&self.tenant)
     }
 
-    /// Whether both are of the same tenant.
+    /// Returns whether both belong to the same tenant.
     pub fn is_of_same_tenant(&self, other: &ByteBudget) -> bool {
         self.tenant == other.tenant
     }
 
-    /// Requests that found no room, since the start.
+    /// Returns the number of requests that found no room since the start.
     pub fn refused(&self) -> u64 {
         self.budget.refused.load(Ordering::Relaxed)
     }
 
-    /// An empty share.
+    /// Returns an empty share.
     pub fn empty(&self) -> ByteShare {
         ByteShare { budget: self.clone(), bytes: 0 }
     }
 
-    /// A share, if there is room for it now.
+    /// Takes a share if there is room for it now.
     pub fn try_take(&self, bytes: usize) -> Option<ByteShare> {
         let mut share = self.empty();
         share.try_grow(bytes).then_some(share)
     }
 
-    /// As [`ByteBudget::try_take`], but a share larger than the tenant could ever have is reduced to that.
+    /// Like [`ByteBudget::try_take`], but caps the share at the most that the tenant could ever have.
     pub fn try_take_some(&self, bytes: usize) -> Option<ByteShare> {
         self.try_take(bytes.min(self.limit_here()))
     }
 
-    /// Waits for a share; `None` if there is no room until the given time, or can never be. Callers are served in
-    /// order. A caller must hold no other share of the same budget meanwhile: two such callers would deadlock.
+    /// Waits for a share. Returns `None` if there is no room by the given time, or if there never can be. Callers are
+    /// served in order. A caller must not hold another share of the same budget while it waits: two such callers would
+    /// deadlock.
     pub async fn take(&self, bytes: usize, until: Instant) -> Option<ByteShare> {
-        // Refused at once: it would wait in vain, and block those behind it.
+        // Refused at once: it could never succeed, and would block those queued behind it.
         if bytes > self.limit_here() {
             return None;
         }
         let wait = async {
-            // Tokio's mutex is fair, so the wait is a queue. Only its head looks for free bytes.
+            // Tokio's mutex is fair, so the wait is a queue. Only its head checks for free bytes.
             let _first = self.budget.queue.lock().await;
             loop {
                 let freed = self.budget.freed.notified();
@@ -130,7 +132,7 @@ impl ByteBudget {
         tokio::time::timeout_at(until, wait).await.ok()
     }
 
-    /// The bytes that the tenant could have if all others returned theirs.
+    /// Returns the most bytes that the tenant could hold if all others returned theirs.
     fn limit_here(&self) -> usize {
         self.budget.pool.lock().limit_of(&self.tenant)
     }
@@ -144,12 +146,12 @@ pub struct ByteShare {
 }
 
 impl ByteShare {
-    /// Its bytes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Grows the share to this many bytes in all, if there is room now; returns whether it has them.
+    /// Grows the share to the given total if there is room now. Returns whether the share has that size.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes) else { return true };
         let ByteBudget { budget, tenant } = &self.budget;
@@ -161,35 +163,35 @@ impl ByteShare {
         grown
     }
 
-    /// Adds bytes even beyond the limit: for small amounts that must not fail.
+    /// Adds bytes even beyond the limit: for small amounts whose allocation must not fail.
     pub fn grow(&mut self, more: usize) {
         let ByteBudget { budget, tenant } = &self.budget;
         budget.pool.lock().force(tenant.clone(), more);
         self.bytes += more;
     }
 
-    /// Returns bytes to the budget; at most its own.
+    /// Returns bytes to the budget, at most those of this share.
     pub fn shrink(&mut self, less: usize) {
         let less = less.min(self.bytes);
         self.bytes -= less;
         let ByteBudget { budget, tenant } = &self.budget;
         budget.pool.lock().give_back(tenant.clone(), less);
-        // Stores nothing if no caller waits: `notify_one` would leave a permit that wakes a later one without cause.
+        // `notify_waiters` stores no permit. `notify_one` would leave one that wakes a later caller without cause.
         budget.freed.notify_waiters();
     }
 
-    /// Splits off a part as a separate share; at most its own bytes.
+    /// Splits off part of the share, at most its own bytes.
     pub fn split(&mut self, bytes: usize) -> ByteShare {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        // The budget's account does not change: the bytes only get another owner.
+        // The budget's total does not change: only the owner of the bytes does.
         ByteShare { budget: self.budget.clone(), bytes }
     }
 }
 
 impl Drop for ByteShare {
     fn drop(&mut self) {
-        // An empty share notifies no caller: there is nothing to wake for.
+        // An empty share frees nothing, so it notifies no caller.
         if self.bytes > 0 {
             self.shrink(self.bytes);
         }
@@ -225,7 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bytes held are those of the shares, and exceed the limit at most by what was forced.
+        /// The bytes held equal the sum of the shares, and exceed the limit by at most what was forced.
         #[test]
         fn the_account_is_that_of_the_shares(steps in prop::collection::vec(step(), 0..60)) {
             let budget = ByteBudget::new(200);

@@ -1,4 +1,4 @@
-//! The ledger of a tenant: its weight and quotas, and what it uses.
+//! The ledger of a tenant: its weight, its quotas and its use.
 
 use crate::accounts::{Accounts, of_whole};
 use crate::pace::Pace;
@@ -11,35 +11,35 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The server's account of a tenant while it runs. A tenant has one ledger, which all its callers share.
+/// The server's account of a tenant at run time. Each tenant has one ledger, shared by all its callers.
 #[derive(Debug)]
 pub struct Ledger {
     tenant: Arc<str>,
     weight: AtomicU32,
-    /// Whether its requests, polls and webhooks rest.
+    /// Whether its requests, polls and webhooks are paused.
     suspended: AtomicBool,
-    /// Set when the tenant is removed: remaining work for it ends.
+    /// Set when the tenant is removed; remaining work for it ends.
     closed: AtomicBool,
-    /// Whether there is a quota: work for tenants without one takes no lock.
+    /// Whether there is any quota; work for tenants without one takes no lock.
     limited: AtomicBool,
     origin: Instant,
     accounts: Mutex<Accounts>,
-    /// Its administrative acts.
+    /// Rate limit of its administrative acts.
     pace: Pace,
-    /// Bytes of stored events, as they were last counted.
+    /// Bytes of stored events: the last count plus writes since.
     stored: AtomicU64,
-    /// Current use, by [`Quota`].
+    /// Places held now, indexed by [`Quota`].
     held: [AtomicU64; Quota::ALL.len()],
-    /// Nanoseconds of processor time, since the start.
+    /// Nanoseconds of processor time used since the start.
     processor: AtomicU64,
-    /// Refusals since the start, by [`Quota`].
+    /// Refusals since the start, indexed by [`Quota`].
     refused: [AtomicU64; Quota::ALL.len()],
-    /// Refusals of the gate since the start, by [`Refusal`].
+    /// Refusals by the gate since the start, indexed by [`Refusal`].
     turned_away: [AtomicU64; Refusal::ALL.len()],
 }
 
 impl Ledger {
-    /// The ledger of a tenant of weight 1 without quotas.
+    /// Creates the ledger of a tenant with weight 1 and no quotas.
     pub fn new(tenant: &str) -> Ledger {
         Ledger {
             tenant: tenant.into(),
@@ -58,17 +58,17 @@ impl Ledger {
         }
     }
 
-    /// The tenant.
+    /// Returns the tenant.
     pub fn tenant(&self) -> &Arc<str> {
         &self.tenant
     }
 
-    /// The pace of its administrative acts.
+    /// Returns the rate limit of its administrative acts.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    /// Its weight.
+    /// Returns its weight.
     pub fn weight(&self) -> u32 {
         self.weight.load(Ordering::Relaxed)
     }
@@ -84,12 +84,12 @@ impl Ledger {
         self.limited.store(!quotas.is_empty(), Ordering::Relaxed);
     }
 
-    /// Whether there is a quota.
+    /// Returns whether there is any quota.
     pub fn is_limited(&self) -> bool {
         self.limited.load(Ordering::Relaxed)
     }
 
-    /// Divides the quotas between this server and others, from now on. Past use is kept.
+    /// Divides the quotas between this server and others from now on. Past use is kept.
     pub fn divide(&self, division: Division) {
         let now = self.origin.elapsed();
         let mut accounts = self.accounts.lock();
@@ -99,12 +99,12 @@ impl Ledger {
         }
     }
 
-    /// What is needed of the quotas: held now, and spent or refused since this was asked last.
+    /// Returns how much of each quota is needed: places held now, and amounts spent or refused since the last call.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         let accounts = &mut *self.accounts.lock();
         for (quota, _) in accounts.whole.iter().filter(|(quota, _)| quota.is_divided()) {
-            // Of one refused it is not known how much it would have taken.
+            // A refused request counts as one, since its amount is unknown.
             let total = accounts.spent[quota as usize].saturating_add(self.refused(quota));
             let before = std::mem::replace(&mut accounts.told[quota as usize], total);
             needs.add(quota, total.saturating_sub(before));
@@ -115,27 +115,27 @@ impl Ledger {
         needs
     }
 
-    /// Sets whether its requests, polls and webhooks rest.
+    /// Sets whether its requests, polls and webhooks are paused.
     pub fn set_suspended(&self, suspended: bool) {
         self.suspended.store(suspended, Ordering::Relaxed);
     }
 
-    /// Whether its requests, polls and webhooks rest.
+    /// Returns whether its requests, polls and webhooks are paused.
     pub fn is_suspended(&self) -> bool {
         self.suspended.load(Ordering::Relaxed)
     }
 
-    /// The tenant is removed.
+    /// Marks the tenant as removed.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the tenant is removed.
+    /// Returns whether the tenant is removed.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The limit of a quota; `None` if there is none.
+    /// Returns the limit of a quota; `None` if there is none.
     pub fn limit(&self, quota: Quota) -> Option<u64> {
         self.limits(quota).map(|(limit, _)| limit)
     }
@@ -147,18 +147,18 @@ impl Ledger {
         self.accounts.lock().limits(quota)
     }
 
-    /// Admits a request that arrived at a time: charges it, unless one of the quotas of use over time is used up. Returns its place among
-    /// the requests at a time.
+    /// Admits a request that arrived at the given time, and charges it, unless a rate quota is used up. Returns its
+    /// place among the concurrent requests.
     ///
     /// # Errors
-    /// The quota that is used up; of several, the one that recovers last.
+    /// The quota that is used up; if there are several, the one that recovers last.
     pub fn enter(self: &Arc<Ledger>, quotas: &[Quota], at: Instant) -> Result<Option<Entered<'_>>, Exceeded> {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let now = at - self.origin;
         let accounts = &mut *self.accounts.lock();
-        // Held before the rates are checked: a refusal below drops the place again.
+        // Taken before the rates are checked; a refusal below drops the place again.
         self.hold_below(Quota::ConcurrentRequests, || accounts.limits(Quota::ConcurrentRequests))?;
         let place = Entered { ledger: self, now };
         let Accounts { quotas: limits, whole, balances, .. } = accounts;
@@ -174,7 +174,7 @@ impl Ledger {
         Ok(Some(place))
     }
 
-    /// Whether the tenant may write events now.
+    /// Checks whether the tenant may write events now.
     ///
     /// # Errors
     /// The quota that is used up.
@@ -182,14 +182,14 @@ impl Ledger {
         if !self.limited.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Before the rate: a full tenant would wait in vain.
+        // Before the rate: for a full tenant, waiting would not help.
         self.within(Quota::StoredBytes, || self.stored())?;
         let Accounts { quotas, whole, balances, .. } = &mut *self.accounts.lock();
         let checked = balances.check(quotas, Quota::EventsPerSecond, self.origin.elapsed());
         checked.map_err(|exceeded| self.refuse(of_whole(exceeded, whole)))
     }
 
-    /// Charges use over time.
+    /// Charges a rate quota.
     pub fn charge(&self, quota: Quota, amount: u64) {
         if self.limited.load(Ordering::Relaxed) {
             let now = self.origin.elapsed();
@@ -197,7 +197,7 @@ impl Ledger {
         }
     }
 
-    /// Takes a place of a quota of current use.
+    /// Takes a place of a quota on concurrent use.
     ///
     /// # Errors
     /// The quota, if all its places are taken.
@@ -206,11 +206,11 @@ impl Ledger {
         Ok(Held { ledger: self.clone(), quota })
     }
 
-    /// Takes a place, which the caller gives back.
+    /// Takes a place, which the caller must give back.
     fn hold_below(&self, quota: Quota, limits: impl FnOnce() -> Option<(u64, u64)>) -> Result<(), Exceeded> {
-        // Also without a limit: a limit that is set later counts the places already held.
+        // Counted even without a limit, so that a limit set later includes the places already held.
         let before = self.held[quota as usize].fetch_add(1, Ordering::AcqRel);
-        // Counted first and checked after: two concurrent calls never both take the last place.
+        // Counted before the check, so that two concurrent calls never both take the last place.
         match limits().filter(|(limit, _)| before >= *limit) {
             None => Ok(()),
             Some((limit, whole)) => {
@@ -224,7 +224,7 @@ impl Ledger {
         self.held[quota as usize].fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Checks an amount that the caller supplies, such as stored bytes.
+    /// Checks an amount supplied by the caller, such as stored bytes.
     ///
     /// # Errors
     /// The quota, if the amount reaches it.
@@ -235,7 +235,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes of stored events, as they were last counted, and those written since.
+    /// Returns the bytes of stored events: the last count plus writes since.
     pub fn stored(&self) -> u64 {
         self.stored.load(Ordering::Relaxed)
     }
@@ -248,11 +248,11 @@ impl Ledger {
     /// Charges a write.
     pub fn charge_write(&self, events: u64, bytes: u64) {
         self.charge(Quota::EventsPerSecond, events);
-        // Added until the next count, so that a burst does not exceed the quota by much.
+        // Added until the next count, so that a burst exceeds the quota only slightly.
         self.stored.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Processor time used since the start.
+    /// Returns the processor time used since the start.
     pub fn processor_time(&self) -> Duration {
         Duration::from_nanos(self.processor.load(Ordering::Relaxed))
     }
@@ -261,7 +261,7 @@ impl Ledger {
         self.processor.fetch_add(u64::try_from(used.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Refusals since the start.
+    /// Returns the refusals by a quota since the start.
     pub fn refused(&self, quota: Quota) -> u64 {
         self.refused[quota as usize].load(Ordering::Relaxed)
     }
@@ -275,7 +275,7 @@ impl Ledger {
         exceeded
     }
 
-    /// Refusals of the gate since the start.
+    /// Returns the refusals by the gate since the start.
     pub fn turned_away(&self, refusal: Refusal) -> u64 {
         self.turned_away[refusal as usize].load(Ordering::Relaxed)
     }
@@ -284,13 +284,13 @@ impl Ledger {
         self.turned_away[refusal as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Places held of a quota of current use.
+    /// Returns the places held of a quota on concurrent use.
     pub fn held(&self, quota: Quota) -> u64 {
         self.held[quota as usize].load(Ordering::Relaxed)
     }
 
-    /// Each quota that is set, its limit, and its use: current, stored, or the debt of a quota by the second. `None` if
-    /// that is unknown.
+    /// Returns each quota that is set, with its limit and its use: places held, bytes stored, or the debt of a rate
+    /// quota. The use is `None` if unknown.
     pub fn used(&self) -> Vec<(Quota, u64, Option<u64>)> {
         let now = self.origin.elapsed();
         let Accounts { quotas, balances, .. } = &mut *self.accounts.lock();
@@ -304,7 +304,7 @@ impl Ledger {
     }
 }
 
-/// A place of a quota of current use, released when dropped.
+/// A place of a quota on concurrent use, released when dropped.
 #[derive(Debug)]
 pub struct Held {
     ledger: Arc<Ledger>,
@@ -317,7 +317,8 @@ impl Drop for Held {
     }
 }
 
-/// A request's place among those at a time, released when dropped. It borrows the ledger: its reference count is one that all threads change.
+/// A request's place among the concurrent ones, released when dropped. It borrows the ledger, because all threads
+/// contend on its reference count.
 #[derive(Debug)]
 pub struct Entered<'a> {
     ledger: &'a Arc<Ledger>,
@@ -326,15 +327,15 @@ pub struct Entered<'a> {
 }
 
 impl Entered<'_> {
-    /// Charges use over time, as of the arrival of the request.
+    /// Charges a rate quota, as of the arrival of the request.
     pub fn charge(&self, quota: Quota, amount: u64) {
         self.ledger.accounts.lock().charge(quota, amount, self.now);
     }
 
-    /// The same place, for as long as it is wanted.
+    /// Converts it to an owned place, which can outlive the borrow.
     pub fn keep(self) -> Held {
         let held = Held { ledger: self.ledger.clone(), quota: Quota::ConcurrentRequests };
-        // The other one gives the place back.
+        // `held` gives the place back instead.
         std::mem::forget(self);
         held
     }

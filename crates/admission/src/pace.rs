@@ -1,22 +1,22 @@
-//! The pace of administrative acts of a tenant: a token bucket (the generic cell rate algorithm, ITU-T I.371).
+//! Rate limit on the administrative acts of a tenant: a token bucket (the generic cell rate algorithm, ITU-T I.371).
 
 use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Acts a minute, and max acts at once.
+/// Acts per minute, and max burst.
 pub const A_MINUTE: u32 = 300;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// When the bucket has recovered from the acts made so far.
+/// When the bucket recovers from the acts so far.
 #[derive(Debug, Default)]
 pub struct Pace(Mutex<Option<Instant>>);
 
 impl Pace {
-    /// Takes an act.
+    /// Takes one act from the bucket.
     ///
     /// # Errors
-    /// The time until there is room for one.
+    /// The time until there is room for it.
     pub fn take(&self) -> Result<(), Duration> {
         let now = Instant::now();
         let mut paid_off = self.0.lock();

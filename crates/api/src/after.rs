@@ -1,4 +1,4 @@
-//! `Meridian-After`: reads that show at least the write that their client knows of, wherever they are answered.
+//! `Meridian-After`: guarantees that a read sees at least a write known to its client, wherever it is served.
 
 use crate::dispatch::Lease;
 use crate::params::Params;
@@ -13,24 +13,25 @@ use meridian_model::{Positions, Seqs};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// The position of a write, as its answer gave it.
+/// The position of a write, as returned in its response.
 static AFTER: HeaderName = HeaderName::from_static("meridian-after");
-/// First interval at which a waiting request looks for the write. It doubles up to the max, as many may wait, and a gateway asks the owner.
+/// First interval at which a waiting request checks for the write. It doubles up to the max, because many may wait, and
+/// a gateway asks the owner.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(250);
-/// When a client that waited in vain may come back: a server that only reads takes up what is new about once a second.
+/// Suggested retry delay after a wait timed out: a read-only server picks up new data about once a second.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Context {
-    /// The collection of a read. Where this server follows an owner, a client that knows of a write may know
-    /// of a collection that has not arrived here. The server waits for it, as for the write. A name that the
-    /// caller's grant does not cover is absent at once.
+    /// Returns the collection of a read. If this server follows an owner, a client that knows of a write may know of a
+    /// collection that has not arrived here. The server then waits for it, as for the write. A name that the caller's
+    /// grant does not cover is reported absent at once.
     ///
     /// # Errors
-    /// As of [`Scope::collection`], with the same answer after a wait.
+    /// As for [`Scope::collection`], with the same response after a wait.
     pub async fn collection(&self, state: &Scope, name: &str) -> Result<Arc<dyn Collection>> {
         let mut found = state.collection(name);
-        // What is wrong with the request is said once there is a collection to ask.
+        // Faults of the request are reported once the collection exists.
         let named = position(&self.headers).is_ok_and(|after| after.is_some());
         let given = Params::parse(self.query.as_deref()).and_then(|mut params| params.take_timeout());
         let deadline = given.and_then(|given| self.deadline(given, state.config.timeout_default));
@@ -50,16 +51,16 @@ impl Context {
         found
     }
 
-    /// How long a request waits for a write.
+    /// Returns until when a request waits for a write.
     fn until(&self, state: &AppState, deadline: Instant) -> Instant {
         deadline.min(self.arrived + state.config.timeout_default)
     }
 
-    /// The run of a read, once the collection shows the write that the header `Meridian-After` names, if there is one.
+    /// Returns the run of a read once the collection includes the write named by the header `Meridian-After`, if any.
     ///
     /// # Errors
-    /// 400 for a position of a collection with another number of partitions. 503 if the write has not arrived
-    /// by the deadline, or by the default one of requests.
+    /// 400 for a position of a collection with another number of partitions. 503 if the write has not arrived by the
+    /// deadline, or by the default deadline of requests.
     pub async fn read(&self, state: &AppState, collection: &dyn Collection, deadline: Instant) -> Result<Run> {
         if let Some(after) = position(&self.headers)? {
             fits(&after, collection)?;
@@ -81,7 +82,7 @@ fn position(headers: &HeaderMap) -> Result<Option<Positions>> {
     })
 }
 
-/// Refuses a position that no write of the collection has: it would be waited for in vain.
+/// Refuses a position that cannot belong to a write of the collection: waiting for it would never end.
 fn fits(after: &Positions, collection: &dyn Collection) -> Result<()> {
     let (given, expected) = (after.len(), collection.position().len());
     if given == expected {
@@ -104,7 +105,7 @@ async fn wait(
 ) -> Result<()> {
     let (mut shown, mut look) = (collection.position(), LOOK);
     if !shown.covers(&after) {
-        // It takes no part in the work meanwhile: others run, and it is admitted again.
+        // The permit is given back during the wait, so that others can run; the request is admitted again afterwards.
         lease.give_back();
     }
     while !shown.covers(&after) {
@@ -125,22 +126,22 @@ async fn wait(
     Ok(())
 }
 
-/// The consistency of a read without one in its request: every acknowledged write, or what the owner of the data has flushed.
+/// Returns the consistency of a read that names none: all acknowledged writes, or whatever the owner has flushed.
 pub fn consistency(state: &AppState) -> &'static str {
     if state.backend.follows() { "eventual" } else { "immediate" }
 }
 
-/// The consistency of a read, as its request says.
+/// The consistency of a read, as requested.
 #[derive(Debug, Clone)]
 pub struct Consistency {
-    /// Its name in the answer.
+    /// Its name in the response.
     pub name: &'static str,
-    /// Whether another process than the owner of the data may answer.
+    /// Set if another process than the owner of the data may respond.
     eventual: Option<Eventual>,
 }
 
 impl Consistency {
-    /// Takes `consistency` and `scan_type`. Where this process has every write, both values of the former are satisfied.
+    /// Takes `consistency` and `scan_type`. If this process has every write, both values of the former are satisfied.
     pub fn take(params: &mut Params, headers: &HeaderMap, state: &AppState) -> Result<Consistency> {
         let given = params.take("consistency");
         let name = match given.as_deref() {
@@ -162,24 +163,24 @@ impl Consistency {
             let detail = format!("expected a name of 1 to {SCAN_TYPE_BYTES_MAX} bytes");
             return Err(Problem::parameter("scan_type", detail));
         }
-        // A client that knows of a write asks for it where every write is.
+        // A client that knows of a write is served where all writes are present.
         let elsewhere = asked && !headers.contains_key(&AFTER);
         let eventual = elsewhere.then(|| Eventual { scan_type: scan_type.map(Arc::from) });
         Ok(Consistency { name, eventual })
     }
 
-    /// The snapshot to read: the newest.
+    /// Returns the newest snapshot.
     pub fn newest(&self, history: bool) -> At {
         At { seq: None, history, eventual: self.eventual.clone() }
     }
 
-    /// The snapshot of this number, or the newest.
+    /// Returns the snapshot with this number, or the newest.
     pub fn at(&self, seq: Option<Seqs>, history: bool) -> At {
         At { seq, ..self.newest(history) }
     }
 }
 
-/// Max length of the name of a type of scan.
+/// Max length of the name of a scan type.
 const SCAN_TYPE_BYTES_MAX: usize = 64;
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub async fn aggregate(state: Scope, Path(name): Path<String>, context: Context)
             };
             serde_json::to_vec(&explained).map_err(Problem::internal)?
         } else {
-            // Written without a tree of values: there may be many groups.
+            // Written without building a tree of values: there may be many groups.
             let mut out = Vec::with_capacity(64 + 96 * answer.groups.len());
             match format {
                 Format::Arrow => out = groups::arrow::groups(answer, &question, schema)?,
@@ -177,7 +177,7 @@ pub async fn density(state: Scope, Path(name): Path<String>, context: Context) -
     .await
 }
 
-/// The fields of a list of names. A name that contains commas stands alone.
+/// Parses a list of field names. A name that contains commas must be given alone.
 fn fields(schema: &Schema, names: &str) -> Result<Vec<usize>> {
     if let Some(one) = schema.field_index(names) {
         return Ok(vec![one]);

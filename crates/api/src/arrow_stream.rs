@@ -1,4 +1,4 @@
-//! Small answers as Arrow streams: all of their rows are in memory.
+//! Small responses as Arrow streams, with all rows in memory.
 
 use crate::problem::{Problem, Result};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -6,15 +6,15 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Schema, TimeUnit};
 use std::sync::Arc;
 
-/// Rows of a record batch.
+/// Rows per record batch.
 const BATCH_ROWS: usize = 8192;
 
-/// The type of an instant.
+/// Returns the Arrow type of an instant.
 pub fn instant() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-/// The rows of these columns.
+/// Encodes these columns as an Arrow stream.
 ///
 /// # Errors
 /// A fault of the server.

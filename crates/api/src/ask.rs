@@ -1,5 +1,5 @@
-//! The demands of an Arrow Flight call on a route beyond its parameters. No client sends this: the Flight
-//! door puts it into the extensions of the request that it makes of a call.
+//! Requirements of an Arrow Flight call on a route, beyond its parameters. They never come from a client: the Flight
+//! door puts them into the extensions of the request that it derives from a call.
 #![cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only the Flight door asks"))]
 
 use crate::dispatch::Segments;
@@ -8,74 +8,74 @@ use crate::scope::no_collection;
 use meridian_model::Seqs;
 use meridian_query::Cursor;
 
-/// The demand.
+/// What a Flight call demands from a route.
 #[derive(Debug, Clone)]
 pub enum Ask {
-    /// The schema of the answer and the number of its rows, in place of the answer: a [`Described`].
+    /// Instead of the response, its schema and its number of rows: a [`Described`].
     Describe {
-        /// Number of parts to cut the answer into.
+        /// Number of parts to split the response into.
         parts: usize,
     },
-    /// The answer as an Arrow stream.
+    /// The response as an Arrow stream.
     Answer(Pin),
     /// The collections with their schemas: a [`Listed`].
     List,
 }
 
-/// The part and snapshot of an answer that a ticket fixes.
+/// The part and snapshot of a response that a ticket fixes.
 #[derive(Debug, Clone)]
 pub struct Pin {
-    /// The tenant of the caller that the ticket was made for.
+    /// The tenant of the caller that the ticket was issued to.
     pub tenant: String,
-    /// The snapshot to read; `None`: the newest.
+    /// The snapshot to read; `None` for the newest.
     pub snapshot: Option<Seqs>,
-    /// When the collection of that snapshot began.
+    /// When the content of that snapshot's collection began: at its creation or restore.
     pub began: Option<i64>,
     /// Only events after this place in natural order.
     pub after: Option<Cursor>,
-    /// Only events up to this place in natural order, that of the place included.
+    /// Only events up to and including this place in natural order.
     pub until: Option<Cursor>,
 }
 
-/// The idempotency key of one record batch of a call that writes, as an extension of its request. No key of HTTP is the same: it has a byte
-/// that no header has.
+/// The idempotency key of one record batch of a writing call, as an extension of its request. It cannot equal a key
+/// sent over HTTP, because it contains a byte that no header may contain.
 #[derive(Debug, Clone)]
 pub struct BatchKey(String);
 
 impl BatchKey {
-    /// The key of the batch of this number in a call with this key.
+    /// Builds the key of the batch with this number in a call with this key.
     pub fn new(key: &str, batch: u64) -> BatchKey {
         BatchKey(format!("{key}\n{batch}"))
     }
 
-    /// The stored events.
+    /// Returns the key as it is stored with the events.
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// An answer before it is asked for, as an extension of a response.
+/// A description of a response before it is read, as an extension of a response.
 #[derive(Debug, Clone)]
 pub struct Described {
     /// Its schema, as the first message of an Arrow stream.
     pub schema: Vec<u8>,
-    /// The number of its rows, if that is known.
+    /// The number of its rows, if known.
     pub rows: Option<u64>,
-    /// The snapshot that it will be read from; `None`: the newest one by then.
+    /// The snapshot that it will be read from; `None` for the newest one at that time.
     pub snapshot: Option<Seqs>,
-    /// When the collection of that snapshot began.
+    /// When the content of that snapshot's collection began: at its creation or restore.
     pub began: Option<i64>,
-    /// The places at which it is cut into parts, ascending.
+    /// The places at which it is split into parts, in ascending order.
     pub cuts: Vec<Cursor>,
 }
 
-/// The collections that a caller sees, as an extension of a response. Each has its name, and the schema of
-/// its events as the first message of an Arrow stream.
+/// The collections visible to a caller, as an extension of a response: the name of each, and the schema of its events
+/// as the first message of an Arrow stream.
 #[derive(Debug, Clone)]
 pub struct Listed(pub Vec<(String, Vec<u8>)>);
 
 impl Ask {
-    /// The pin of a ticket.
+    /// Returns the pin of a ticket.
     pub fn pin(&self) -> Option<&Pin> {
         match self {
             Ask::Answer(pin) => Some(pin),
@@ -83,11 +83,11 @@ impl Ask {
         }
     }
 
-    /// Checks that a ticket was made for the tenant of its bearer. The name of a collection means another one in another
-    /// tenant.
+    /// Checks that a ticket was issued for the tenant of its bearer, since a collection's name denotes a different one
+    /// in each tenant.
     ///
     /// # Errors
-    /// 404, as for a collection that is absent.
+    /// 404, as for an absent collection.
     pub fn check(&self, tenant: &str, segments: &Segments) -> Result<()> {
         match self.pin() {
             Some(pin) if pin.tenant != tenant => Err(no_collection(&segments.first()?)),

@@ -1,4 +1,4 @@
-//! Background work, charged to the tenants that it serves, and recorded.
+//! Background work: charged to the tenants that it serves, and traced.
 
 use meridian_admission::gate::Gate;
 use meridian_admission::identity::Registry;
@@ -7,7 +7,7 @@ use meridian_observe::{Current, Tracer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Charges what is done in the background to the gate that admits requests. Each piece of work is a trace of its own.
+/// Charges background work to the gate that admits requests. Each piece of work is a separate trace.
 pub struct GatedBackground {
     gate: Gate,
     registry: Arc<Registry>,
@@ -15,7 +15,7 @@ pub struct GatedBackground {
 }
 
 impl GatedBackground {
-    /// Over a server's gate and tenants.
+    /// Creates one over a server's gate and tenants.
     pub fn new(gate: Gate, registry: Arc<Registry>, tracer: Tracer) -> GatedBackground {
         GatedBackground { gate, registry, tracer }
     }
@@ -29,12 +29,11 @@ impl fmt::Debug for GatedBackground {
 
 impl Background for GatedBackground {
     fn run(&self, tenant: &str, work: &mut dyn FnMut()) {
-        // Without a span here: the store often looks for work without finding any, and opens a span for what it
-        // finds.
+        // No span here: the store often polls without finding work, and opens a span for the work it finds.
         let current = Current { trace: self.tracer.root(), ..Current::default() };
         current.run(|| match self.registry.ledger(tenant) {
             Some(ledger) => self.gate.run_for(&ledger, work),
-            // Its tenant was just removed.
+            // The tenant was just removed.
             None => work(),
         });
     }

@@ -1,4 +1,4 @@
-//! `/backup`: everything or one tenant, as a tar for a backup folder.
+//! `/backup`: all data or one tenant, as a tar for a backup folder.
 
 use crate::audit::Note;
 use crate::body;
@@ -21,26 +21,26 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Max number of backups sent at once.
+/// Max number of concurrent backups.
 pub const RUNNING_MAX: usize = 4;
 
-/// Retry interval when all are in use.
+/// Retry interval when all slots are in use.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The request body.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct BackupRequest {
-    /// Files of its backup folder, with their checksums (CRC32C).
+    /// Files already in the backup folder, with their checksums (CRC32C).
     #[serde(default)]
     have: BTreeMap<String, u32>,
-    /// The only tenant to save; without it all are saved.
+    /// The only tenant to back up; all if absent.
     tenant: Option<String>,
-    /// Seals secrets; without it they are left out.
+    /// Key that seals secrets; without it they are omitted.
     key: Option<String>,
 }
 
-/// `POST /backup`: each collection at one position, while writes and reads continue.
+/// `POST /backup`: backs up each collection at one position, while writes and reads continue.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     let mut params = Params::parse(context.query.as_deref())?;
     let timeout = params.take_timeout()?;
@@ -64,7 +64,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         let detail = format!("{RUNNING_MAX} backups are being sent, the limit: try again");
         Problem::new(Kind::Overloaded, detail).retry_after(RETRY)
     })?;
-    // A complete copy may take up to the max timeout; if it breaks off, the client resumes it.
+    // A full copy may take up to the max timeout; if it is interrupted, the client resumes it.
     let deadline = context.deadline(timeout, state.config.timeout_max)?;
     let run = context.lease.run(&state, deadline).await?;
     let (backend, shared) = (state.backend.clone(), state.state().clone());
@@ -76,14 +76,14 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         let cancelled = || control.check().is_err();
         let what = BackupOf { scope: &scope, have: &request.have, cancelled: &cancelled };
         let sent = backend.backup(&what, &mut out);
-        // An error of the connection takes precedence over the backend's error that follows from it.
+        // A connection error takes precedence over the backend error that follows from it.
         match (out.failed, sent) {
             (Some(problem), _) => Err(problem),
             (None, Ok(_)) => Ok(()),
             (None, Err(error)) => {
                 control.check().map_err(errors::query_problem)?;
                 Err(match error {
-                    // The operator needs to know which file it is.
+                    // The operator needs to know which file is damaged.
                     StoreError::Corrupt { .. } => Problem::new(Kind::StorageUnavailable, error.to_string()),
                     other => errors::store_problem(other),
                 })
@@ -95,7 +95,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// The scope of a backup; the crates that keep records decide about these.
+/// Returns the scope of a backup; the crates that keep records decide which of them belong to it.
 fn scope(saved: &SavedSlots, tenant: Option<String>, key: Option<BackupKey>) -> Result<BackupScope, StoreError> {
     let (only, parts) = (tenant.clone(), saved.backup_parts(tenant.as_deref())?);
     let part_of = move |folder: &str, name: &str, content: &[u8]| match folder {
@@ -108,14 +108,14 @@ fn scope(saved: &SavedSlots, tenant: Option<String>, key: Option<BackupKey>) -> 
     Ok(BackupScope { tenant, part_of: Box::new(part_of), key })
 }
 
-/// The description in the record of the act.
+/// Describes the act for the audit log.
 fn note(tenant: Option<&str>, sealed: bool) -> Note {
     let what = tenant.map_or_else(|| "everything".to_owned(), |tenant| format!("the tenant {tenant}"));
     let secrets = if sealed { "secrets sealed" } else { "without secrets" };
     Note { tenant: tenant.map(str::to_owned), target: None, change: Some(format!("{what}, {secrets}")) }
 }
 
-/// The response, started with the first bytes: until then an error gives a proper error status.
+/// The response, started with the first bytes: until then a failure can still set the status.
 struct Out<'a> {
     sink: &'a mut Sink,
     begun: bool,

@@ -1,4 +1,5 @@
-//! The base map that an operator sets in place of the program's: a style, or a file of tiles (PMTiles) served in parts.
+//! The base map that an operator configures in place of the built-in one: a style, or a tile file (PMTiles) served in
+//! parts.
 
 use crate::config::BaseMap;
 use crate::problem::{Kind, Problem, Result};
@@ -11,8 +12,8 @@ use meridian_backend::{Disk, OpenMode};
 use std::io;
 use std::path::Path;
 
-/// Max bytes of a part. A client that asks for more gets the first of them, and reads on (RFC 9110, 15.3.7). Directories and
-/// tiles are far smaller.
+/// Max bytes of a part. A client that requests more gets the first bytes and reads on (RFC 9110, 15.3.7). Directories
+/// and tiles are far smaller.
 const PART_BYTES_MAX: u64 = 8 << 20;
 
 /// `GET /base-map.pmtiles`: a part of the file.
@@ -50,7 +51,7 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-/// The length of a file, and a part of it, unless that is beyond the end.
+/// Reads the length of a file, and a part of it unless that lies beyond the end.
 fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<Part>)> {
     let file = disk.open(path, OpenMode::Read)?;
     let length = file.len()?;

@@ -16,13 +16,13 @@ use serde_json::Value;
 use std::pin::Pin;
 use tokio::time::Instant;
 
-/// Bodies up to this size are parsed where they arrive. That takes less time than handing them to another thread, and
-/// delays other tasks no longer than is acceptable.
+/// Max size of a body that is parsed inline. That is cheaper than handing it to another thread, and delays other tasks
+/// only acceptably.
 pub const INLINE_BYTES: usize = 16 << 10;
-/// Step by which the share of the memory budget grows.
+/// Step by which a body's share of the memory budget grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
-/// A body in memory, and its share of the memory for bodies.
+/// A body in memory, with its share of the memory for bodies.
 #[derive(Debug)]
 pub struct Received {
     /// The bytes.
@@ -32,8 +32,8 @@ pub struct Received {
 
 /// Reads a body to its end.
 ///
-/// 413 when it is over the limit, 408 when it stalls or trickles, 503 when all bodies together would take too much
-/// memory.
+/// # Errors
+/// 413 if it exceeds the limit, 408 if it stalls or trickles, 503 if all bodies together would take too much memory.
 pub async fn receive(state: &Scope, headers: &HeaderMap, body: Body) -> Result<Received> {
     receive_up_to(state, headers, body, state.body_bytes_max()).await
 }
@@ -65,7 +65,8 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
             return Err(unread(too_large(limit)));
         }
         if arrived > held.bytes() {
-            // In steps, as the bytes arrive: a client that only announces a large body takes no memory from others.
+            // Grown in steps as the bytes arrive: a client that only announces a large body takes no memory from
+            // others.
             let step = length.map_or(usize::MAX, |length| length as usize).min(held.bytes() + GROWTH_BYTES);
             if !held.try_grow(arrived.max(step)) {
                 return Err(unread(no_memory(state)));
@@ -76,14 +77,15 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
             continue;
         }
         if arrived > bytes.capacity() {
-            // A declared length is allocated at once: pages not written yet take no memory, and nothing is copied.
-            // Otherwise exactly as much as the share: the usual doubling would allocate memory that no share covers.
+            // A declared length is allocated at once: untouched pages take no memory, and nothing is copied. Otherwise
+            // the capacity equals the share exactly, because the usual doubling would allocate memory that no share
+            // covers.
             let capacity = length.map_or(held.bytes(), |length| length as usize);
             bytes.reserve_exact(capacity.max(arrived) - bytes.len());
         }
         bytes.extend_from_slice(&data);
         let taken = begun.elapsed();
-        // The stall limit alone is not enough. A client that sends one byte at a time never stalls, and would hold its
+        // The stall limit alone is not enough: a client that sends one byte at a time never stalls, and would hold its
         // share of memory indefinitely.
         let min_bytes = state.config.body_rate_min as f64 * taken.as_secs_f64();
         if taken > state.config.body_grace && (bytes.len() as f64) < min_bytes {
@@ -100,10 +102,11 @@ pub async fn receive_up_to(state: &Scope, headers: &HeaderMap, mut body: Body, l
     Ok(Received { bytes: whole.unwrap_or_else(|| bytes.into()), held })
 }
 
-/// Parses a body as a JSON document that is kept while its request waits. Its memory, which may be many times its text, is added to the body's share.
+/// Parses a body as a JSON document that is kept while its request waits. Its memory, which may be many times the
+/// text's, is added to the body's share.
 ///
 /// # Errors
-/// 503 where there is no memory for it.
+/// 503 if there is no memory for it.
 pub async fn document(
     state: &Scope,
     lease: &Lease,
@@ -120,9 +123,9 @@ pub async fn document(
     Ok(read)
 }
 
-/// Bytes that the parts of a JSON value take, about.
+/// Estimates the bytes taken by the parts of a JSON value.
 fn weight(value: &Value) -> usize {
-    // A member has its key, its value and a hash, and about two slots of a table. The min allocation is four.
+    // A member takes its key, its value and a hash, and about two slots of a table. The min allocation is four.
     const MEMBER_BYTES: usize = size_of::<String>() + size_of::<Value>() + 4 * size_of::<u64>();
     match value {
         Value::String(text) => text.capacity(),
@@ -136,7 +139,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Parses a body as JSON. A large one is parsed on a blocking thread with a permit, so that other tasks do not wait.
+/// Parses a body as JSON. A large body is parsed on a blocking thread with a permit, so that it does not delay other
+/// tasks.
 pub async fn json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     lease: &Lease,
@@ -150,7 +154,7 @@ pub async fn json<T: DeserializeOwned + Send + 'static>(
     stream::run(lease.run(state, deadline).await?, move |_| Ok(serde_json::from_slice(&bytes))).await
 }
 
-/// The next piece of data; trailers are skipped.
+/// Returns the next piece of data; skips trailers.
 pub async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     loop {
         let next = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
@@ -165,12 +169,12 @@ pub async fn frame(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     }
 }
 
-/// The refusal of a request whose body is not read to its end.
+/// Turns a problem into the refusal of a request whose body is not read to its end.
 fn unread(problem: Problem) -> Problem {
     problem.header(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// The refusal of a body, or of its events, for lack of memory.
+/// Refuses a body, or its events, for lack of memory.
 pub fn no_memory(state: &Scope) -> Problem {
     overloaded(
         state,

@@ -1,4 +1,4 @@
-//! The operator's settings of the server, with every limit that bounds memory or time.
+//! The operator's settings of the server, including every limit on memory or time.
 
 mod base_map;
 
@@ -19,115 +19,117 @@ use std::time::Duration;
 /// Settings of the HTTP server. [`ServerConfig::default`] suits one machine with a few cores.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// URL under which clients reach the server, without a final slash (`https://events.example.org`), for links.
-    /// When absent, links are made from each request's `Host`.
+    /// URL under which clients reach the server, without a trailing slash (`https://events.example.org`), for links. If
+    /// absent, links are derived from each request's `Host`.
     pub public_url: Option<String>,
-    /// Host names that the server accepts, besides the names that [`crate::Hosts`] derives; others get 421.
+    /// Host names that the server accepts besides those derived by [`crate::Hosts`]; requests for others get 421.
     pub hosts: Vec<HostName>,
-    /// Origins whose pages may read responses, write and open WebSockets, besides the server's own and that of its public
-    /// URL.
+    /// Origins whose pages may read responses, write and open WebSockets, besides the server's own origin and that of
+    /// its public URL.
     pub origins: Vec<WebOrigin>,
     /// Origins whose pages may embed the server's pages.
     pub frame_ancestors: Vec<WebOrigin>,
-    /// The base map of the map page, in place of the one in the program.
+    /// The base map of the map page, in place of the built-in one.
     pub base_map: Option<BaseMap>,
-    /// Origins that its style loads tiles, glyphs and pictures from, besides its own.
+    /// Origins from which its style loads tiles, glyphs and pictures, besides its own.
     pub base_map_origins: Vec<WebOrigin>,
-    /// Proxies whose statements about their clients are trusted (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
+    /// Proxies whose headers about their clients are trusted (`Forwarded`, `X-Forwarded-For`, `X-Forwarded-Proto`).
     pub proxies: Vec<Network>,
-    /// The other gateways of a cluster; `None` outside of one, and of a server that only reads.
+    /// The other gateways of a cluster; `None` outside a cluster and for a read-only server.
     pub gateways: Option<Arc<Gateways>>,
     /// Durability of the collection `places` when the places profile creates it.
     pub places_durability: Durability,
     /// Number of partitions of a new collection whose request names none.
     pub partitions: u16,
 
-    /// Max open connections; further ones get a 503 and are closed. Over TLS they are closed at once: an answer would need the
-    /// handshake that they are refused.
+    /// Max open connections; further ones get a 503 and are closed. Over TLS they are closed at once: a response would
+    /// require the handshake that they are refused.
     pub connections_max: usize,
-    /// Max open connections of one address, or of one /64 of IPv6; further ones are refused as above. A proxy's
-    /// connections are those of its clients, so they do not count.
+    /// Max open connections per address, or per /64 of IPv6; further ones are refused as above. A proxy's connections
+    /// belong to its clients, so they do not count.
     pub connections_per_address_max: usize,
     /// Max requests running at once. As many run as there are processors, and up to four times as many while they wait
     /// for a disk.
     pub requests_running_max: usize,
-    /// The processors that slots are counted by; `None`: all that this process may use. A gateway of a study whose requests only wait has more.
+    /// Number of processors from which slots are derived; `None` for all that this process may use. A gateway in a
+    /// study, whose requests only wait, has more.
     pub processors: Option<usize>,
     /// Max requests that wait for a permit; further ones get 503 at once.
     pub requests_waiting_max: usize,
-    /// Max wait of an interactive request for a permit; then 503. While the server is overloaded a quarter of it.
+    /// Max time that an interactive request waits for a permit before it gets 503. Under overload, a quarter of it.
     pub admission_wait: Duration,
 
     /// Deadline of a request that names none.
     pub timeout_default: Duration,
-    /// Deadline of a response that streams a complete result (no `limit`) when the request names none.
+    /// Deadline of a response that streams a complete result (no `limit`), if the request names none.
     pub timeout_stream: Duration,
     /// Max deadline that a request may ask for.
     pub timeout_max: Duration,
 
     /// Max time for a TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long browsers use only https for the server's name (`Strict-Transport-Security`, RFC 6797); zero: no such
+    /// How long browsers must use https for the server's name (`Strict-Transport-Security`, RFC 6797); zero omits the
     /// header.
     pub hsts: Duration,
-    /// Max time for the head of a request to arrive; also how long an idle connection is kept.
+    /// Max time for the head of a request to arrive; also the time after which an idle connection is closed.
     pub head_timeout: Duration,
     /// Max size of a request body in bytes; a larger one gets 413.
     pub body_bytes_max: usize,
-    /// Max bytes of request bodies in memory, all requests together.
+    /// Max total bytes of request bodies in memory.
     pub body_bytes_total: usize,
-    /// Max bytes of events that are being read from bodies and are not stored yet, all requests together; each counts
-    /// [`crate::BATCH_TIMES`]. A request for which there is no room gets 503.
+    /// Max total bytes of events read from bodies and not stored yet; each byte counts [`crate::BATCH_TIMES`] times. A
+    /// request that does not fit gets 503.
     pub batch_bytes_total: usize,
     /// Max bytes of a compressed request body once decompressed; a larger one gets 413.
     pub unfolded_bytes_max: u64,
-    /// Max pause within a request body; then 408.
+    /// Max pause within a request body; a longer one gets 408.
     pub body_stall: Duration,
-    /// After this long a request body must have arrived at [`ServerConfig::body_rate_min`] on average; else 408.
+    /// Time after which a request body must have arrived at [`ServerConfig::body_rate_min`] on average; otherwise it
+    /// gets 408.
     pub body_grace: Duration,
-    /// Min average speed of a request body in bytes a second.
+    /// Min average speed of a request body, in bytes per second.
     pub body_rate_min: u64,
-    /// Max time that a client may take nothing of its response; then the connection is closed.
+    /// Max time for which a client may read nothing of its response before the connection is closed.
     pub write_stall: Duration,
 
-    /// Max bytes that queries collect before they can answer (sorts, groups, grids), all together; a query for which
-    /// there is no room gets 503.
+    /// Max total bytes that queries collect before they can respond (sorts, groups, grids). A query that does not fit
+    /// gets 503.
     pub query_bytes_total: u64,
 
     /// Target size of one chunk of a streamed response, in bytes.
     pub chunk_bytes: usize,
-    /// Max chunks of one response that wait for a slow client.
+    /// Max chunks per response that wait for a slow client.
     pub chunks_waiting_max: usize,
-    /// Max bytes of responses that wait for slow clients, all requests together. Where more is needed, the client
-    /// that has taken nothing for longest is evicted. An eighth is for the conditions of streams.
+    /// Max total bytes of responses that wait for slow clients. When more is needed, the client that has read nothing
+    /// for longest is evicted. An eighth is reserved for the conditions of streams.
     pub answer_bytes_total: usize,
     /// Whether responses are compressed for clients that accept it.
     pub compress: bool,
-    /// Min speed in bytes a second at which a client takes a streamed response once [`ServerConfig::write_stall`] has
-    /// passed; a slower client is disconnected.
+    /// Min speed, in bytes per second, at which a client must read a streamed response after
+    /// [`ServerConfig::write_stall`]; a slower client is disconnected.
     pub answer_rate_min: u64,
 
     /// Max open streams of events (`/collections/{c}/stream`); further ones get 503.
     pub streams_max: usize,
-    /// Min number of moving objects that a stream caches if it reports transitions; the state of others is read from
-    /// the store.
+    /// Min number of moving objects cached by a stream that reports transitions; the state of others is read from the
+    /// store.
     pub stream_objects_max: usize,
     /// Max duration of a stream of events; its client reconnects at its last position.
     pub stream_lifetime: Duration,
 
     /// Issuers whose JSON Web Tokens are credentials.
     pub issuers: Vec<IssuerSettings>,
-    /// How long sessions of users last.
+    /// How long user sessions last.
     pub session: SessionLimits,
 
-    /// Federated searches: outside sources, limits.
+    /// Settings of federated searches: outside sources and limits.
     pub search: Settings,
     /// Saved searches.
     pub saved: SavedSettings,
 
-    /// Requests that take the server longer are logged with their cost; zero: none.
+    /// Requests that take longer than this are logged with their cost; zero disables it.
     pub slow: Duration,
-    /// Whether that line has the request's query string, and with it what its client looked for.
+    /// Whether that line includes the request's query string, and with it what its client searched for.
     pub slow_literals: bool,
 
     /// How long a shutdown waits for running requests.
@@ -135,13 +137,13 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// The settings of the gate, for the processors that this process may use.
+    /// Returns the settings of the gate, for the processors that this process may use.
     pub fn admission(&self) -> Admission {
         let machine = || std::thread::available_parallelism().map_or(1, usize::from);
         let processors = self.processors.unwrap_or_else(machine);
         let slots_max = self.requests_running_max.clamp(1, 4 * processors);
         let slots = processors.min(slots_max);
-        // A paused request keeps its thread and its memory. No tenant may have all threads, but each has two for every slot:
+        // A paused request keeps its thread and its memory. No tenant may have all threads, but each has two per slot:
         // one for a paused request, one for a request that overtakes it.
         let threads_max = 4 * self.requests_running_max.max(1);
         Admission {

@@ -1,4 +1,4 @@
-//! A handler's requests to the connection of its response, as extensions of the response.
+//! A handler's instructions to the connection of its response, as extensions of the response.
 
 use axum::http::Extensions;
 use futures_util::task::AtomicWaker;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tokio::time::Duration;
 
-/// Ends the connection of a response at once, which frees what it holds for a client that does not read. Over HTTP/2,
-/// it ends only the response.
+/// Ends the connection of a response at once, releasing what it holds for a client that does not read. Over HTTP/2, it
+/// ends only the response.
 #[derive(Debug, Clone, Default)]
 pub struct HangUp(Arc<Call>);
 
@@ -24,7 +24,7 @@ struct Call {
 impl HangUp {
     /// Ends it.
     pub fn call(&self) {
-        // In this order: the connection registers before it reads the flag, so one of the two sides sees the other.
+        // The order matters: the connection registers before it reads the flag, so one of the two sides sees the other.
         self.0.called.store(true, Ordering::Release);
         self.0.waker.wake();
     }
@@ -39,27 +39,27 @@ impl HangUp {
     }
 }
 
-/// Max time that a client may take nothing of this response, in place of the setting: for results that only accompany what the client
-/// sends. HTTP/2 alone.
+/// Max time for which a client may read nothing of this response, overriding the setting; for results that only
+/// accompany what the client sends. HTTP/2 only.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "flight"), allow(dead_code, reason = "only writes over Flight ask for it"))]
 pub struct Patience(pub Duration);
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The work after a switch of protocols. It is part of the connection's task, so it counts against the limits of
-/// connections, and ends with the server.
+/// Work that follows a protocol switch. It is part of the connection's task, so it counts against the connection limits
+/// and ends with the server.
 #[derive(Clone)]
 pub struct AfterSwitch(Arc<Mutex<Option<Work>>>);
 
 impl AfterSwitch {
-    /// Work that begins once the connection has switched.
+    /// Creates work that begins once the connection has switched.
     pub fn new(work: impl Future<Output = ()> + Send + 'static) -> AfterSwitch {
         AfterSwitch(Arc::new(Mutex::new(Some(Box::pin(work)))))
     }
 }
 
-/// The requests of the response in progress to its connection.
+/// The instructions to the connection of the response in progress.
 #[derive(Default)]
 pub struct ConnectionControl {
     hang_up: Mutex<Option<HangUp>>,

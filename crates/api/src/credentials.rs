@@ -1,4 +1,5 @@
-//! Where tokens, tenants, users and sessions are kept: in records beside the collections, or in records that the servers of a cluster share.
+//! Storage of tokens, tenants, users and sessions: in records beside the collections, or in records shared by the
+//! servers of a cluster.
 
 use crate::quota;
 use crate::records::RECORDS;
@@ -10,15 +11,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// All kinds of records that servers keep. That of tokens is the last: where records are moved, it says that all are there.
 pub const RECORD_KINDS: [&str; 2] = [meridian_saved::RECORDS, RECORDS];
-/// Why nobody is let in.
+/// Why no credential is accepted.
 pub const BEHIND: &str =
     "the server cannot read which tokens, tenants and users there are, and lets nobody in until it can";
 
-/// Interval between reads of shared records. With the interval of `entry::revocation`, a stream ends within a second of a revocation elsewhere.
+/// Interval between reads of shared records. Together with the interval of `entry::revocation`, a stream ends within a
+/// second of a revocation elsewhere.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time in which other servers have heard of a change, if they can read the records.
+/// Time within which other servers have learned of a change, if they can read the records.
 pub const HEARD: Duration = Duration::from_millis(300);
-/// For how long callers are served by what is known, while the shared records cannot be read.
+/// How long callers are served from the known state while the shared records cannot be read.
 const BEHIND_MAX: Duration = Duration::from_secs(30);
 
 /// Takes up what other servers change of shared records. Runs until it is dropped; ends at once where nobody else changes them.
@@ -37,13 +39,13 @@ pub async fn follow(state: AppState) {
         let followed = loop {
             match timeout(LOOK, &mut look).await {
                 Ok(followed) => break followed,
-                // A store that does not answer is waited for until its own deadline.
+                // An unresponsive store is waited for until its own deadline.
                 Err(_) => judge(&state, current),
             }
         };
         match followed {
             Ok(Ok(tenants)) => {
-                // As of its beginning: that is what the answer knows.
+                // Counted from the start of the read, since the result reflects that moment.
                 (current, failing) = (begun, false);
                 if !tenants.is_empty() {
                     apply(&state, &tenants);
@@ -59,8 +61,8 @@ pub async fn follow(state: AppState) {
         }
         judge(&state, current);
         if !uncounted.is_empty() && counting.as_ref().is_none_or(JoinHandle::is_finished) {
-            // Not awaited: it asks the owner about each of them, and the next revocation must not wait for that. One at a time: an owner
-            // that is slow is not asked by more and more threads.
+            // Not awaited: it asks the owner about each tenant, and the next revocation must not wait for that. Only
+            // one runs at a time, so that a slow owner does not occupy more and more threads.
             let (state, tenants) = (state.clone(), std::mem::take(&mut uncounted));
             let count = move || tenants.iter().for_each(|name| quota::count_of(&state, name));
             counting = Some(tokio::task::spawn_blocking(count));
@@ -68,9 +70,9 @@ pub async fn follow(state: AppState) {
     }
 }
 
-/// Decides whether callers are still served, by when the records were read last.
+/// Decides whether callers are still served, depending on when the records were last read.
 fn judge(state: &AppState, current: Instant) {
-    // What is known may have been revoked since: then it lets nobody in, and streams end.
+    // Any known credential may have been revoked since, so none is accepted any more, and streams end.
     let behind = current.elapsed() > BEHIND_MAX;
     if behind && !state.registry.is_behind() {
         tracing::error!("requests are refused until tokens, tenants and users can be read");
@@ -78,7 +80,7 @@ fn judge(state: &AppState, current: Instant) {
     state.registry.set_behind(behind);
 }
 
-/// The effects of changes of tenants beyond the registry, except on their stored data.
+/// Applies the effects of tenant changes outside the registry, except on stored data.
 fn apply(state: &AppState, tenants: &BTreeSet<String>) {
     state.share_out();
     for name in tenants {

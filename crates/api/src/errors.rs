@@ -1,4 +1,4 @@
-//! Errors of the backend, as the problems that clients get.
+//! Maps errors of the backend to the problems that clients receive.
 
 use crate::problem::{Kind, Problem};
 use crate::quota::{self, NARROWER};
@@ -7,7 +7,7 @@ use meridian_backend::{Collection, Damaged, StoreError, WriteError};
 use meridian_query::QueryError;
 use std::time::Duration;
 
-/// The problem for an error of a query.
+/// Returns the problem for a failed query.
 pub fn query_problem(error: QueryError) -> Problem {
     match error {
         QueryError::Deadline => Problem::new(
@@ -31,7 +31,7 @@ pub fn query_problem(error: QueryError) -> Problem {
     }
 }
 
-/// The problem for a query that reads too much. `limit` is the quota; none if the time is too short.
+/// Returns the problem for a query that reads too much. `limit` is the quota; `None` if the time is too short.
 fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
     let size = match events {
         // The query was stopped while it ran.
@@ -53,12 +53,12 @@ fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
     }
 }
 
-/// The problem for a collection that cannot be opened: the file, its error, and the repair.
+/// Returns the problem for a collection that cannot be opened: the file, its error, and the repair.
 pub fn damaged_problem(damaged: &Damaged) -> Problem {
     Problem::new(Kind::Damaged, damaged.to_string()).with("collection", damaged.name.as_str())
 }
 
-/// The problem for an error of the store.
+/// Returns the problem for an error of the store.
 pub fn store_problem(error: StoreError) -> Problem {
     match error {
         StoreError::Invalid(invalid) => Problem::invalid_body(invalid),
@@ -68,7 +68,7 @@ pub fn store_problem(error: StoreError) -> Problem {
         StoreError::Damaged(damaged) => damaged_problem(&damaged),
         StoreError::Corrupt { path, detail } => {
             tracing::error!(path = %path.display(), detail, "events that a query needs cannot be read");
-            // The name alone: clients have no need of the server's paths.
+            // Only the file name: clients have no need for the server's paths.
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let detail = format!(
                 "events that the request needs cannot be read ({file}: {detail}): `meridian check` lists the damage; of a data folder `meridian check --repair` keeps what can be read"
@@ -88,7 +88,7 @@ pub fn store_problem(error: StoreError) -> Problem {
     }
 }
 
-/// The problem for a refused or failed write.
+/// Returns the problem for a refused or failed write.
 pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem {
     let no_writes = |why: &str| format!("the collection {} accepts no writes: {why}", collection.name());
     match error {
@@ -130,7 +130,7 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
                 format!("{}; only then is it known whether this write is stored", no_writes(&why)),
             )
         }
-        // With an Idempotency-Key a retry is safe, and its answer shows whether the events are stored.
+        // With an Idempotency-Key a retry is safe, and its response shows whether the events are stored.
         unknown @ WriteError::Unknown(_) => {
             Problem::new(Kind::Overloaded, unknown.to_string()).retry_after(Duration::from_secs(1))
         }
@@ -142,7 +142,7 @@ pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem 
     }
 }
 
-/// The problem for a change of tokens, tenants, users or sessions that was not made.
+/// Returns the problem for a change of tokens, tenants, users or sessions that was not made.
 pub fn access_problem(fault: Fault) -> Problem {
     match fault {
         Fault::Invalid(invalid) => Problem::invalid_body(invalid),

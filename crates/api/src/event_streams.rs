@@ -1,4 +1,4 @@
-//! The open streams, and their notification of new writes.
+//! The open streams, and how they are notified of new writes.
 
 use crate::readers::{RETRY_INTERVAL, Readers};
 use meridian_admission::{ByteBudget, ByteShare, Held};
@@ -13,17 +13,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 /// The open streams.
 #[derive(Debug)]
 pub struct EventStreams {
-    /// One notifier for each followed collection, by its name. It carries no events: streams read them from the store.
+    /// One notifier per followed collection, by name. It carries no events: streams read them from the store.
     notifiers: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
     /// Slots, by tenant.
     slots: Mutex<Pool<Arc<str>>>,
-    /// The lines of streams that wait to read, by tenant: a waiting tenant must not hold up the others.
+    /// The queues of streams that wait to read, by tenant: a waiting tenant must not hold up the others.
     lines: Mutex<HashMap<Arc<str>, Line>>,
     open: AtomicUsize,
     closed: AtomicBool,
-    /// Events sent, since the start.
+    /// Number of events sent since the start.
     pub sent: AtomicU64,
-    /// Clients disconnected because they read too slowly, since the start.
+    /// Number of clients disconnected since the start because they read too slowly.
     pub slow: AtomicU64,
 }
 
@@ -34,18 +34,18 @@ pub struct StreamSlot {
     _held: Held,
 }
 
-/// The queue in which the streams of a tenant wait to read. So few of them at a time hold the memory of a read. Few wait
-/// at the gate, where each counts as a request that has begun.
+/// The queue in which the streams of a tenant wait to read. It limits how many of them hold memory for a read at a
+/// time. It also limits how many wait at the gate, where each counts as a started request.
 #[derive(Debug, Clone)]
 pub struct Line {
     turns: Arc<Semaphore>,
-    /// Held by the stream that waits for memory, so that small messages do not overtake a large one for ever.
+    /// Held by the stream that waits for memory, so that small messages do not overtake a large one forever.
     first: Arc<tokio::sync::Mutex<()>>,
-    /// Whether that one has found none.
+    /// Whether that stream has found none.
     short: Arc<AtomicBool>,
 }
 
-/// Says that a stream waits for memory, until it is dropped: also where the wait is given up.
+/// Marks that a stream waits for memory until dropped, even if the wait is abandoned.
 struct Short<'a>(&'a AtomicBool);
 
 impl<'a> Short<'a> {
@@ -77,7 +77,7 @@ impl Line {
     pub async fn turn(&self, readers: &Readers, answers: &ByteBudget, bytes: usize) -> Turn {
         // Both are fair, so the wait is a queue. Who gives it up, for a sign of life, goes to its end.
         let Ok(turn) = self.turns.clone().acquire_owned().await else {
-            // Never: the line is not closed.
+            // Unreachable: the semaphore is never closed.
             return std::future::pending().await;
         };
         let _first = self.first.lock().await;
@@ -87,7 +87,7 @@ impl Line {
                 return Turn { share, _turn: turn };
             }
             short.get_or_insert_with(|| Short::begin(&self.short));
-            // Polled: a client is idle at some time, and nobody notifies of that.
+            // Polled, because a client becomes idle by the passing of time alone, which notifies no one.
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
@@ -106,7 +106,7 @@ impl Drop for StreamSlot {
 }
 
 impl EventStreams {
-    /// No streams yet; `streams_max` is their max number.
+    /// Creates an empty set; `streams_max` is the max number of streams.
     pub fn new(streams_max: usize) -> EventStreams {
         EventStreams {
             notifiers: Mutex::default(),
@@ -124,7 +124,7 @@ impl EventStreams {
         self.slots.lock().guarantee(weights);
     }
 
-    /// Streams open now.
+    /// Returns the number of open streams.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -143,7 +143,7 @@ impl EventStreams {
     /// call: later ones are notified.
     pub fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
         let mut notifiers = self.notifiers.lock();
-        // A notifier stays when its last stream ends, so each new stream removes such ones.
+        // A notifier outlives its last stream, so each new stream removes unused ones.
         notifiers.retain(|_, notifier| notifier.receiver_count() > 0);
         match notifiers.get(collection) {
             Some(notifier) => notifier.subscribe(),
@@ -158,14 +158,14 @@ impl EventStreams {
     /// The line of a tenant, in which `turns` streams have their turn at once.
     pub fn line(&self, tenant: &Arc<str>, turns: usize) -> Line {
         let mut lines = self.lines.lock();
-        // A line stays when its last stream ends, so each new stream removes such ones.
+        // A queue outlives its last stream, so each new stream removes unused ones.
         lines.retain(|_, line| Arc::strong_count(&line.first) > 1);
         lines.entry(tenant.clone()).or_insert_with(|| Line::new(turns)).clone()
     }
 
-    /// Ends all streams. Their clients are sent the position to resume after.
+    /// Ends all streams. Their clients are sent the position after which to resume.
     pub fn close(&self) {
-        // Before the notification: a stream that wakes up for it must find the flag set, or it would wait again.
+        // Before the notification: a stream that it wakes must find the flag set, or it would wait again.
         self.closed.store(true, Ordering::Release);
         self.notifiers.lock().values().for_each(|notifier| notifier.send_replace(()));
     }
@@ -178,7 +178,7 @@ impl EventStreams {
     /// Completes when the server is closing, by these notifications. Those of writes are taken out of them.
     pub async fn closed(&self, notifications: &mut watch::Receiver<()>) {
         while !self.is_closed() {
-            // A notifier stays while someone listens.
+            // A notifier exists as long as it has a subscriber.
             if notifications.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -192,7 +192,7 @@ impl Subscriber for EventStreams {
     }
 
     fn notify(&self, written: WrittenBatch) {
-        // A `watch` channel holds one value, so a burst of writes is one wakeup and no queue can overflow, however
+        // A `watch` channel holds one value, so a burst of writes causes one wakeup and no queue can overflow, however
         // slow a stream is.
         if let Some(notifier) = self.notifiers.lock().get(&written.collection) {
             notifier.send_replace(());

@@ -1,19 +1,19 @@
-//! Fields of a request's head, found by comparison.
+//! Looks up header fields by comparison.
 //!
-//! Every step of the entry point asks for fields that most requests do not have. A lookup in the map hashes the name, which
-//! costs more than to compare it with the few names of a head.
+//! Every step of the entry point checks for fields that most requests do not have. A lookup in the map hashes the name,
+//! which costs more than comparing it with the few names of a head.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Up to how many names are compared; browsers send more.
+/// Max number of names that are compared; browsers send more.
 const NAMES_MAX: usize = 8;
 
-/// Whether a head has a field.
+/// Returns whether a head has a field.
 pub fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
     has_any(headers, std::slice::from_ref(name))
 }
 
-/// Whether a head has one of these fields.
+/// Returns whether a head has one of these fields.
 pub fn has_any(headers: &HeaderMap, names: &[HeaderName]) -> bool {
     match headers.keys_len() <= NAMES_MAX {
         true => headers.keys().any(|one| names.contains(one)),
@@ -21,12 +21,12 @@ pub fn has_any(headers: &HeaderMap, names: &[HeaderName]) -> bool {
     }
 }
 
-/// The first value of a field.
+/// Returns the first value of a field.
 pub fn first<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     if has(headers, name) { headers.get(name) } else { None }
 }
 
-/// The value of a field, and whether it has another one.
+/// Returns the first value of a field, and whether there are more.
 pub fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<(&'h HeaderValue, bool)> {
     if !has(headers, name) {
         return None;
@@ -42,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However many fields a head has, they are found as in the map.
+        /// Fields are found exactly as in the map, however many a head has.
         #[test]
         fn a_field_is_found_as_in_the_map(fields in prop::collection::vec((0..14usize, "[a-z]{1,3}"), 0..16), asked in 0..14usize) {
             let name = |number: usize| match number {

@@ -13,8 +13,8 @@ use axum::response::Response;
 use meridian_model::time;
 use std::path;
 
-/// `POST /collections/{c}/files`: archives everything, and lists the files that hold exactly the events of the
-/// returned snapshot. Programs on this machine get absolute paths, others get paths within the data folder.
+/// `POST /collections/{c}/files`: archives everything, and lists the files that hold exactly the events of the returned
+/// snapshot. Programs on this machine get absolute paths; others get paths within the data folder.
 pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = state.collection(&name)?;
     let mut params = Params::parse(context.query.as_deref())?;
@@ -26,7 +26,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> R
     stream::run(run, move |control| {
         let stop = || control.check().is_err();
         let files = collection.files(deadline, &stop);
-        // If the work was cancelled, the reason is the deadline or the client, not the store's error.
+        // If the work was cancelled, the cause is the deadline or the client, not the store's error.
         control.check().map_err(errors::query_problem)?;
         let files = files.map_err(errors::store_problem)?;
         let root = state.backend.data_folder();
@@ -39,7 +39,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> R
                 _ => absolute(path),
             })
             .collect();
-        // Addresses of objects are those of every machine.
+        // Object addresses are the same on every machine.
         let local = local || files.paths.iter().all(|path| is_address(path));
         let document = Files {
             snapshot: files.seq.to_id(),
@@ -54,23 +54,23 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context) -> R
     .await
 }
 
-/// Whether it is the address of an object in a bucket.
+/// Returns whether this is the address of an object in a bucket.
 fn is_address(path: &path::Path) -> bool {
     path.to_str().is_some_and(|text| text.contains("://"))
 }
 
-/// The address of an object; in a folder that processes share, its path.
+/// Formats the address of an object, or its path in a folder shared by processes.
 fn address(path: &path::Path) -> String {
     let text = path.display().to_string();
     text.strip_prefix("file://").map(|folder| absolute(path::Path::new(folder))).unwrap_or(text)
 }
 
-/// The path within the data folder.
+/// Returns the path within the data folder.
 fn within(root: &path::Path, path: &path::Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
-/// The absolute path, for programs with another working directory.
+/// Returns the absolute path, for programs with another working directory.
 fn absolute(path: &path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

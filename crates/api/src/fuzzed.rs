@@ -1,4 +1,4 @@
-//! Parsers of what clients send, for `fuzz/targets`. Not part of the crate's interface.
+//! Parsers of client input, exposed for `fuzz/targets`. Not part of the crate's interface.
 
 use crate::config::ServerConfig;
 use crate::connection;
@@ -22,29 +22,30 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// The address of the client behind a peer, as proxies state it; `None` if the request is refused.
+/// Returns the address of the client behind a peer, as stated by proxies; `None` if the request is refused.
 pub fn client_of(peer: IpAddr, proxies: &[Network], headers: &HeaderMap) -> Option<IpAddr> {
     client(Client { address: peer, secure: false }, proxies, headers).ok().map(|client| client.address)
 }
 
-/// Reads the command of a descriptor of Arrow Flight; gives the target of its request, or the refusal.
+/// Parses the command of an Arrow Flight descriptor. Returns the target of its request, or the refusal.
 #[cfg(feature = "flight")]
 pub fn flight_command(command: &[u8]) -> Result<String, String> {
     crate::flight::target_of(command).map_err(|problem| problem.detail().to_owned())
 }
 
-/// Reads the JSON of a ticket of Arrow Flight, whose signature is right; gives it as it is written again, or the refusal.
+/// Parses the JSON of an Arrow Flight ticket with a valid signature. Returns the rewritten ticket, or the refusal.
 #[cfg(feature = "flight")]
 pub fn flight_ticket(json: &[u8]) -> Result<Vec<u8>, String> {
     crate::flight::reread_ticket(json).map_err(|problem| problem.detail().to_owned())
 }
 
-/// The text of a session that a cookie holds.
+/// Returns the text of a session in a cookie.
 pub fn session_of(headers: &HeaderMap) -> Option<&str> {
     cookie::SESSION.read(false, headers)
 }
 
-/// The response to a read of a file, with these headers, under the conditions of a request: status, headers, content.
+/// Returns the response to a read of a file with these headers, under the conditions of a request: status, headers,
+/// content.
 pub fn file_under(
     method: &Method,
     asked: &HeaderMap,
@@ -54,7 +55,7 @@ pub fn file_under(
     let mut file = Response::new(Body::from(content));
     *file.headers_mut() = headers;
     let response = match Conditions::of(method, asked) {
-        // In memory: nothing is waited for.
+        // In memory, so it does not wait.
         Some(conditions) => conditions.apply(file).now_or_never()?,
         None => file,
     };
@@ -63,13 +64,14 @@ pub fn file_under(
     Some((parts.status, parts.headers, content.to_vec()))
 }
 
-/// The coding that a request's headers choose, and whether the plain bytes are refused.
+/// Returns the coding chosen by a request's headers, and whether the plain bytes are refused.
 pub fn coding_of(headers: &HeaderMap) -> (Option<&'static str>, bool) {
     let accepted = Accepted::of(headers);
     (accepted.coding().map(|coding| coding.name()), accepted.refuses_plain())
 }
 
-/// What other headers of a request say: the class of its priority, its deadline in milliseconds, and the word of the format of a page.
+/// Parses further request headers: the class of its priority, its deadline in milliseconds, and the name of the page
+/// format.
 pub fn preferences(headers: &HeaderMap) -> (Option<String>, Option<u128>, Option<String>) {
     let priority = headers.get("priority").map(|value| format!("{:?}", class_of(value)));
     let timeout = headers.get("meridian-timeout").and_then(|value| params::timeout("a", value.to_str().ok()?).ok());
@@ -77,7 +79,8 @@ pub fn preferences(headers: &HeaderMap) -> (Option<String>, Option<u128>, Option
     (priority, timeout.map(|timeout| timeout.as_millis()), chosen.ok().map(|format| format.word().to_owned()))
 }
 
-/// Whether a server at an address takes a request with this head, and the page of another origin that may read the answer.
+/// Returns whether a server at an address accepts a request with this head, and the origin of a foreign page that may
+/// read the response.
 pub fn admitted(
     config: &ServerConfig,
     listen: SocketAddr,
@@ -87,7 +90,7 @@ pub fn admitted(
     (guard.admit(method, uri, headers).is_ok(), guard.foreign_page(headers).cloned())
 }
 
-/// The parameters of a query string, or of a form.
+/// Parses the parameters of a query string or a form.
 ///
 /// # Errors
 /// The refusal.
@@ -95,22 +98,22 @@ pub fn query(text: &str) -> Result<Vec<(String, String)>, String> {
     Params::parse(Some(text)).map(Params::rest).map_err(|problem| problem.detail().to_owned())
 }
 
-/// Where a browser goes after signing in.
+/// Returns where a browser goes after signing in.
 pub fn next_path(asked: &str) -> String {
     next::local(Some(asked))
 }
 
-/// The token against forgery of a session, and whether this one passes for it.
+/// Returns a session's anti-forgery token, and whether the given one matches it.
 pub fn csrf_token(session: &str, shown: &str) -> (String, bool) {
     (csrf::token(session), csrf::check(session, Some(shown)).is_ok())
 }
 
-/// The position that a stream follows, as its client gives it; written as streams do.
+/// Parses the position that a stream follows, as sent by its client, and formats it as streams do.
 pub fn stream_position(text: &str) -> Option<String> {
     position("after", text).ok().map(|position| position.to_id())
 }
 
-/// A server whose clients are streams of bytes in memory.
+/// A server whose clients are in-memory byte streams.
 pub struct Server {
     door: connection::Door,
     stopping: watch::Receiver<bool>,
@@ -119,10 +122,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Over this state. The runtime must be entered.
+    /// Creates a server with this state. Must be called within a runtime.
     ///
     /// # Errors
-    /// The route table does not build.
+    /// If the route table cannot be built.
     pub fn new(state: AppState, listen: SocketAddr) -> io::Result<Server> {
         let mut tending = JoinSet::new();
         for gate in [state.gate.clone(), state.reserved.clone()] {

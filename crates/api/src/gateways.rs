@@ -1,4 +1,4 @@
-//! The gateways of a cluster, as one of them knows them.
+//! The gateways of a cluster, as known to one of them.
 
 use crate::guard::HostName;
 use meridian_saved::{SLOTS, Slot};
@@ -13,29 +13,29 @@ use tokio::time::{Duration, Instant, timeout_at};
 const CONNECT: Duration = Duration::from_secs(2);
 /// Max pause within a response of another gateway: streams send something every 15 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How long an unused connection to another gateway is kept: less than a server keeps it.
+/// How long an idle connection to another gateway is kept: shorter than a server keeps it.
 const IDLE: Duration = Duration::from_secs(10);
-/// For how long a gateway that is not known may be heard of: each says every second that it is there.
+/// How long to wait for news of an unknown gateway: each announces itself every second.
 const HEARD: Duration = Duration::from_secs(2);
 
 /// Another gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
-    /// Its URL for other gateways, without a final slash.
+    /// Its URL for other gateways, without a trailing slash.
     pub url: Arc<str>,
-    /// The key that a request passed on to it must show.
+    /// The key that a relayed request must present to it.
     pub key: Arc<str>,
 }
 
 /// Which gateway runs the saved searches of a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Runs {
-    /// None that is known.
+    /// No known gateway.
     #[default]
     Nobody,
-    /// This one.
+    /// This gateway.
     Here,
-    /// The one of this number.
+    /// The gateway with this number.
     At(u64),
 }
 
@@ -45,34 +45,35 @@ pub type RunsEach = [Runs; SLOTS as usize];
 /// The other gateways, and which one runs the saved searches of each slot.
 #[derive(Debug)]
 pub struct Gateways {
-    /// The number of this one: random, and the first half of the ids of its searches.
+    /// The number of this gateway: random, and the first half of the ids of its searches.
     number: u64,
-    /// The key that a relayed request must carry. Every process that can read the bucket knows it.
+    /// The key that requests relayed to this gateway must carry. Every process that can read the bucket knows it.
     key: Box<str>,
     others: watch::Sender<BTreeMap<u64, Gateway>>,
     runs: watch::Sender<RunsEach>,
-    /// Whether this gateway stops: what it passes on then ends.
+    /// Set when this gateway stops; relayed requests then end.
     stopping: watch::Sender<bool>,
     client: Client,
 }
 
-/// The statement of a gateway about a request that it passes on.
+/// A gateway's statement about a request that it relays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relayed {
     /// The address of the client.
     pub client: IpAddr,
-    /// Scheme and authority under which the client reached that gateway, without a final slash.
+    /// Scheme and authority under which the client reached that gateway, without a trailing slash.
     pub base: Arc<str>,
 }
 
 impl Gateways {
-    /// The gateways of a cluster. No other one is known yet. `number` and `key`: random, for each start of a
-    /// process. `authorities`: certificates in PEM that are trusted beside those of the system.
+    /// Creates the set without any other known gateway. `number` and `key` are random for each start of a process.
+    /// `authorities` holds PEM certificates that are trusted in addition to the system's.
     ///
     /// # Errors
-    /// A sentence, if there is no certificate in `authorities`, or no TLS.
+    /// A sentence, if `authorities` contains no certificate, or if TLS is unavailable.
     pub fn new(number: u64, key: String, authorities: Option<&[u8]>) -> Result<Gateways, String> {
-        // The client takes the process's cryptography. A second call changes nothing, so its error says nothing.
+        // The client uses the process-wide cryptography provider. Installing it again fails without effect, so the
+        // error is ignored.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .connect_timeout(CONNECT)
@@ -80,7 +81,7 @@ impl Gateways {
             .pool_idle_timeout(IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
-            // Upgrades exist in HTTP/1.1 only, and bodies pass as they are.
+            // Upgrades exist only in HTTP/1.1, and bodies are passed on unchanged.
             .http1_only()
             .no_gzip()
             .no_proxy();
@@ -96,27 +97,27 @@ impl Gateways {
         Ok(Gateways { number, key: key.into(), others, runs, stopping, client })
     }
 
-    /// The number of this gateway.
+    /// Returns the number of this gateway.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The key of this gateway.
+    /// Returns the key of this gateway.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Replaces the others that are there now, by number.
+    /// Replaces the set of other gateways, by number.
     pub fn set_others(&self, others: BTreeMap<u64, Gateway>) {
         self.others.send_replace(others);
     }
 
-    /// The numbers of the others that are there now.
+    /// Returns the numbers of the other gateways.
     pub fn numbers(&self) -> Vec<u64> {
         self.others.borrow().keys().copied().collect()
     }
 
-    /// Says which gateway runs the saved searches of a slot from now on.
+    /// Sets which gateway runs the saved searches of a slot from now on.
     pub fn set_runs(&self, slot: Slot, runs: Runs) {
         self.runs.send_if_modified(|known| match known.get_mut(usize::from(slot.number())) {
             Some(known) => std::mem::replace(known, runs) != runs,
@@ -160,7 +161,7 @@ impl Gateways {
     pub fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
         let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
         async move {
-            // An error means that this is gone, too.
+            // An error means that the sender is gone, too.
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
                 _ = now.wait_for(|now| of.is_some_and(|(slot, runs)| now[usize::from(slot.number())] != runs)) => {}
@@ -188,13 +189,13 @@ impl Relayed {
         format!("{key} {} {}", self.client, self.base)
     }
 
-    /// Whether the client uses TLS.
+    /// Returns whether the client uses TLS.
     pub fn is_secure(&self) -> bool {
         self.base.starts_with("https://")
     }
 }
 
-/// Checks a URL by which other gateways reach this one, and returns its host, which is then one of the server's names.
+/// Checks a URL under which other gateways reach this one. Returns its host, which becomes one of the server's names.
 ///
 /// # Errors
 /// A sentence.

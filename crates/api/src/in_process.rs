@@ -1,4 +1,4 @@
-//! The API without a network: requests of the process that has the data folder open.
+//! The API without a network, for requests by the process that has the data folder open.
 
 use crate::dispatch::{Connection, Peer};
 use crate::entry::Entry;
@@ -11,22 +11,23 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::task::JoinSet;
 
-/// Answers requests of this process as [`crate::serve`] answers those of clients, by the same steps. Its caller is the owner of the data
-/// folder, as over the control socket. There is no connection: a dropped response, or a dropped body, ends the work on it.
+/// Handles requests of this process in the same steps as [`crate::serve`] handles those of clients. The caller is the
+/// owner of the data folder, as over the control socket. There is no connection: dropping a response or its body ends
+/// the work on it.
 pub struct InProcess {
     entry: Entry,
-    /// Ended with this.
+    /// Aborted when this is dropped.
     _tending: JoinSet<()>,
 }
 
 impl InProcess {
-    /// Begins; needs the runtime.
+    /// Starts the background work; must be called within a runtime.
     ///
     /// # Errors
     /// If the system cannot start a thread.
     pub fn begin(state: AppState) -> io::Result<InProcess> {
         let tending = running::begin(&state)?;
-        // No socket has this address: requests name their host `localhost`.
+        // No socket has this address: requests name `localhost` as their host.
         let entry = Entry::new(state, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         Ok(InProcess { entry, _tending: tending })
     }
@@ -36,12 +37,12 @@ impl InProcess {
         self.entry.answer(Connection { peer: Peer::Socket, secure: false }, request).await
     }
 
-    /// Ends streams and searches, so that no answer is in progress for ever.
+    /// Ends streams and searches, so that no response remains in progress forever.
     pub fn end_streams(&self) {
         running::end_streams(self.entry.state());
     }
 
-    /// Ends it, once no request is in progress. The store stays open: the caller closes it.
+    /// Shuts down, once no request is in progress. The store stays open; the caller closes it.
     pub async fn end(self) {
         running::stop_saved(self.entry.state()).await;
     }

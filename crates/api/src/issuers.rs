@@ -1,7 +1,7 @@
-//! Keys and endpoints of issuers of JSON Web Tokens: read at the start, and again periodically.
+//! Keys and endpoints of issuers of JSON Web Tokens: loaded at startup, then reloaded periodically.
 //!
-//! If a reading fails, the former keys stay. A token that names an unknown key is refused, and triggers another reading
-//! of the keys. The operator limits how often. The client's next attempt finds the new keys.
+//! If a load fails, the previous keys stay. A token that names an unknown key is refused, and triggers a reload of the
+//! keys. The operator limits how often. The client's next attempt finds the new keys.
 
 use crate::issuer_files::read_file;
 use crate::state::AppState;
@@ -39,7 +39,7 @@ async fn tend_one(state: AppState, n: usize) {
                 settings.refresh_min
             }
         };
-        // The min interval, however many tokens name unknown keys.
+        // Enforces the min interval, however many tokens name unknown keys.
         sleep_until(begun + settings.refresh_min).await;
         tokio::select! {
             () = sleep_until(begun + again) => {}
@@ -50,7 +50,7 @@ async fn tend_one(state: AppState, n: usize) {
     }
 }
 
-/// Reads the documents of an issuer, and takes what is in them.
+/// Loads the documents of an issuer and applies them.
 async fn read(issuers: &Issuers, issuer: &Issuer, disk: &Arc<dyn Disk>) -> Result<(), String> {
     match &issuer.settings().keys {
         KeySource::Url(url) => issuers.take_keys(issuer, &fetch(url).await?),

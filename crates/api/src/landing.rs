@@ -40,7 +40,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::document("application/json", &Landing { title: TITLE, description: DESCRIPTION, links })
 }
 
-/// Max cards: each has its own questions, and the page its own size.
+/// Max number of cards, which bounds the queries and the size of the page.
 const CARDS_MAX: usize = 24;
 
 fn page(state: &Scope, base: &str) -> Result<html::Page> {
@@ -79,7 +79,7 @@ fn page(state: &Scope, base: &str) -> Result<html::Page> {
     Ok(html::page(TITLE, &[], &body))
 }
 
-/// The cards of the first collections by name, and the question about the largest of them.
+/// Renders the cards of the first collections by name, and the question about the largest of them.
 fn cards(body: &mut String, state: &Scope, base: &str, collections: &[Arc<dyn Collection>]) {
     body.push_str("<ul class=\"collections\">");
     let mut largest: Option<(&str, Arc<Schema>, CollectionStats)> = None;

@@ -1,17 +1,18 @@
 //! The HTTP server of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
 //!
-//! The crate is a library around one function, [`serve`]. This takes listeners, an [`AppState`] over an open store and
-//! a future that completes when the server is to stop. [`InProcess`] answers the same requests without a network. The crate promises that
+//! The crate is a library around one function, [`serve`]. It takes listeners, an [`AppState`] over an open store and a
+//! future that completes when the server is to stop. [`InProcess`] handles the same requests without a network. The
+//! crate guarantees that
 //! - every refusal is an RFC 9457 problem that names the parameter, field or line at fault;
-//! - responses are streamed, and stop costing anything once their client disconnects or their deadline passes;
-//! - the number of running requests, and the memory of bodies and responses, are bounded by [`ServerConfig`].
-//!   Work beyond a bound is refused early with 503;
+//! - responses are streamed, and cost nothing once their client disconnects or their deadline passes;
+//! - the number of running requests, and the memory of bodies and responses, are bounded by [`ServerConfig`]. Work
+//!   beyond a limit is refused early with 503;
 //! - no page of another origin changes anything, and requests for other host names are refused (`guard`);
-//! - a transfer that breaks off never looks complete.
+//! - an interrupted transfer never looks complete.
 //!
-//! Start reading at `entry/mod.rs` (what happens to every request) and `routes.rs` (the routes). Then read
-//! `items/mod.rs` (a query) and `stream/mod.rs` (how its response is sent). The crate knows HTTP; the meaning of a
-//! query belongs to the query crate.
+//! Start reading at `entry/mod.rs` (the steps of every request) and `routes.rs` (the routes). Then read `items/mod.rs`
+//! (a query) and `stream/mod.rs` (how its response is sent). This crate handles HTTP; the query crate defines the
+//! meaning of a query.
 
 mod access;
 mod after;

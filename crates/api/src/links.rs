@@ -1,4 +1,4 @@
-//! Links, as every OGC resource carries them.
+//! Links, as carried by every OGC resource.
 
 use crate::contract::Link;
 use crate::params::format::Format;
@@ -26,7 +26,7 @@ pub const OPENAPI_31: &str = "application/vnd.oai.openapi+json;version=3.1";
 /// Media type of a vector tile.
 pub const MVT: &str = "application/vnd.mapbox-vector-tile";
 
-/// One link.
+/// Builds a link.
 pub fn link(
     href: impl Into<String>,
     rel: &'static str,
@@ -36,13 +36,13 @@ pub fn link(
     Link { href: href.into(), rel: rel.into(), media_type: media_type.into(), title: title.into(), templated: None }
 }
 
-/// A URL with `name=value` added to its query.
+/// Returns a URL with `name=value` added to its query.
 pub fn with(url: &str, name: &str, value: &str) -> String {
     let joint = if url.contains('?') { '&' } else { '?' };
     format!("{url}{joint}{name}={}", escape(value))
 }
 
-/// Percent-escapes a value of a query or a segment of a path.
+/// Percent-encodes a query value or a path segment.
 pub fn escape(text: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const KEPT: &AsciiSet =
@@ -50,7 +50,7 @@ pub fn escape(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
-/// `self` and `alternate` links of a resource that is served in several formats.
+/// Returns the `self` and `alternate` links of a resource that is served in several formats.
 pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_type: &'static str) -> Vec<Link> {
     let media_type = |f: Format| if f == Format::Json { json_type } else { f.link_type() };
     let bare = without(url, "f");
@@ -65,7 +65,7 @@ pub fn self_and_alternates(url: &str, chosen: Format, offered: &[Format], json_t
         .collect()
 }
 
-/// A URL without one parameter of its query.
+/// Returns a URL without one parameter of its query.
 pub fn without(url: &str, name: &str) -> String {
     let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
     let kept: Vec<&str> = query.split('&').filter(|p| !p.is_empty() && p.split('=').next() != Some(name)).collect();

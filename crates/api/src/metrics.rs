@@ -1,8 +1,8 @@
 //! Counters and histograms in the Prometheus text format.
 //!
-//! The set of families is small and fixed, and every request updates one of them. So they are plain atomics: no
+//! The set of families is small and fixed, and every request updates one of them. They are therefore plain atomics: no
 //! registry to lock, no label to allocate. Names and buckets follow OpenTelemetry's semantic conventions for HTTP
-//! servers. Labels are bounded: route templates, never paths, and no names of tenants.
+//! servers. Labels are bounded: route templates instead of paths, and no tenant names.
 
 use axum::http::{Method, StatusCode};
 use std::fmt::Write;
@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets in seconds, as OpenTelemetry advises for `http.server.request.duration`.
+/// Upper bounds of the buckets in seconds, as recommended by OpenTelemetry for `http.server.request.duration`.
 const BUCKETS_S: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
 const METHODS: [Method; 7] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-/// Durations counted into buckets. Sum and first bucket, which nearly every request changes, are in one cache line: the
-/// processors pass it to and fro.
+/// Durations counted into buckets. The sum and the first bucket, which nearly every request changes, share a cache
+/// line, since it moves between processors.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Histogram {
@@ -38,7 +38,7 @@ impl Histogram {
 
     fn write(&self, out: &mut String, family: &str, labels: &str) {
         let comma = if labels.is_empty() { "" } else { "," };
-        // Buckets of the text format are cumulative.
+        // The buckets of the text format are cumulative.
         let mut total = 0;
         for (i, bucket) in self.buckets.iter().enumerate() {
             total += bucket.load(Ordering::Relaxed);
@@ -76,7 +76,7 @@ pub struct Metrics {
     pub streams: Histogram,
     /// Responses abandoned because the client had disconnected.
     pub clients_gone: AtomicU64,
-    /// Responses broken off in mid-stream by an error or the deadline.
+    /// Responses aborted mid-stream by an error or the deadline.
     pub streams_broken: AtomicU64,
     /// Connections refused because too many were open.
     pub connections_refused: AtomicU64,
@@ -86,7 +86,7 @@ pub struct Metrics {
     pub connections_open: AtomicUsize,
 }
 
-/// Writes families of one value: the kind of each, its name, its help and its value.
+/// Writes families with a single value: kind, name, help text and value of each.
 macro_rules! families {
     ($out:expr; $($kind:ident $name:literal $help:literal $value:expr;)*) => {
         $($crate::metrics::$kind($out, $name, $help, $value);)*
@@ -115,20 +115,20 @@ impl Metrics {
         Active(&self.active)
     }
 
-    /// Counts a request whose response's head is ready.
+    /// Counts a request whose response head is ready.
     pub fn end(&self, path: Option<usize>, method: &Method, status: StatusCode, duration: Duration) {
         let counted = path.and_then(|number| self.routes.get()?.get(number));
         let metrics = counted.map_or(&self.unmatched, |(_, metrics)| metrics);
-        // Another method is not counted: clients could make any number of labels.
+        // Other methods are not counted, since clients could create any number of labels.
         let Some(method) = METHODS.iter().position(|m| m == method) else { return };
-        // Allocated at its first use: most routes see few methods and statuses.
+        // Allocated on first use, since most routes see few methods and statuses.
         let statuses = metrics.by_method[method].get_or_init(|| (0..500).map(|_| OnceLock::new()).collect());
         if let Some(histogram) = statuses.get(usize::from(status.as_u16().saturating_sub(100))) {
             histogram.get_or_init(Histogram::default).record(duration);
         }
     }
 
-    /// A path by its number; empty for a request without one.
+    /// Returns a path by its number; empty for a request without one.
     pub fn path(&self, number: Option<usize>) -> &'static str {
         number.and_then(|number| self.routes.get()?.get(number)).map_or("", |(path, _)| path)
     }

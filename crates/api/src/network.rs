@@ -1,4 +1,4 @@
-//! Networks in settings.
+//! Networks in the settings.
 
 use ipnet::IpNet;
 use std::fmt;
@@ -10,14 +10,14 @@ use std::str::FromStr;
 pub struct Network(IpNet);
 
 impl Network {
-    /// Whether an address is in this network. An IPv4 address in IPv6 form counts as the IPv4 address.
+    /// Returns whether an address is in this network. An IPv4 address in IPv6 form counts as the IPv4 address.
     pub fn contains(self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 }
 
 impl fmt::Display for Network {
-    /// A single address without a length.
+    /// Writes a single address without a prefix length.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.prefix_len() == self.0.max_prefix_len() { self.0.addr().fmt(f) } else { self.0.fmt(f) }
     }

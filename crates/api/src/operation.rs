@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How long a scrape waits for the metrics of collections. Scrapers wait for 10 s by default.
+/// How long a scrape waits for the metrics of collections. The default timeout of scrapers is 10 s.
 const COLLECTIONS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `GET /metrics`
@@ -61,7 +61,7 @@ pub async fn metrics(state: Scope) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS))], out).into_response()
 }
 
-/// Metrics of clients that read slowly, and of streams.
+/// Writes the metrics of slow clients and of streams.
 fn reader_metrics(state: &AppState, out: &mut String) {
     let (readers, live) = (&state.readers, &state.live);
     families!(out;
@@ -77,7 +77,7 @@ fn reader_metrics(state: &AppState, out: &mut String) {
     );
 }
 
-/// Metrics of traces, if any are recorded.
+/// Writes the metrics of traces, if any are recorded.
 fn trace_metrics(state: &AppState, out: &mut String) {
     let Some(figures) = state.tracer.figures() else { return };
     families!(out;
@@ -87,7 +87,7 @@ fn trace_metrics(state: &AppState, out: &mut String) {
     );
 }
 
-/// Metrics of searches. Names of providers are not labels: `GET /providers` has them.
+/// Writes the metrics of searches. Provider names are not labels: `GET /providers` lists them.
 fn search_metrics(state: &AppState, out: &mut String) {
     let (searches, tally) = (&state.searches, state.searches.tally());
     let delay = searches.delay(Class::Background).as_secs_f64();
@@ -118,7 +118,7 @@ fn search_metrics(state: &AppState, out: &mut String) {
     );
 }
 
-/// Metrics of saved searches.
+/// Writes the metrics of saved searches.
 fn saved_metrics(state: &AppState, out: &mut String) {
     let figures = state.saved.figures();
     families!(out;
@@ -137,11 +137,11 @@ fn saved_metrics(state: &AppState, out: &mut String) {
     );
 }
 
-/// Metrics of all collections; none where another process owes them for too long.
+/// Returns the metrics of all collections; empty if another process does not deliver them in time.
 async fn collection_metrics(state: &AppState) -> String {
     let counted = state.clone();
     let counting = async move {
-        // A scrape at a time: a paused owner must not keep a thread for each.
+        // One scrape at a time: a paused owner must not hold a thread for each.
         let permit = counted.scrapes.clone().acquire_owned().await;
         let counting = tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -154,9 +154,9 @@ async fn collection_metrics(state: &AppState) -> String {
     tokio::time::timeout(COLLECTIONS_TIMEOUT, counting).await.unwrap_or_default()
 }
 
-/// Sums over all collections. Names of collections are not labels, since tenants may create any number of them.
+/// Returns sums over all collections. Collection names are not labels, since tenants may create any number of them.
 fn store_metrics(state: &AppState, out: &mut String) {
-    // The other figures are useful even if these are unavailable.
+    // The other metrics are useful even if these are unavailable.
     let (Ok(collections), Ok(damaged)) = (state.all_collections(), state.all_damaged()) else { return };
     let stats: Vec<_> = collections.iter().map(|c| c.stats()).collect();
     let sum = |of: fn(&CollectionStats) -> u64| stats.iter().map(of).sum::<u64>();
@@ -165,7 +165,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
         0 => 0.0,
         taken => written as f64 / taken as f64,
     };
-    // Depth and bound of one collection, so that the two can be compared.
+    // Depth and bound of a single collection, so that the two can be compared.
     let deepest = stats.iter().max_by_key(|s| s.depth);
     families!(out;
         gauge "meridian_collections" "Collections." stats.len();
@@ -215,7 +215,7 @@ fn store_metrics(state: &AppState, out: &mut String) {
     );
 }
 
-/// The parts of a bucket that a process keeps. Only for processes that read one.
+/// Writes the metrics of the parts of a bucket that a process keeps. Only for processes that read one.
 fn bucket_metrics(state: &AppState, out: &mut String) {
     let Some((extents, trees)) = state.backend.bucket_cache() else { return };
     families!(out;
@@ -241,7 +241,7 @@ pub async fn health() -> Result<Response> {
 
 /// `GET /readyz`
 pub async fn ready(state: Scope) -> Result<Response> {
-    // A balancer must stop sending requests while the last ones end.
+    // A load balancer must stop sending requests while the last ones finish.
     if state.stopping.load(Ordering::Relaxed) {
         return Err(Problem::new(Kind::Overloaded, "the server is shutting down"));
     }
@@ -251,7 +251,7 @@ pub async fn ready(state: Scope) -> Result<Response> {
     if state.registry.is_behind() {
         return Err(Problem::new(Kind::Overloaded, BEHIND));
     }
-    // The probe writes to the disk, so it runs only after a write met a full one.
+    // The probe writes to the disk, so it runs only after a write found a full one.
     if state.backend.met_full_disk() {
         let backend = state.backend.clone();
         let full = tokio::task::spawn_blocking(move || backend.full_disk()).await.map_err(Problem::internal)?;
@@ -264,7 +264,7 @@ pub async fn ready(state: Scope) -> Result<Response> {
         }
     }
     let collections = state.all_collections().map_err(errors::store_problem)?;
-    // A server that only reads is ready for what it is there for.
+    // A read-only server is ready if it can serve reads.
     let refuses = |c: &Arc<dyn Collection>| c.stats().refuses.map(|why| format!("{}: {why}", c.name()));
     let refusing: Vec<String> =
         if state.backend.follows() { Vec::new() } else { collections.iter().filter_map(refuses).collect() };

@@ -1,4 +1,4 @@
-//! Refusals of an overloaded server.
+//! Refusals by an overloaded server.
 
 use crate::problem::{Kind, Problem};
 use crate::state::AppState;
@@ -6,7 +6,7 @@ use axum::http::{HeaderName, HeaderValue};
 use meridian_admission::gate::Refusal;
 use std::time::Duration;
 
-/// The problem of a request that the gate refused.
+/// Returns the problem for a request that the gate refused.
 pub fn refused(state: &AppState, refusal: Refusal, slots: usize) -> Problem {
     let why = match refusal {
         Refusal::QueueFull => "too many wait",
@@ -16,7 +16,7 @@ pub fn refused(state: &AppState, refusal: Refusal, slots: usize) -> Problem {
     overloaded(state, format!("the server runs {slots} requests, its limit, and {why}: try again"), slots)
 }
 
-/// The refusal of an overloaded server, with the headers of draft-ietf-httpapi-ratelimit-headers.
+/// Returns the refusal of an overloaded server, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn overloaded(state: &AppState, detail: String, quota: usize) -> Problem {
     let retry = spread(state, Duration::from_secs(1));
     let policy = format!("\"running\";q={quota};qu=\"concurrent-requests\"");
@@ -39,8 +39,8 @@ pub fn with_limit(mut problem: Problem, policy: String, room: String) -> Problem
     problem
 }
 
-/// A retry time: whole seconds, and a random part of up to a quarter more. Otherwise clients that were refused together
-/// would retry together.
+/// Returns a retry time in whole seconds, extended by a random part of up to a quarter. Otherwise clients that were
+/// refused together would retry together.
 pub fn spread(state: &AppState, wait: Duration) -> Duration {
     let seconds = (wait.as_secs_f64().ceil() as u64).max(1);
     let more = state.random.next_u64() % (seconds / 4 + 2);

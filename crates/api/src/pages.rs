@@ -20,8 +20,8 @@ use std::time::{Duration, UNIX_EPOCH};
 #[allow_missing = true]
 struct Dist;
 
-/// The sources that pages may load: their own files and objects that they create. The pages contain the same
-/// policy, for when another server delivers them.
+/// The sources that pages may load: their own files and objects that they create. The pages contain the same policy, in
+/// case another server delivers them.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
     object-src 'none'; base-uri 'none'; form-action 'self'";
 
@@ -56,7 +56,7 @@ fn absent() -> Response {
     (StatusCode::NOT_FOUND, respond::html(not_built())).into_response()
 }
 
-/// The map page over the operator's base map. It has no tag: the setting is in it.
+/// Renders the map page with the operator's base map. It has no tag, because it contains the setting.
 fn map_over(base: &BaseMap, origins: &[WebOrigin]) -> Response {
     let Some(file) = Dist::get("map.html") else { return absent() };
     let policy = policy_with(base, origins);
@@ -70,7 +70,7 @@ fn map_over(base: &BaseMap, origins: &[WebOrigin]) -> Response {
     response
 }
 
-/// The policy of a map that also loads from the origins of its base map.
+/// Returns the policy of a map that also loads from the origins of its base map.
 fn policy_with(base: &BaseMap, origins: &[WebOrigin]) -> String {
     let mut all: Vec<String> = base.origin().iter().chain(origins).map(ToString::to_string).collect();
     all.sort();
@@ -87,7 +87,7 @@ fn policy_with(base: &BaseMap, origins: &[WebOrigin]) -> String {
 pub async fn asset(Path(file): Path<String>) -> Result<Response> {
     let name = format!("assets/{file}");
     let Some(found) = Dist::get(&name) else { return unbuilt::asset(&file) };
-    // The build puts a hash into the names of bundled files; other files are revalidated by their tag.
+    // The build includes a hash in the names of bundled files; other files are revalidated by their tag.
     let hashed = file.rsplit('/').next().is_some_and(|name| {
         let stem = name.split('.').next().unwrap_or_default();
         stem.rsplit('-').next().is_some_and(|hash| hash.len() == 8 && stem.len() > 9)

@@ -1,4 +1,4 @@
-//! The routes of the pages in a build without the feature `map`: 404, with a sentence that names the feature.
+//! The routes of the pages in a build without the feature `map`: 404, with a message that names the feature.
 
 use crate::dispatch::Path;
 use crate::html;

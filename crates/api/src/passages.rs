@@ -47,7 +47,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
         let encode = observe::stage(Stage::Encode);
         let mut page_links = vec![links::link(&url, "self", Format::Json.media_type(), "This document")];
         if let Some(last) = answer.passages.last().filter(|_| answer.more) {
-            // By object, not by number of rows: new events between two pages must not move the next one.
+            // By object instead of row number: new events between two pages must not shift the next one.
             let next = links::with(&links::without(&url, "after"), "after", &text_of(&last.object));
             page_links.push(links::link(next, "next", Format::Json.media_type(), "The next objects"));
         }

@@ -1,11 +1,11 @@
-//! The queue of work on passwords.
+//! The queue of password work.
 //!
-//! One hash takes some 30 ms of a processor and 19 MiB. Hashes run one at a time, off the threads of the async runtime. So
-//! any number of attempts to sign in takes no more than that from other clients.
+//! One hash takes about 30 ms of processor time and 19 MiB. Hashes run one at a time, off the threads of the async
+//! runtime, so any number of sign-in attempts costs other clients no more than that.
 //!
-//! No tenant holds more slots in the queue than are free. So a single tenant may hold half of them, and the more tenants
-//! there are, the fewer each holds. A slot stays free for a tenant that holds none. Tenants take turns: a request waits for
-//! the earlier ones of its tenant, then for one of each other tenant.
+//! No tenant holds more slots in the queue than are free. A single tenant may therefore hold half of them, and the more
+//! tenants there are, the fewer each holds. A slot stays free for a tenant that holds none. Tenants take turns: a
+//! request waits for the earlier ones of its tenant, then for one of each other tenant.
 
 use crate::problem::{Problem, Result};
 use parking_lot::Mutex;
@@ -14,29 +14,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{AcquireError, Semaphore};
 
-/// Slots of requests that run or wait; further ones get 503.
+/// Max requests that run or wait; further ones get 503.
 const SLOTS: usize = 64;
 /// Max wait.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Runs work on passwords.
+/// Runs password work.
 pub struct Passwords {
     lines: Arc<Lines>,
     /// Held by the running work.
     turn: Arc<Semaphore>,
 }
 
-/// The lines of tenants whose requests run or wait.
+/// The queues of tenants whose requests run or wait.
 type Lines = Mutex<HashMap<String, Line>>;
 
-/// The line of a tenant.
+/// The queue of a tenant.
 struct Line {
     slots: usize,
-    /// Held by its next request.
+    /// Held by the tenant's next request.
     head: Arc<Semaphore>,
 }
 
-/// A slot in the line of a tenant, given back when dropped.
+/// A slot in a tenant's queue, given back when dropped.
 struct Slot {
     lines: Arc<Lines>,
     tenant: String,
@@ -62,7 +62,7 @@ impl Drop for Slot {
         let mut lines = self.lines.lock();
         if let Some(line) = lines.get_mut(&self.tenant) {
             line.slots -= 1;
-            // Removed with its last slot, so the table never has more lines than slots.
+            // Removed with its last slot, so that the table never has more queues than slots.
             if line.slots == 0 {
                 lines.remove(&self.tenant);
             }
@@ -77,7 +77,7 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// Runs `work` for a tenant when it is its turn.
+    /// Runs `work` for a tenant when its turn comes.
     ///
     /// # Errors
     /// `busy` of the number of slots, if too many wait or the wait is too long.
@@ -89,13 +89,13 @@ impl Passwords {
     ) -> Result<T> {
         let slot = Slot::take(&self.lines, tenant).ok_or_else(|| busy(SLOTS))?;
         let (head, turn) = (slot.head.clone(), self.turn.clone());
-        // First the head of the tenant's queue, then the turn. So at most one request of each tenant waits for the
+        // First the head of the tenant's queue, then the turn, so that at most one request per tenant waits for the
         // turn. Both semaphores are fair.
         let turns = async move { Ok::<_, AcquireError>((head.acquire_owned().await?, turn.acquire_owned().await?)) };
         let turns = tokio::time::timeout(WAIT_MAX, turns).await.map_err(|_| busy(SLOTS))?.map_err(Problem::internal)?;
         let run = move || {
             let done = work();
-            // Held to the end of the work: if a client disconnects, no other hash begins beside its own.
+            // Held until the work ends: if the client disconnects, no other hash starts alongside.
             drop((turns, slot));
             done
         };

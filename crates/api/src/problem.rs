@@ -13,77 +13,77 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 /// Max mistakes listed in one response.
 pub const ERRORS_LISTED_MAX: usize = 100;
 
-/// The kind of a problem: decides status, title and `type`.
+/// The kind of a problem; determines status, title and `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A parameter's value cannot be read.
+    /// A parameter's value cannot be parsed.
     InvalidParameter,
-    /// A parameter that the route does not know.
+    /// The route does not know the parameter.
     UnknownParameter,
-    /// A body that cannot be accepted as it is.
+    /// The body cannot be accepted as it is.
     InvalidBody,
     /// The request has no `Host`, or more than one.
     InvalidHost,
-    /// The proxies' statements about the client are malformed or contradict each other.
+    /// The proxies' headers about the client are malformed or contradictory.
     InvalidForwarding,
     /// The request is for another host.
     Misdirected,
     /// A page of another origin tries to change something.
     CrossOrigin,
-    /// The request needs a credential, or shows an invalid one.
+    /// The request lacks a valid credential.
     Unauthorized,
-    /// The caller may see this, but not do it.
+    /// The caller may see the target, but not perform this action.
     Forbidden,
-    /// A request by a session comes without the session's token against forged requests.
+    /// A request by a session lacks the session's CSRF token.
     CsrfToken,
-    /// Too many attempts to sign in.
+    /// Too many sign-in attempts.
     TooManyAttempts,
-    /// The request's head is not HTTP.
+    /// The request's head is not valid HTTP.
     Malformed,
     /// The request's target is too long.
     TargetTooLong,
     /// The request's head is too large.
     HeadTooLarge,
-    /// A well-formed body with values that the collection cannot store.
+    /// The body is well-formed but has values that the collection cannot store.
     NotKept,
     /// No such collection, event, tile or route.
     NotFound,
     /// The route has no such method.
     MethodNotAllowed,
-    /// None of the formats that the client accepts is served.
+    /// None of the client's accepted formats is available.
     NotAcceptable,
     /// The request arrived too slowly.
     TooSlow,
     /// The id or name is taken, or the change was not confirmed.
     Conflict,
-    /// The target is in another state than a condition of the request says.
+    /// The target's state does not meet a condition of the request.
     PreconditionFailed,
-    /// A part of a file was asked for that it does not have.
+    /// The requested part of a file does not exist.
     RangeNotSatisfiable,
-    /// The request asks for something that this server does not do.
+    /// The request asks for something that this server does not implement.
     NotImplemented,
     /// The idempotency key was used with another body before.
     KeyReused,
     /// A page token is too old.
     Gone,
-    /// The body is over the limit.
+    /// The body exceeds the limit.
     TooLarge,
     /// The body's media type is not accepted here.
     UnsupportedMediaType,
     /// A quota of the caller's tenant is used up.
     QuotaExceeded,
-    /// The issuer at which someone signs in does not answer.
+    /// The issuer for signing in does not respond.
     #[cfg(feature = "openid")]
     IssuerUnavailable,
-    /// More requests than the server runs.
+    /// More requests than the server can run.
     Overloaded,
     /// More searches than may run.
     TooManySearches,
     /// The deadline passed before the response began.
     DeadlineExceeded,
-    /// What the client knows to be there has not arrived at this server.
+    /// Data known to the client has not arrived at this server.
     Behind,
-    /// The disk is full or read-only, or the store has stopped taking writes.
+    /// The disk is full or read-only, or the store no longer accepts writes.
     StorageUnavailable,
     /// The collection exists but cannot be opened.
     Damaged,
@@ -143,7 +143,7 @@ impl Kind {
     }
 }
 
-/// One refusal or failure, as it is sent to the client.
+/// A refusal or failure, as sent to the client.
 #[derive(Debug, Clone)]
 pub struct Problem(Box<Details>);
 
@@ -157,11 +157,11 @@ struct Details {
     headers: Vec<(header::HeaderName, HeaderValue)>,
 }
 
-/// Result of a handler.
+/// The result of a handler.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
 impl Problem {
-    /// A problem of this kind; `detail` is a sentence. Of a long one only both ends are kept.
+    /// Creates a problem of this kind; `detail` is a sentence. A long one is shortened to both its ends.
     pub fn new(kind: Kind, detail: impl Display) -> Problem {
         Problem(Box::new(Details {
             kind,
@@ -173,12 +173,12 @@ impl Problem {
         }))
     }
 
-    /// A parameter whose value cannot be read.
+    /// Creates a problem for a parameter whose value cannot be parsed.
     pub fn parameter(name: &str, detail: impl Display) -> Problem {
         Problem::new(Kind::InvalidParameter, detail).with("field", name)
     }
 
-    /// A mistake found while reading the parameter `name`; a field that the mistake names stays in the detail.
+    /// Creates a problem for a mistake in the parameter `name`; a field named by the mistake stays in the detail.
     pub fn invalid_parameter(name: &str, invalid: Invalid) -> Problem {
         let detail = match invalid.field {
             Some(field) if field != name => format!("{field}: {}", invalid.detail),
@@ -187,12 +187,13 @@ impl Problem {
         Problem::parameter(name, detail)
     }
 
-    /// One mistake in a body.
+    /// Creates a problem for one mistake in a body.
     pub fn invalid_body(invalid: Invalid) -> Problem {
         Problem::invalid_bodies(vec![invalid])
     }
 
-    /// Mistakes in a body, at most [`ERRORS_LISTED_MAX`] of them listed; the first is also at the top level.
+    /// Creates a problem for mistakes in a body, listing at most [`ERRORS_LISTED_MAX`]; the first is also at the top
+    /// level.
     pub fn invalid_bodies(list: Vec<Invalid>) -> Problem {
         let Some(first) = list.first() else {
             return Problem::new(Kind::InvalidBody, "the body cannot be read");
@@ -227,14 +228,14 @@ impl Problem {
         problem.with("errors", errors)
     }
 
-    /// A resource that does not exist.
+    /// Creates a problem for a resource that does not exist.
     pub fn not_found(detail: impl Display) -> Problem {
         Problem::new(Kind::NotFound, detail)
     }
 
-    /// A fault of the server: the cause goes to the log, the client gets a sentence without it.
+    /// Creates a problem for a fault of the server: the cause is logged, and the client gets a sentence without it.
     pub fn internal(cause: impl Display) -> Problem {
-        // The cause goes to the log only: it may contain paths and other details that are not for clients.
+        // Only logged: the cause may contain paths and other details that are not meant for clients.
         tracing::error!(%cause, "request failed");
         Problem::new(Kind::Internal, "the server failed while it handled this request; its log has the cause")
     }
@@ -245,13 +246,13 @@ impl Problem {
         self
     }
 
-    /// Sets another status than the kind's own.
+    /// Replaces the kind's status.
     pub fn with_status(mut self, status: StatusCode) -> Problem {
         self.0.status = status;
         self
     }
 
-    /// Puts a sentence on what was already done before the detail.
+    /// Prepends a sentence about what was already done to the detail.
     pub fn prefix(mut self, done: &str) -> Problem {
         self.0.detail.insert_str(0, done);
         self
@@ -269,12 +270,12 @@ impl Problem {
         self
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn document(&self) -> Value {
         let Details { kind, status, detail, extensions, retry_after, .. } = &*self.0;
         let (_, name, title) = kind.parts();
@@ -290,12 +291,12 @@ impl Problem {
         Value::Object(document)
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.0.status
     }
 
-    /// The detail, a sentence.
+    /// Returns the detail, a sentence.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
@@ -307,7 +308,7 @@ impl IntoResponse for Problem {
         let Details { retry_after, headers, .. } = *self.0;
         let answer = response.headers_mut();
         answer.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-        // A refusal depends on the moment, and a cache must not give it to others.
+        // A refusal depends on the moment, so a cache must not serve it to others.
         answer.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(wait) = retry_after {
             answer.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
@@ -319,9 +320,9 @@ impl IntoResponse for Problem {
     }
 }
 
-/// `Retry-After` counts whole seconds; 0 would invite a storm.
+/// Rounds to whole seconds for `Retry-After`; 0 would invite a retry storm.
 fn whole_seconds(wait: Duration) -> u64 {
-    // Rounded up: a client that came back a moment early would be refused again.
+    // Rounded up: a client that retried a moment early would be refused again.
     wait.as_secs_f64().ceil().max(1.0) as u64
 }
 

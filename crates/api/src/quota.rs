@@ -1,4 +1,4 @@
-//! Quotas of tenants: which of them a route is subject to, and the refusal of a request over one.
+//! Quotas of tenants: which of them apply to a route, and the refusal of a request that exceeds one.
 
 use crate::overload;
 use crate::problem::{Kind, Problem, Result};
@@ -13,24 +13,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, interval};
 
-/// The parameters that make a query read less.
+/// Parameters that reduce how much a query reads.
 pub const NARROWER: &str = "bbox=, datetime= or filter=";
 
 /// How often the stored bytes of tenants are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The use that a route makes of its caller's tenant.
+/// How a route uses its caller's tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// Nothing: administration must work even if a tenant has used up its quotas.
     Nothing,
-    /// It reads and answers.
+    /// It reads and responds.
     Reading,
     /// It adds events.
     Adding,
 }
 
-/// The use of a route. Deleting is not adding: a tenant that has used up its space must be able to make room.
+/// Returns the use of a route. Deleting does not count as adding: a tenant that has used up its space must be able to
+/// make room.
 fn use_of(route: &Route) -> Use {
     match (route.class, route.access) {
         (Class::Reserved, _) | (_, Access::Needs(_, Resource::Server | Resource::Tokens | Resource::Audit)) => {
@@ -45,8 +46,8 @@ fn use_of(route: &Route) -> Use {
     }
 }
 
-/// Admits a request by the quotas of its caller's tenant. Returns its place among the concurrent requests, to be held
-/// until the response is sent.
+/// Admits a request under the quotas of its caller's tenant. Returns its place among the concurrent requests, to be
+/// held until the response is sent.
 ///
 /// # Errors
 /// 429 with the quota that is used up.
@@ -65,12 +66,12 @@ pub fn enter<'a>(state: &AppState, route: &Route, caller: &'a Identity, at: Inst
     ledger.enter(rates, at).map_err(exceeded)
 }
 
-/// The problem of a request over a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
+/// Returns the problem for a request beyond a quota, with the headers of draft-ietf-httpapi-ratelimit-headers.
 pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
     let Exceeded { quota, limit, wait, .. } = exceeded;
     let (advice, retry) = match (quota, wait) {
         (_, Some(wait)) => ("try again later", Some(wait)),
-        // With a limit of 0, neither time nor the client makes room.
+        // With a limit of 0, waiting does not help and the client cannot make room.
         (_, None) if limit == 0 => ("an operator of the server can raise it", None),
         (Quota::ConcurrentRequests | Quota::Searches, None) => ("wait for others to end", Some(Duration::from_secs(1))),
         (Quota::ScannedBytesPerRequest, None) => ("ask for less", None),
@@ -80,8 +81,8 @@ pub fn exceeded(state: &AppState, exceeded: Exceeded) -> Problem {
     problem(exceeded, format!("{exceeded}: {advice}"), retry.map(|wait| overload::spread(state, wait)))
 }
 
-/// The problem of a query that reads more than its tenant's quota allows; `size` is the amount. The refusal was counted
-/// by the query.
+/// Returns the problem for a query that reads more than its tenant's quota allows; `size` is the amount. The query has
+/// already counted the refusal.
 pub fn read_too_much(limit: u64, size: &str) -> Problem {
     let exceeded = Exceeded { quota: Quota::ScannedBytesPerRequest, limit, whole: limit, wait: None };
     let detail = format!("{size}; the tenant's quota {} is {limit}: ask for less with {NARROWER}", exceeded.quota);
@@ -99,7 +100,7 @@ fn problem(exceeded: Exceeded, detail: String, retry: Option<Duration>) -> Probl
     let window = if quota.is_rate() { ";w=1" } else { "" };
     let policy = format!("\"{quota}\";q={limit}{window}{unit}");
     let problem = Problem::new(Kind::QuotaExceeded, detail).with("quota", quota.name()).with("limit", limit);
-    // The limit of a quota that servers of a cluster divide is this server's part.
+    // For a quota that is divided between the servers of a cluster, the limit is this server's share.
     let problem = if whole == limit { problem } else { problem.with("whole", whole) };
     match retry {
         Some(wait) => {
@@ -119,7 +120,7 @@ pub async fn count_stored(state: AppState) {
     }
 }
 
-/// Counts the stored bytes of a tenant, if there is a quota for them.
+/// Counts the stored bytes of a tenant, if it has a quota for them.
 pub fn count_of(state: &AppState, tenant: &str) {
     state.registry.ledger(tenant).iter().for_each(|ledger| count(state, ledger));
 }
@@ -129,13 +130,13 @@ fn count(state: &AppState, ledger: &Ledger) {
     if ledger.limit(Quota::StoredBytes).is_some() {
         match state.backend.list(ledger.tenant()) {
             Ok(collections) => ledger.set_stored(stored(&collections)),
-            // What was counted last stays.
+            // The last count stays in effect.
             Err(error) => tracing::debug!(%error, "the stored bytes of a tenant cannot be counted"),
         }
     }
 }
 
-/// Bytes of the events of these collections, in files and in memory.
+/// Returns the bytes of these collections' events, in files and in memory.
 pub fn stored(collections: &[Arc<dyn Collection>]) -> u64 {
     let stats = collections.iter().map(|collection| collection.stats());
     stats.map(|stats| stats.bytes + stats.memory_bytes).sum()

@@ -1,11 +1,11 @@
 //! The clients with a streamed response, and which of them is evicted when the memory for responses is full.
 //!
-//! All bytes of responses that clients have not taken yet come out of one budget. When it is used up, the client that
-//! has taken nothing for longest is evicted. So clients that do not read cost the others nothing. A client that has
-//! only just connected may still read, so a query waits [`EVICT_AFTER`] before an eviction.
+//! All bytes of responses that clients have not received yet come from one budget. When it is used up, the client that
+//! has read nothing for longest is evicted, so clients that do not read cost the others nothing. A client that has only
+//! just connected may still read, so a query waits [`EVICT_AFTER`] before an eviction.
 //!
-//! The client of a stream of events is told the reason, so it leaves with a delay. Until then its bytes count as about to
-//! be freed: no other client is evicted for them.
+//! The client of a stream of events receives the reason, so it leaves with a delay. Until then its bytes count as about
+//! to be freed: no other client is evicted for them.
 
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::Clock;
@@ -15,29 +15,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::time::{Duration, Instant};
 
-/// A client that took something more recently than this is not evicted.
+/// A client that read something more recently than this is not evicted.
 const EVICT_AFTER: Duration = Duration::from_secs(1);
 /// How often a wait for memory tries again.
 pub const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long an evicted client may take to leave.
+/// Max time for an evicted client to leave.
 pub const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 /// The unread data of one client, for which it can be evicted.
 pub trait Unread: Send + Sync {
-    /// The memory that it is taken from.
+    /// Returns the budget from which it is taken.
     fn answers(&self) -> &ByteBudget;
 
-    /// Bytes that an eviction frees.
+    /// Returns the bytes that an eviction frees.
     fn bytes(&self) -> usize;
 
-    /// How long the client has taken nothing, as far as that is known; `None` if nothing waits for it, or if it was evicted.
+    /// Returns how long the client has read nothing, as far as known; `None` if nothing waits for it, or if it was
+    /// evicted.
     fn idle(&self) -> Option<Duration>;
 
-    /// Whether it was evicted and still holds its bytes.
+    /// Returns whether it was evicted and still holds its bytes.
     fn is_leaving(&self) -> bool;
 
-    /// Evicts the client; `false` if there is nothing to free.
+    /// Evicts the client; returns false if there is nothing to free.
     fn evict(&self) -> bool;
 }
 
@@ -91,17 +92,17 @@ impl Readers {
         Registration { readers: self.clone(), number }
     }
 
-    /// Queries parked because their clients read slowly.
+    /// Returns the number of queries parked because their clients read slowly.
     pub fn parked(&self) -> usize {
         self.0.parked.load(Ordering::Relaxed)
     }
 
-    /// Clients disconnected because they read too slowly, since the start.
+    /// Returns the number of clients disconnected since the start because they read too slowly.
     pub fn slow(&self) -> u64 {
         self.0.slow.load(Ordering::Relaxed)
     }
 
-    /// Clients evicted to free memory for the responses of others, since the start.
+    /// Returns the number of clients evicted since the start to free memory for the responses of others.
     pub fn evicted(&self) -> u64 {
         self.0.evicted.load(Ordering::Relaxed)
     }
@@ -111,11 +112,12 @@ impl Readers {
         self.0.slow.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A share of the memory for responses, for which idle clients are evicted; `None` if there is no room yet.
+    /// Reserves a share of the memory for responses, evicting idle clients if necessary; `None` if there is no room
+    /// yet.
     pub fn try_reserve(&self, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
         loop {
             let share = answers.try_take_some(bytes);
-            // Each turn evicts a client, so the loop ends: without another idle client nothing is evicted.
+            // Each iteration evicts a client, so the loop ends: without another idle client nothing is evicted.
             if share.is_some() || !self.evict_idlest(answers, bytes) {
                 return share;
             }
@@ -154,12 +156,13 @@ impl Readers {
         clients
     }
 
-    /// Evicts the client that has taken nothing for longest; `false` if all of them read, or if evicted clients already hold
-    /// as many bytes. A client of another tenant is evicted only if that tenant holds more than it is guaranteed.
+    /// Evicts the client that has read nothing for longest. Returns false if all of them read, or if evicted clients
+    /// already hold the wanted number of bytes. A client of another tenant is evicted only if that tenant exceeds its
+    /// guarantee.
     fn evict_idlest(&self, answers: &ByteBudget, wanted: usize) -> bool {
         let clients = self.owing(answers);
         let leaving = leaving(&clients);
-        // The memory is on its way: one request must not evict more clients than it needs.
+        // The memory is about to be freed: one request must not evict more clients than it needs.
         if leaving > 0 && leaving >= wanted {
             return false;
         }

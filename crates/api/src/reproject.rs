@@ -7,7 +7,7 @@ use meridian_model::layout::GeometryColumns;
 use meridian_model::{Batch, geometry};
 use std::sync::Arc;
 
-/// The events with their geometries in `crs`. The bounding boxes of shapes are left out, since no writer reads them.
+/// Converts the geometries of events to `crs`. Omits the bounding boxes of shapes, since no writer reads them.
 pub fn reproject(batch: &Batch, crs: Crs) -> Result<Batch> {
     let Some(place) = batch.layout().geometry.filter(|_| crs != Crs::Crs84) else { return Ok(batch.clone()) };
     let mut columns = batch.columns().to_vec();

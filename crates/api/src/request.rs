@@ -1,4 +1,4 @@
-//! A request before its handler reads it: arrival time, id, deadline and base URL.
+//! The context of a request for its handler: arrival time, id, deadline and base URL.
 
 use crate::ask::{Ask, BatchKey};
 use crate::dispatch::{Dispatch, Lease, Peer, is_forwarded};
@@ -20,25 +20,25 @@ static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 pub struct Context {
     /// When the request's head had been read.
     pub arrived: Instant,
-    /// The other end of its connection.
+    /// The peer of its connection.
     pub peer: Peer,
-    /// The address of its client; none over the control socket.
+    /// The address of its client; `None` over the control socket.
     pub client: Option<IpAddr>,
     /// Its id, in logs and in the response.
     pub id: Arc<str>,
     /// Its permit to run.
     pub lease: Lease,
-    /// The head's fields.
+    /// The header fields.
     pub headers: HeaderMap,
     /// The query string, undecoded.
     pub query: Option<String>,
     /// The path, undecoded.
     pub path: String,
-    /// The demands of an Arrow Flight call; none over HTTP.
+    /// The requirements of an Arrow Flight call; `None` over HTTP.
     pub ask: Option<Ask>,
-    /// The idempotency key of a record batch over Arrow Flight; none over HTTP.
+    /// The idempotency key of a record batch over Arrow Flight; `None` over HTTP.
     pub batch_key: Option<BatchKey>,
-    /// Scheme and authority under which the client reached the server, without a final slash.
+    /// Scheme and authority under which the client reached the server, without a trailing slash.
     pub base: String,
     timeout_max: Duration,
 }
@@ -68,7 +68,7 @@ impl FromRequestParts<AppState> for Context {
                 Some(relayed) => relayed.base.to_string(),
                 None => base_url(state, parts, arrival.secure),
             },
-            // Nothing after this reads them from the request.
+            // Taken, since nothing later reads them from the request.
             headers: std::mem::take(&mut parts.headers),
             timeout_max: state.config.timeout_max,
         })
@@ -76,8 +76,8 @@ impl FromRequestParts<AppState> for Context {
 }
 
 impl Context {
-    /// The deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never past the max
-    /// that the operator allows.
+    /// Returns the deadline: the parameter `timeout`, else the header `Meridian-Timeout`, else `default`; never beyond
+    /// the operator's max.
     pub fn deadline(&self, parameter: Option<Duration>, default: Duration) -> Result<Instant> {
         let timeout = match parameter {
             Some(timeout) => timeout,
@@ -86,20 +86,20 @@ impl Context {
         Ok(self.arrived + timeout.min(self.timeout_max))
     }
 
-    /// The value of the header `Meridian-Timeout`.
+    /// Parses the header `Meridian-Timeout`.
     pub fn timeout(&self) -> Result<Option<Duration>> {
         let header = self.headers.get(&TIMEOUT);
         header.map(|value| params::timeout("Meridian-Timeout", value.to_str().unwrap_or_default())).transpose()
     }
 
-    /// The format of a document that is also a page: the parameter `f`, the only one accepted, else `Accept`.
+    /// Returns the format of a document that is also a page: the parameter `f`, the only one accepted, else `Accept`.
     pub fn page_format(&self) -> Result<Format> {
         let mut params = Params::parse(self.query.as_deref())?;
         let format = format::choose(params.take("f"), &self.headers, PAGES)?;
         params.finish().map(|()| format)
     }
 
-    /// Whether a program on this machine sent the request, and not through a proxy.
+    /// Returns whether a program on this machine sent the request without a proxy.
     pub fn is_local(&self) -> bool {
         match self.peer {
             // The control socket is on this machine.
@@ -109,7 +109,7 @@ impl Context {
         }
     }
 
-    /// The absolute URL of this request.
+    /// Returns the absolute URL of this request.
     pub fn this_url(&self) -> String {
         match &self.query {
             Some(query) => format!("{}{}?{query}", self.base, self.path),
@@ -117,13 +117,13 @@ impl Context {
         }
     }
 
-    /// An absolute URL of a path on this server.
+    /// Returns the absolute URL of a path on this server.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 }
 
-/// The base URL of links. The client chooses `Host`, so only the characters of an authority are accepted.
+/// Returns the base URL of links. The client controls `Host`, so only the characters of an authority are accepted.
 fn base_url(state: &AppState, parts: &Parts, secure: bool) -> String {
     if let Some(url) = &state.config.public_url {
         return url.trim_end_matches('/').to_owned();
@@ -139,16 +139,16 @@ fn base_url(state: &AppState, parts: &Parts, secure: bool) -> String {
     format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
-/// The timeout that a request asks for; `None` if it is invalid, as its handler reports the error.
+/// Returns the timeout requested; `None` if it is invalid, since the handler reports the error.
 pub fn requested_timeout(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
     let parameter = uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
     let text = parameter.or_else(|| headers.get(&TIMEOUT)?.to_str().ok())?;
     params::timeout("timeout", text).ok()
 }
 
-/// The class that the header `Priority` asks for: its urgency `u`, 0 to 7, 3 by default (RFC 9218, 4.1).
+/// Returns the class requested by the header `Priority`: its urgency `u`, 0 to 7, 3 by default (RFC 9218, 4.1).
 ///
-/// Other parameters, and values that are not an urgency, are ignored as the standard says.
+/// Other parameters and invalid urgencies are ignored, as the standard requires.
 pub fn class_of(priority: &HeaderValue) -> Class {
     let text = priority.to_str().unwrap_or_default();
     let urgency = text.split(',').find_map(|member| member.trim().strip_prefix("u="));

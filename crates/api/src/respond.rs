@@ -1,4 +1,4 @@
-//! Small responses: JSON documents, pages, and the headers that reads and writes share.
+//! Small responses: JSON documents, pages, and the headers common to reads and writes.
 
 use crate::html::{Account, Page, Viewer};
 use crate::params::format::Format;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The snapshot that a response was read from.
 pub static SNAPSHOT: HeaderName = HeaderName::from_static("meridian-snapshot");
-/// Whether the response shows every acknowledged write (`immediate`).
+/// The consistency of the response; `immediate` if it shows every acknowledged write.
 pub static CONSISTENCY: HeaderName = HeaderName::from_static("meridian-consistency");
 /// The log position of a write.
 pub static POSITION: HeaderName = HeaderName::from_static("meridian-position");
@@ -25,13 +25,13 @@ pub static POSITION: HeaderName = HeaderName::from_static("meridian-position");
 pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
 static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// A JSON document of this media type.
+/// Responds with a JSON document of this media type.
 pub fn json(media_type: &'static str, document: &impl Serialize) -> Result<Response> {
     let bytes = serde_json::to_vec(document).map_err(Problem::internal)?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response())
 }
 
-/// A JSON document with a tag of its bytes: for what is read again and again.
+/// Responds with a JSON document tagged by its bytes, for documents that are read repeatedly.
 pub fn document(media_type: &'static str, document: &impl Serialize) -> Result<Response> {
     let bytes = serde_json::to_vec(document).map_err(Problem::internal)?;
     let mut headers = HeaderMap::new();
@@ -40,29 +40,30 @@ pub fn document(media_type: &'static str, document: &impl Serialize) -> Result<R
     Ok((headers, bytes).into_response())
 }
 
-/// Pages made on the server load the server's own style, scripts and type, and contain none of these inline. So text in an
-/// event can never become a script. Which origins may embed them is added to every policy in one place (`guard`).
+/// Policy of server-rendered pages: they load the server's own style, scripts and fonts, and contain none of these
+/// inline. Text in an event can therefore never become a script. The origins that may embed pages are added to every
+/// policy in one place (`guard`).
 const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'";
 
-/// A page of HTML.
+/// Responds with an HTML page.
 pub fn html(page: String) -> Response {
     let mut response = page.into_response();
     set_document(response.headers_mut());
     response
 }
 
-/// A page as the caller sees it.
+/// Responds with a page as seen by the caller.
 pub fn page(state: &Scope, page: Page) -> Response {
     html(shown(state, page))
 }
 
-/// The text of a page as the caller sees it.
+/// Renders a page as seen by the caller.
 pub fn shown(state: &Scope, page: Page) -> String {
     let caller = state.caller();
     let account = match caller.user() {
         Some(user) => Account::User(user),
-        // Without users and issuers there is no page to sign in at.
+        // Without users and issuers there is no sign-in page.
         None if !state.registry.signs_in() => Account::Unknown,
         None => Account::SignedOut,
     };
@@ -70,7 +71,7 @@ pub fn shown(state: &Scope, page: Page) -> String {
     page.seen_by(Viewer { account, is_operator })
 }
 
-/// Sets the headers of a page made on the server.
+/// Sets the headers of a server-rendered page.
 pub fn set_document(headers: &mut HeaderMap) {
     set_page(headers, DOCUMENT_POLICY);
     // The page may name its user. Some pages have stricter headers already.
@@ -84,7 +85,7 @@ pub fn set_page(headers: &mut HeaderMap, policy: &'static str) {
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
-/// A stream of Server-Sent Events, which proxies must neither cache nor buffer.
+/// Responds with a stream of Server-Sent Events, which proxies must neither cache nor buffer.
 pub fn events(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -101,13 +102,14 @@ pub fn set_snapshot(headers: &mut HeaderMap, snapshot: &Seqs, age: Duration, con
     headers.insert(CONSISTENCY.clone(), HeaderValue::from_static(consistency));
 }
 
-/// An age as it is stated. An answer that may miss newer writes is no younger than that: rounded down, it would claim writes of the last second.
+/// Returns an age as stated in the header. The age of a response that may miss newer writes is rounded up: rounded
+/// down, it would claim to include writes of the last second.
 fn seconds(age: Duration, consistency: &str) -> u64 {
     let begun = consistency == "eventual" && age.subsec_nanos() > 0;
     age.as_secs() + u64::from(begun)
 }
 
-/// Sets the headers of every read: the snapshot, its age, and what is missing.
+/// Sets the headers of every read: the snapshot, its age, and missing parts.
 pub fn set_read_headers(headers: &mut HeaderMap, head: &Head, now: i64, consistency: &'static str) {
     let age = Duration::from_micros(now.saturating_sub(head.taken_at).max(0) as u64);
     set_snapshot(headers, &head.seq, age, consistency);
@@ -139,7 +141,7 @@ pub fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// A response without a body.
+/// Returns a response without a body.
 pub fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }

@@ -1,6 +1,6 @@
-//! The route table: every route with the access it needs, its admission class, its handler and its description.
+//! The route table: every route with the access it requires, its admission class, its handler and its description.
 //!
-//! The matcher, the metrics, both OpenAPI documents and `docs/routes.md` come from it.
+//! The matcher, the metrics, both OpenAPI documents and `docs/routes.md` are derived from it.
 
 use crate::route::{Access, Action, Class, Handler, RequestBody, Resource, Route};
 use crate::{
@@ -60,7 +60,7 @@ const TILE: &[&str] = &[
 ];
 const FEATURE_BODY: RequestBody =
     RequestBody::of_events("One event.", &[("application/geo+json", "Feature"), ("application/json", "Feature")]);
-/// Max bytes of a schema and of its changes.
+/// Max bytes of a schema, and of a change to it.
 const SCHEMA_BYTES_MAX: usize = 256 << 10;
 const SCHEMA_BODY: RequestBody = RequestBody {
     description: "The schema of the collection: a JSON Schema, or a SimpleFeatureType spec such as `name:String,dtg:Date,*geom:Point:srid=4326`.",
@@ -78,21 +78,21 @@ const SETTINGS_BODY: RequestBody = RequestBody {
     bytes_max: SCHEMA_BYTES_MAX,
 };
 
-/// A document of the contract as JSON.
+/// A contract document as JSON.
 macro_rules! json {
     ($component:literal) => {
         &[("application/json", $component)]
     };
 }
 
-/// A document of the contract as JSON, and an HTML page.
+/// A contract document as JSON or as an HTML page.
 macro_rules! json_or_page {
     ($component:literal) => {
         &[("application/json", $component), ("text/html", "Page")]
     };
 }
 
-/// The access that a route needs, in the words of the table.
+/// The access that a route requires, in the table's shorthand.
 macro_rules! access {
     (open) => {
         Access::Open
@@ -109,7 +109,7 @@ macro_rules! access {
 }
 
 /// A row: method, path, access, class and handler; then, for the description, its name, group and summary, its
-/// parameters and body, and its response. A row that lacks one of them does not compile.
+/// parameters and body, and its response. A row that lacks one of these does not compile.
 macro_rules! route {
     ($method:ident $path:literal, $action:ident $($resource:ident)?, $class:ident, $handler:expr;
      $id:literal $tag:literal $summary:literal, $parameters:expr, $body:expr, $status:literal $answer:literal, $produces:expr) => {
@@ -296,7 +296,7 @@ mod tests {
     use std::fmt::Write;
     use std::path::Path;
 
-    /// The list of routes that `docs/routes.md` holds.
+    /// Formats the list of routes that `docs/routes.md` contains.
     fn listed() -> String {
         let mut text = String::from(
             "# Routes\n\nFrom the route table; `MERIDIAN_WRITE_DOCS=1 cargo test --workspace --lib routes` regenerates it.\n\n\
@@ -332,7 +332,8 @@ mod tests {
     fn what_changes_data_is_never_open() {
         for route in ROUTES {
             let safe = route.method == Method::GET;
-            // A user who signs in has no access yet, one who signs out may have lost it, and a password is its user's own.
+            // A user signing in has no access yet, one signing out may have lost it, and a password belongs to its
+            // user.
             let signs = ["/login", "/logout", "/password"].contains(&route.path);
             assert!(safe || signs || route.access != Access::Open, "{} {}", route.method, route.path);
             assert!(

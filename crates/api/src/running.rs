@@ -1,4 +1,4 @@
-//! What runs beside requests for as long as a process answers them, and how it ends.
+//! Background tasks that run for as long as a process handles requests, and how they end.
 
 use crate::credentials;
 use crate::issuers;
@@ -9,9 +9,9 @@ use std::io;
 use std::sync::atomic::Ordering;
 use tokio::task::JoinSet;
 
-/// Starts it. The tasks end with the set that is returned.
+/// Starts the tasks. They end when the returned set is dropped.
 pub fn begin(state: &AppState) -> io::Result<JoinSet<()>> {
-    // Before the first request, so that no write is acknowledged while nothing evaluates it.
+    // Before the first request, so that no write is acknowledged before the saved searches can evaluate it.
     state.saved.run()?;
     let mut tending = JoinSet::new();
     for gate in [state.gate.clone(), state.reserved.clone()] {
@@ -24,7 +24,7 @@ pub fn begin(state: &AppState) -> io::Result<JoinSet<()>> {
     Ok(tending)
 }
 
-/// Ends streams and searches, which would not end themselves: their readers get a last message.
+/// Ends streams and searches, which would not end by themselves; their readers get a last message.
 pub fn end_streams(state: &AppState) {
     state.stopping.store(true, Ordering::Relaxed);
     state.searches.stop_all();
@@ -33,7 +33,8 @@ pub fn end_streams(state: &AppState) {
     state.config.gateways.iter().for_each(|gateways| gateways.close());
 }
 
-/// Checks the last acknowledged writes against the saved searches, and stores packets not read yet. After the last request.
+/// Evaluates the last acknowledged writes for the saved searches, and stores packets that were not read yet. Called
+/// after the last request.
 pub async fn stop_saved(state: &AppState) {
     let stopped = state.clone();
     match tokio::task::spawn_blocking(move || stopped.saved.stop()).await {

@@ -1,4 +1,4 @@
-//! The scope of a request: the server, as its caller sees it.
+//! The scope of a request: the server as seen by its caller.
 
 use crate::dispatch::CHALLENGE;
 use crate::dispatch::Dispatch;
@@ -15,7 +15,7 @@ use meridian_backend::{Collection, View};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The server's state with the view of one caller. A handler reaches collections through it and no other way.
+/// The server's state with one caller's view. A handler reaches collections only through it.
 #[derive(Clone)]
 pub struct Scope {
     state: AppState,
@@ -24,13 +24,13 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope of a caller, for a request without a body.
+    /// Creates the scope of a caller, for a request without a body.
     pub fn new(state: AppState, caller: Caller) -> Scope {
         let view = View::new(state.backend.clone(), caller);
         Scope { state, view, body_bytes_max: 0 }
     }
 
-    /// Checks the credential again, after something that takes time: it may have been revoked meanwhile.
+    /// Checks the credential again after something that takes time: it may have been revoked meanwhile.
     ///
     /// # Errors
     /// 401
@@ -42,7 +42,7 @@ impl Scope {
         }
     }
 
-    /// Checks that the tenant may write events: again, after their body has arrived.
+    /// Checks again, after the body has arrived, that the tenant may write events.
     ///
     /// # Errors
     /// 429 with the quota that is used up.
@@ -50,52 +50,55 @@ impl Scope {
         self.caller().ledger.check_write().map_err(|exceeded| quota::exceeded(&self.state, exceeded))
     }
 
-    /// The server's state, without a caller.
+    /// Returns the server's state, without a caller.
     pub fn state(&self) -> &AppState {
         &self.state
     }
 
-    /// Max bytes of the request's body, as its row of the route table has it.
+    /// Returns the max bytes of the request's body, as set by its route.
     pub fn body_bytes_max(&self) -> usize {
         self.body_bytes_max
     }
 
-    /// Memory for request bodies, as the caller's tenant may take it.
+    /// Returns the memory for request bodies, as seen by the caller's tenant.
     pub fn bodies(&self) -> ByteBudget {
         self.state.bodies.of(&self.caller().tenant)
     }
 
-    /// Memory for events that are being read from bodies, as the caller's tenant may take it.
+    /// Returns the memory for events being read from bodies, as seen by the caller's tenant.
     pub fn batches(&self) -> ByteBudget {
         self.state.batches.of(&self.caller().tenant)
     }
 
-    /// Memory for responses, as the caller's tenant may take it.
+    /// Returns the memory for responses, as seen by the caller's tenant.
     pub fn answers(&self) -> ByteBudget {
         self.state.answers.of(&self.caller().tenant)
     }
 
-    /// Memory for the conditions of streams, as the caller's tenant may take it.
+    /// Returns the memory for the conditions of streams, as seen by the caller's tenant.
     pub fn conditions(&self) -> ByteBudget {
         self.state.conditions.of(&self.caller().tenant)
     }
 
-    /// The collections that the caller sees.
+    /// Returns the caller's view of the collections.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// The caller.
+    /// Returns the caller.
     pub fn caller(&self) -> &Caller {
         self.view.caller()
     }
 
-    /// Whether a program needs a token to read what the caller reads.
+    /// Returns whether a program needs a token to read what the caller reads.
     pub fn asks_for_tokens(&self) -> bool {
         !self.state.registry.is_empty() && !self.caller().is_anonymous()
     }
 
-    /// The collection of this name; 503 where it is damaged, 404 where the caller sees none.
+    /// Returns the collection with this name.
+    ///
+    /// # Errors
+    /// 503 if it is damaged, 404 if the caller sees none.
     pub fn collection(&self, name: &str) -> Result<Arc<dyn Collection>> {
         if let Some(collection) = self.view.collection(name).map_err(errors::store_problem)? {
             return Ok(collection);
@@ -107,7 +110,7 @@ impl Scope {
     }
 }
 
-/// The answer for a collection that is absent, and for one that the caller may not see.
+/// Returns the problem for a collection that is absent, or that the caller may not see.
 pub fn no_collection(name: &str) -> Problem {
     Problem::not_found(format!("there is no collection {name:?}"))
 }
@@ -124,7 +127,7 @@ impl FromRequestParts<AppState> for Scope {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
-        // Set by the entry point, once the caller's access to the route is checked.
+        // Set by the entry point once the caller's access to the route is checked.
         match parts.extensions.get::<Dispatch>() {
             Some(dispatch) => Ok(Scope {
                 body_bytes_max: dispatch.body_bytes_max,

@@ -20,7 +20,7 @@ const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConten
 Retry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n\
 {\"type\":\"urn:meridian:problem:overloaded\",\"title\":\"Server overloaded\",\"status\":503,\"detail\":\"too many connections\"}\n";
 
-/// Where clients come in.
+/// The sockets on which the server accepts connections.
 #[derive(Debug)]
 pub struct Listeners {
     /// HTTP.
@@ -38,10 +38,10 @@ impl From<TcpListener> for Listeners {
 }
 
 /// Serves on `listeners` until `shutdown` completes, then lets running requests finish for at most
-/// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open: the caller closes it.
+/// [`crate::ServerConfig::shutdown_grace`] and returns. The store stays open; the caller closes it.
 ///
-/// With `tls`, clients of the network must use TLS, and may use HTTP/2. The limits on connections hold for HTTP and
-/// Flight together.
+/// With `tls`, network clients must use TLS, and may use HTTP/2. The connection limits apply to HTTP and Flight
+/// together.
 pub async fn serve(
     listeners: impl Into<Listeners>,
     tls: Option<Tls>,
@@ -51,7 +51,7 @@ pub async fn serve(
     let Listeners { http, flight, control } = listeners.into();
     let entry = Arc::new(Entry::new(state.clone(), http.local_addr()?)?);
     let (door, of_flight) = (Door::Http(entry.clone()), flight_door(flight.as_ref(), &state)?);
-    // Ended with this function: requests wait until its end.
+    // Aborted when this function returns: requests rely on these tasks until then.
     let _tending = running::begin(&state)?;
     let (stop, stopping) = watch::channel(false);
     let (mut connections, addresses) = (JoinSet::new(), Addresses::default());
@@ -59,13 +59,13 @@ pub async fn serve(
     loop {
         let (accepted, door) = tokio::select! {
             () = shutdown.as_mut() => break,
-            // Ended tasks stay in the set until they are joined.
+            // Finished tasks stay in the set until they are joined.
             Some(_) = connections.join_next(), if !connections.is_empty() => {
                 state.metrics.connections_open.store(connections.len(), Ordering::Relaxed);
                 continue;
             }
             stream = operators(control.as_ref()) => {
-                // Outside the limits: the operator must reach a server that is full.
+                // Outside the limits: the operator must be able to reach a server that is full.
                 connections.spawn(connection::serve_owner(stream, entry.clone(), stopping.clone()));
                 continue;
             }
@@ -75,33 +75,33 @@ pub async fn serve(
         let (stream, address) = match accepted {
             Ok((stream, address)) => (stream, address.ip()),
             Err(e) => {
-                // Out of file descriptors, or a client that disconnected while it was queued: neither ends the server.
+                // Out of file descriptors, or a client that disconnected while queued: neither ends the server.
                 tracing::warn!(error = %e, "could not accept a connection");
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             }
         };
-        // A proxy's connections are those of its clients.
+        // A proxy's connections belong to its clients.
         let is_proxy = state.config.proxies.iter().any(|network| network.contains(address));
         let max = if is_proxy { usize::MAX } else { state.config.connections_per_address_max };
         let counted = addresses.enter(address, max).filter(|_| connections.len() < state.config.connections_max);
         let Some(counted) = counted else {
             state.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
-            // `try_write` never waits: the accept loop must not depend on a client that is refused. A new socket's
-            // buffer takes these few bytes. Within TLS, or over HTTP/2, nobody could read them.
+            // `try_write` never waits: the accept loop must not depend on a client that is refused. These few bytes fit
+            // in a new socket's buffer. Under TLS or HTTP/2 no client could read them.
             if tls.is_none() && matches!(door, Door::Http(_)) {
                 let _ = stream.try_write(TOO_MANY_CONNECTIONS);
             }
             continue;
         };
-        // Without this, the second half of a small answer would wait for the client's delayed acknowledgement.
+        // Without this, the second part of a small response would wait for the client's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
-        // Before its task, whose first request may ask for this number.
+        // Before its task starts, since the first request may ask for this number.
         state.metrics.connections_open.store(connections.len() + 1, Ordering::Relaxed);
         connections.spawn(connection::serve(stream, address, counted, tls.clone(), door.clone(), stopping.clone()));
     }
     // First of all: a client that connects from now on is refused at once and can try another server. Otherwise it
-    // would wait in the backlog of one that stops.
+    // would wait in the backlog of a stopping one.
     drop((http, flight, control));
     // Their connections close then.
     running::end_streams(&state);
@@ -117,11 +117,11 @@ pub async fn serve(
     Ok(())
 }
 
-/// The server for clients of Arrow Flight.
+/// Creates the server side for Arrow Flight clients.
 #[cfg(feature = "flight")]
 fn flight_door(listener: Option<&TcpListener>, state: &AppState) -> io::Result<Option<Door>> {
     let Some(listener) = listener else { return Ok(None) };
-    // An entry of its own: the address that it listens on is one of its names.
+    // A separate entry, because the address that it listens on is one of its names.
     let entry = Entry::new(state.clone(), listener.local_addr()?)?;
     Ok(Some(Door::Flight(Arc::new(crate::flight::Flight::new(Arc::new(entry))?))))
 }
@@ -134,7 +134,7 @@ fn flight_door(listener: Option<&TcpListener>, _: &AppState) -> io::Result<Optio
     }
 }
 
-/// The next connection of a client of Arrow Flight; never where it is not served.
+/// Accepts the next Arrow Flight connection; never completes if Flight is not served.
 async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
     match listener {
         Some(listener) => listener.accept().await,
@@ -142,7 +142,7 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
     }
 }
 
-/// The next connection to the control socket; never where there is none.
+/// Accepts the next connection to the control socket; never completes if there is none.
 async fn operators(control: Option<&UnixListener>) -> UnixStream {
     let Some(control) = control else { return std::future::pending().await };
     loop {

@@ -1,4 +1,4 @@
-//! The slow requests of the last minutes, for `/admin/load`.
+//! The slow requests of the last few minutes, for `/admin/load`.
 
 use axum::http::Method;
 use meridian_observe::Stage;
@@ -27,9 +27,9 @@ pub struct SlowRequest {
     pub status: u16,
     /// Its id.
     pub request: String,
-    /// The server's time for it, without its client's.
+    /// The server's time for it, excluding its client's.
     pub took: Duration,
-    /// The time of each stage, by [`Stage`].
+    /// The time of each stage, indexed by [`Stage`].
     pub stages: [Option<Duration>; Stage::ALL.len()],
     /// Bytes of events read.
     pub bytes_read: u64,
@@ -37,12 +37,12 @@ pub struct SlowRequest {
     pub nodes_visited: u64,
 }
 
-/// The slow requests of the last minutes.
+/// The slow requests of the last few minutes.
 #[derive(Debug, Default)]
 pub struct SlowRequests(Mutex<VecDeque<SlowRequest>>);
 
 impl SlowRequests {
-    /// Adds one that has just ended.
+    /// Adds a request that has just ended.
     pub fn add(&self, request: SlowRequest) {
         let mut kept = self.0.lock();
         if kept.len() == KEPT_MAX {
@@ -51,7 +51,7 @@ impl SlowRequests {
         kept.push_back(request);
     }
 
-    /// The slowest, slowest first.
+    /// Returns the slowest requests, slowest first.
     pub fn slowest(&self, now: i64, max: usize) -> Vec<SlowRequest> {
         let mut recent: Vec<SlowRequest> = {
             let mut kept = self.0.lock();

@@ -1,7 +1,7 @@
 //! WebSockets (RFC 6455), within limits.
 //!
-//! The memory of a socket is bounded, and part of that of its connection: it has small buffers in both directions.
-//! Messages to the client above [`FRAGMENT_BYTES`] are sent as fragments, so the library never copies a whole one.
+//! A socket has small buffers in both directions, so its memory is bounded, and counts as part of its connection's.
+//! Messages to the client above [`FRAGMENT_BYTES`] are sent in fragments, so the library never copies a whole one.
 
 use crate::connection_control::AfterSwitch;
 use crate::dispatch::{Dispatch, void};
@@ -26,15 +26,15 @@ pub use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-/// Max size of a message and of a frame from a client, in bytes; a larger one closes the connection.
+/// Max size in bytes of a message and of a frame from a client; a larger one closes the connection.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
-/// Read buffer for messages of a client, in bytes: clients send little.
+/// Read buffer in bytes: clients send little.
 const READ_BYTES: usize = 4 << 10;
 /// Bytes to a client that are collected before they are written.
 const WRITE_BYTES: usize = 8 << 10;
-/// Max bytes of a frame to a client. A larger message has several.
+/// Max bytes of a frame to a client. A larger message is split.
 const FRAGMENT_BYTES: usize = 16 << 10;
-/// Max bytes that wait for a client: a frame on top of those collected, and the answers to its pings.
+/// Max bytes that wait for a client: a frame on top of those collected, and the replies to its pings.
 const UNSENT_BYTES: usize = 32 << 10;
 /// Max bytes of a reason for closing (RFC 6455, 5.5).
 const REASON_BYTES: usize = 123;
@@ -46,12 +46,12 @@ pub struct Closed;
 /// The sending half of a socket.
 pub struct ToClient {
     sink: SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>,
-    /// Whether a message was sent in part: then no other can begin.
+    /// Whether a message was partly sent, so that no other can begin.
     in_message: bool,
 }
 
 impl ToClient {
-    /// Sends a text, which is UTF-8. Completes when the connection has taken it; [`ToClient::flush`] sends it off.
+    /// Sends a UTF-8 text. Completes when the connection has accepted it; [`ToClient::flush`] sends it off.
     pub async fn feed(&mut self, mut text: Bytes) -> Result<(), Closed> {
         let mut kind = Data::Text;
         loop {
@@ -72,12 +72,12 @@ impl ToClient {
         }
     }
 
-    /// Completes when the system has taken everything.
+    /// Completes when the system has accepted everything.
     pub async fn flush(&mut self) -> Result<(), Closed> {
         self.sink.flush().await.map_err(|_| Closed)
     }
 
-    /// Sends a text, and waits until the system has taken it.
+    /// Sends a text, and waits until the system has accepted it.
     pub async fn send(&mut self, text: impl Into<Bytes>) -> Result<(), Closed> {
         self.feed(text.into()).await?;
         self.flush().await
@@ -88,14 +88,14 @@ impl ToClient {
         self.sink.send(Message::Ping(Bytes::new())).await.map_err(|_| Closed)
     }
 
-    /// Whether a message can begin: none was sent in part.
+    /// Returns whether a message can begin, because none is partly sent.
     pub fn is_between_messages(&self) -> bool {
         !self.in_message
     }
 
-    /// Sends the reason for closing. May come within a message.
+    /// Sends the reason for closing. May be called within a message.
     pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), Closed> {
-        // A control frame has at most 125 bytes, two of which are the code. A cut must not split a character.
+        // A control frame has at most 125 bytes, two of which are the code. Truncation must not split a character.
         let end = reason.floor_char_boundary(REASON_BYTES);
         let frame = CloseFrame { code, reason: reason[..end].into() };
         self.sink.send(Message::Close(Some(frame))).await.map_err(|_| Closed)
@@ -111,13 +111,13 @@ pub struct Upgrade {
 }
 
 impl Upgrade {
-    /// The upgrade that a request asks for in a well-formed way, if it does.
+    /// Returns the upgrade that a request asks for, if it is well-formed.
     fn of(parts: &mut Parts, state: &AppState) -> Option<Upgrade> {
         let headers = &parts.headers;
         let has =
             |name, value| headers.get(name).is_some_and(|one: &HeaderValue| one.as_bytes().eq_ignore_ascii_case(value));
         let asks = parts.method == Method::GET
-            // Upgrades exist in HTTP/1.1 only. HTTP/2 would need an extended CONNECT (RFC 8441), which is not offered.
+            // Upgrades exist only in HTTP/1.1. HTTP/2 would need an extended CONNECT (RFC 8441), which is not offered.
             && parts.version == Version::HTTP_11
             && is_listed(headers, &header::CONNECTION, "upgrade")
             && has(&header::UPGRADE, b"websocket")
@@ -131,8 +131,8 @@ impl Upgrade {
         Some(Upgrade { switch, accept, caller, state: state.clone() })
     }
 
-    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. Messages of the client
-    /// are ignored, but they are read: this is how a disconnect is noticed while the client takes nothing.
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. The client's
+    /// messages are read but ignored: reading is how a disconnect is noticed while the client reads nothing.
     pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
     where
         F: Future<Output = ()> + Send,
@@ -177,13 +177,13 @@ fn limits() -> WebSocketConfig {
         .max_frame_size(Some(MESSAGE_BYTES_MAX))
 }
 
-/// Whether a field that is a list has this word.
+/// Returns whether a list-valued field contains this word.
 fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     let lists = headers.get_all(name).into_iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
 }
 
-/// The upgrade that a request asks for, if it does.
+/// The upgrade that a request asks for, if any.
 pub struct MayUpgrade(pub Option<Upgrade>);
 
 impl FromRequestParts<AppState> for MayUpgrade {

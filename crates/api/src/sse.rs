@@ -1,7 +1,7 @@
 //! Sends Server-Sent Events to a client, one message at a time.
 //!
-//! A message is handed to the connection, which drops it once the system has accepted all of it. Only then the next one
-//! is sent. So a client that does not read keeps one message in memory, whichever library buffers it.
+//! A message is handed to the connection, which drops it once the system has accepted all of it. Only then is the next
+//! one sent. A client that does not read therefore keeps one message in memory, whichever library buffers it.
 
 use crate::connection_control::HangUp;
 use crate::respond;
@@ -16,17 +16,17 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Duration;
 
-/// The sending end of a stream. Its response ends when it is dropped.
+/// The sending half of a stream. The response ends when it is dropped.
 pub struct SseSender {
     messages: mpsc::Sender<Bytes>,
-    /// Sent after all messages. It has its own slot, because a message may still wait.
+    /// Sent after all messages. It has its own slot, because a message may still be waiting.
     last: Arc<Mutex<Option<Bytes>>>,
     /// Closed once the connection has dropped the response.
     gone: oneshot::Receiver<()>,
     hang_up: HangUp,
 }
 
-/// A stream: its sending end, and its response, which begins with these bytes.
+/// Creates a stream: its sending half, and its response, which begins with these bytes.
 pub fn stream(head: &'static str) -> (SseSender, Response) {
     let ((messages, receiver), (alive, gone)) = (mpsc::channel(1), oneshot::channel());
     let (last, hang_up) = (Arc::default(), HangUp::default());
@@ -38,13 +38,13 @@ pub fn stream(head: &'static str) -> (SseSender, Response) {
 }
 
 impl SseSender {
-    /// Sends a message and waits until the system has taken it. `false` if the client is gone.
+    /// Sends a message and waits until the system has accepted it. Returns false if the client is gone.
     ///
-    /// If this is dropped before, the message is still sent.
+    /// If the future is dropped earlier, the message is still sent.
     pub async fn send(&mut self, message: impl AsRef<[u8]> + Send + 'static) -> bool {
         let (waits, taken) = oneshot::channel();
         let message = Bytes::from_owner(PendingMessage { message, _waits: waits });
-        // There is room, since the previous message was taken.
+        // There is room, since the previous message was accepted.
         if self.messages.send(message).await.is_err() {
             return false;
         }
@@ -58,7 +58,7 @@ impl SseSender {
         let _ = (&mut self.gone).await;
     }
 
-    /// Ends the stream with this message, and hangs up if the system has not taken it within `grace`.
+    /// Ends the stream with this message, and hangs up if the system has not accepted it within `grace`.
     pub async fn end_within(self, message: Bytes, grace: Duration) {
         let SseSender { messages, last, hang_up, .. } = self;
         let (waits, taken) = oneshot::channel();
@@ -71,10 +71,10 @@ impl SseSender {
     }
 }
 
-/// A message that waits for the system.
+/// A message that waits to be accepted by the system.
 struct PendingMessage<M> {
     message: M,
-    /// Dropped with the message.
+    /// Dropped with the message; the sender waits for that.
     _waits: oneshot::Sender<()>,
 }
 
@@ -89,7 +89,7 @@ struct SseBody {
     head: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     last: Arc<Mutex<Option<Bytes>>>,
-    /// Dropped with the body.
+    /// Dropped with the body; the sender learns from that.
     _alive: oneshot::Sender<()>,
 }
 

@@ -1,4 +1,4 @@
-//! Answers that are neither events nor groups, as Arrow streams, and descriptions of answers.
+//! Encodes answers that are neither events nor groups as Arrow streams, and describes answers.
 
 use crate::arrow_stream::{instant, stream};
 use crate::ask::Described;
@@ -14,7 +14,7 @@ use meridian_query::{Density, DensityCounts, TrackPoint};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The columns of a density. The box and the size of the grid are metadata of the schema.
+/// Returns the columns of a density. The box and the size of the grid are schema metadata.
 pub fn density_schema(question: &Density) -> ArrowSchema {
     let [west, south, east, north] = question.bbox;
     let metadata = HashMap::from([
@@ -27,14 +27,14 @@ pub fn density_schema(question: &Density) -> ArrowSchema {
     ArrowSchema::new_with_metadata(fields, metadata)
 }
 
-/// The cells of a density that have events, row by row from the north-west.
+/// Encodes the nonempty cells of a density, row by row from the north-west.
 ///
 /// # Errors
 /// A fault of the server.
 pub fn density(answer: &DensityCounts, question: &Density) -> Result<Vec<u8>> {
     let width = question.width.max(1) as usize;
     let cells = || answer.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    // At most 4096 rows and columns.
+    // Rows and columns are at most 4096.
     let rows = cells().map(|(at, _)| (at / width) as i32);
     let columns = cells().map(|(at, _)| (at % width) as i32);
     let counts = cells().map(|(_, count)| i64::try_from(*count).unwrap_or(i64::MAX));
@@ -48,7 +48,7 @@ pub fn density(answer: &DensityCounts, question: &Density) -> Result<Vec<u8>> {
     )
 }
 
-/// The columns of a track: the time and the place of each event on it.
+/// Returns the columns of a track: the time and the position of each of its events.
 pub fn track_schema() -> ArrowSchema {
     let extension = HashMap::from([
         ("ARROW:extension:name".to_owned(), "geoarrow.wkb".to_owned()),
@@ -58,7 +58,7 @@ pub fn track_schema() -> ArrowSchema {
     ArrowSchema::new(vec![Field::new("time", instant(), false), geometry])
 }
 
-/// The events of a track in order of time.
+/// Encodes the events of a track in order of time.
 ///
 /// # Errors
 /// A fault of the server.
@@ -76,7 +76,7 @@ pub fn track(points: &[TrackPoint]) -> Result<Vec<u8>> {
     stream(track_schema(), vec![Arc::new(times), Arc::new(places.finish())])
 }
 
-/// A response that describes an answer of this schema, read from the newest snapshot by then.
+/// Returns a response that describes an answer with this schema, to be read from the newest snapshot at that time.
 ///
 /// # Errors
 /// A fault of the server.
@@ -86,14 +86,14 @@ pub fn described(schema: &ArrowSchema) -> Result<Response> {
     Ok(response(Described { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() }))
 }
 
-/// A response that describes an answer.
+/// Returns a response that describes an answer.
 pub fn response(described: Described) -> Response {
     let mut response = Response::default();
     response.extensions_mut().insert(described);
     response
 }
 
-/// The schema of the events of a collection, as the first message of an Arrow stream.
+/// Encodes the schema of a collection's events as the first message of an Arrow stream.
 ///
 /// # Errors
 /// A fault of the server.

@@ -1,17 +1,17 @@
 //! Entity tags (RFC 9110, 8.8.3), and the conditions on them (13.1).
 //!
-//! A tag names one state of a resource. A compressed response has the same tag with the name of its coding behind it, as its
-//! bytes are others. Conditions are about states, so they read the tag without that name.
+//! A tag names one state of a resource. The tag of a compressed response has the name of its coding as a suffix, since
+//! its bytes differ. Conditions are about states, so they ignore that suffix.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use meridian_backend::{Collection, Head};
 use meridian_model::{Schema, Seq};
 use meridian_query::question_hash;
 
-/// The names that [`mark`] adds.
+/// The suffixes added by [`mark`].
 const CODINGS: [&str; 3] = ["-zstd", "-br", "-gzip"];
 
-/// Adds the name of a coding to a strong tag. A weak one says nothing of bytes.
+/// Appends the name of a coding to a strong tag. A weak tag does not identify bytes.
 pub fn mark(headers: &mut HeaderMap, coding: &str) {
     let Some(tag) = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()) else { return };
     let marked = tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(|tag| format!("\"{tag}-{coding}\""));
@@ -20,30 +20,30 @@ pub fn mark(headers: &mut HeaderMap, coding: &str) {
     }
 }
 
-/// A tag of a list.
+/// A tag in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
     is_weak: bool,
-    /// Without its quotes and the name of a coding.
+    /// Without its quotes and the coding's suffix.
     state: String,
     /// As it was sent.
     text: String,
 }
 
-/// The tags that a header lists.
+/// The tags listed in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tags {
-    /// `*`: any state, if there is one.
+    /// `*`: any state, if one exists.
     Any,
-    /// These.
+    /// The listed tags.
     Listed(Vec<Tag>),
 }
 
 impl Tags {
-    /// The tags of all headers of a name; `None` without one.
+    /// Parses the tags of all header fields with a name; `None` if there is no such field.
     ///
     /// # Errors
-    /// The text that is no list of tags.
+    /// The text that is not a list of tags.
     pub fn of(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, String> {
         let (mut listed, mut is_present) = (Vec::new(), false);
         for value in headers.get_all(name) {
@@ -57,7 +57,7 @@ impl Tags {
         Ok(is_present.then_some(Tags::Listed(listed)))
     }
 
-    /// Whether `is` holds of a listed tag, or any will do.
+    /// Returns whether `is` holds for a listed tag, or any state matches.
     pub fn have(&self, is: impl Fn(&str) -> bool) -> bool {
         match self {
             Tags::Any => true,
@@ -65,7 +65,8 @@ impl Tags {
         }
     }
 
-    /// As [`Tags::have`], of strong tags alone: what may be overwritten must be known byte by byte (RFC 9110, 13.1.1).
+    /// Like [`Tags::have`], for strong tags only: a state to be overwritten must be known byte by byte (RFC 9110,
+    /// 13.1.1).
     pub fn have_strong(&self, is: impl Fn(&str) -> bool) -> bool {
         match self {
             Tags::Any => true,
@@ -73,7 +74,7 @@ impl Tags {
         }
     }
 
-    /// The listed tag of the same state as the tag of a response, as it was sent.
+    /// Returns the listed tag, as it was sent, that names the same state as a response's tag.
     pub fn same_as(&self, response: &HeaderValue) -> Option<HeaderValue> {
         let state = opaque(response)?;
         match self {
@@ -85,37 +86,37 @@ impl Tags {
     }
 }
 
-/// A tag without its quotes.
+/// Returns a tag without its quotes.
 pub fn opaque(tag: &HeaderValue) -> Option<&str> {
     let tag = tag.to_str().ok()?;
     tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"')?.strip_suffix('"')
 }
 
-/// The strong tag of a document: from its bytes.
+/// Sets the strong tag of a document, derived from its bytes.
 pub fn of_bytes(headers: &mut HeaderMap, bytes: &[u8]) {
-    // FNV-1a: two versions of a document have the same hash once in 2^64.
+    // FNV-1a: two versions of a document collide with probability 2^-64.
     let hash = bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
     insert(headers, &format!("\"{hash:016x}\""));
 }
 
-/// The strong tag of one event: its version, then the number of the fields that it is shown with. The number of a version
-/// counts in what the collection holds since `began` alone: another one of the name, or a restored one, gives it again.
+/// Sets the strong tag of one event: its version, then the number of fields shown. A version number is unique only
+/// within the content that began at `began`: a later collection of the name, or a restored one, reuses it.
 pub fn of_event(headers: &mut HeaderMap, began: i64, seq: Seq, schema: &Schema) {
     insert(headers, &format!("\"{began:x}.{}.{:x}\"", seq.to_id(), schema.fields.len()));
 }
 
-/// Whether the tag of an event names this version of it.
+/// Returns whether an event's tag names this version.
 pub fn is_of_version(tag: &str, began: i64, seq: Seq) -> bool {
     let mut parts = tag.split('.');
     parts.next() == Some(&*format!("{began:x}")) && parts.next() == Some(&*seq.to_id())
 }
 
-/// The weak tag of what a query gives, by the snapshot that it reads. Weak, since an order among equals, the last bit of a
-/// sum and the time of the response may differ.
+/// Sets the weak tag of a query's result, derived from the snapshot that it reads. It is weak because the order among
+/// equals, the last bit of a sum and the time of the response may differ.
 ///
-/// Rows count too: retention removes segments, which is no write. The media type must be set.
+/// The tag includes the number of rows: retention removes segments without a write. The media type must already be set.
 pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head) {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let parts = [
@@ -130,14 +131,14 @@ pub fn of_read(headers: &mut HeaderMap, collection: &dyn Collection, head: &Head
 
 /// Adds the target of the request to a weak tag.
 ///
-/// The tag of a read is its snapshot's, which all queries of a collection share. That is enough for HTTP, which compares the
-/// tags of one URL. But MapLibre compares a tile with the one that it shows in its place, for any URL. It would keep a tile
-/// without the field that is now wanted.
+/// The tag of a read is its snapshot's, which all queries of a collection share. That is enough for HTTP, which
+/// compares the tags of one URL. MapLibre, however, compares a tile with the one that it replaces, whatever the URL. It
+/// would keep a tile that lacks a newly requested field.
 pub fn of_target(headers: &mut HeaderMap, target: &Uri) {
     of_path(headers, target.path(), target.query().unwrap_or_default());
 }
 
-/// As [`of_target`], of a target by its parts.
+/// Like [`of_target`], for a target given by its parts.
 pub fn of_path(headers: &mut HeaderMap, path: &str, query: &str) {
     let Some(tag) = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()) else { return };
     if let Some(state) = tag.strip_prefix("W/\"").and_then(|tag| tag.strip_suffix('"')) {
@@ -153,7 +154,7 @@ fn insert(headers: &mut HeaderMap, tag: &str) {
     }
 }
 
-/// Reads a list such as `"a", W/"b,c"`. Commas may be within quotes.
+/// Parses a list such as `"a", W/"b,c"`. Commas may be within quotes.
 fn read(text: &str, into: &mut Vec<Tag>) -> Result<(), String> {
     let wrong = || format!("{text:?} is not a list of entity tags: expected one such as \"0a1b2c\", or *");
     let mut rest = text.trim_start_matches([' ', '\t', ',']);

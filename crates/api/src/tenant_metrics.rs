@@ -1,4 +1,4 @@
-//! Metrics by tenant: those with the most processor time by name, the others together.
+//! Metrics by tenant: those with the most processor time by name, the others combined.
 
 use crate::state::AppState;
 use meridian_admission::Ledger;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Max named tenants: each is a label, and a monitoring system needs a bound on labels.
 const NAMED_MAX: usize = 20;
-/// The label of all others.
+/// The label of all other tenants.
 const OTHER: &str = "other";
 
 /// The metrics of a tenant.
@@ -53,9 +53,9 @@ pub fn write(state: &AppState, out: &mut String) {
     }
 }
 
-/// The tenants with the most processor time by name, and the sum of the others.
+/// Returns the tenants with the most processor time by name, and the sum of the others.
 fn named(mut tenants: Vec<(String, Figures)>) -> Vec<(String, Figures)> {
-    // A tenant with the name of that label is counted among the others: two series with one label would be invalid.
+    // A tenant that has this label as its name is counted among the others: two series with one label would be invalid.
     tenants.sort_by(|(a, one), (b, other)| {
         let by_time = other.processor_s.total_cmp(&one.processor_s);
         (a == OTHER).cmp(&(b == OTHER)).then(by_time).then(a.cmp(b))
@@ -78,7 +78,7 @@ fn family(out: &mut String, kind: &str, name: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-/// A line for each tenant. Names have no character that a label would have to escape.
+/// Writes a line for each tenant. Tenant names contain no character that would need escaping in a label.
 fn each(out: &mut String, name: &str, tenants: &[(String, Figures)], of: impl Fn(&Figures) -> f64) {
     for (tenant, figures) in tenants {
         let _ = writeln!(out, "{name}{{tenant=\"{tenant}\"}} {}", of(figures));

@@ -30,11 +30,11 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The index of the next byte that must be escaped: a quote, a backslash, a control character.
+/// Returns the index of the next byte that must be escaped: a quote, a backslash or a control character.
 ///
 /// Most texts have none, so eight bytes are checked at a time, as in Warren, "Hacker's Delight", 6-1. The highest bit
-/// of each byte is set if it matches. A carry may set it wrongly for a byte after the first match, never for one
-/// before it.
+/// of each byte is set if it matches. A carry may set it wrongly for a byte after the first match, never for one before
+/// it.
 fn next_escaped(bytes: &[u8], from: usize) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;

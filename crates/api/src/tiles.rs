@@ -118,16 +118,16 @@ pub async fn tile(
     .await
 }
 
-/// The headers of every tile.
+/// Returns the headers of every tile.
 fn shown(state: &AppState, head: &Head, consistency: &Consistency) -> HeaderMap {
     let mut headers = HeaderMap::new();
     respond::set_read_headers(&mut headers, head, state.now(), consistency.name);
-    // The next write may change any tile, so browsers must ask each time.
+    // The next write may change any tile, so browsers must revalidate each time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers
 }
 
-/// A number in the path of a tile; 404 if it names no tile (OGC API - Tiles, requirement 7).
+/// Parses a number in the path of a tile; 404 if it names no tile (OGC API - Tiles, requirement 7).
 fn path_number(text: &str, last: u64, what: &str) -> Result<u64> {
     match text.parse::<u64>() {
         Ok(n) if n <= last => Ok(n),
@@ -135,7 +135,7 @@ fn path_number(text: &str, last: u64, what: &str) -> Result<u64> {
     }
 }
 
-/// The bounding box of the events, if any has a geometry.
+/// Returns the bounding box of the events, if any has a geometry.
 fn bbox(collection: &dyn Collection) -> Option<[f64; 4]> {
     let bounds = collection.stats().bounds.filter(|b| !b.is_nowhere())?;
     Some([bounds.west, bounds.south, bounds.east, bounds.north])

@@ -94,7 +94,7 @@ pub async fn definition(state: Scope, context: Context, Path(id): Path<String>) 
     respond::document("application/json", &document)
 }
 
-/// The identity of the tile matrix set.
+/// Returns the identity of the tile matrix set.
 fn item(links: Vec<Link>) -> TileMatrixSetItem {
     TileMatrixSetItem {
         id: WEB_MERCATOR_QUAD,
@@ -134,7 +134,7 @@ pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Optio
         }),
         ..TileSet::default()
     };
-    // In a list, the members of TileJSON would repeat the document of each tileset.
+    // In a list, the members of TileJSON would repeat each tileset's document.
     if !whole {
         return described;
     }
@@ -157,14 +157,14 @@ pub fn tileset(context: &Context, collection: &str, schema: &Schema, bbox: Optio
     }
 }
 
-/// The properties of a layer, with TileJSON's names of their types.
+/// Returns the properties of a layer, with TileJSON's names for their types.
 fn fields(schema: &Schema) -> Map<String, Value> {
     let word = |kind: FieldType| match kind {
         FieldType::Int | FieldType::Float => "Number",
         FieldType::Bool => "Boolean",
         FieldType::Text | FieldType::Time | FieldType::Date | FieldType::TextList => "String",
     };
-    // Tiles of few events carry ids, tiles of many carry counts.
+    // Tiles with few events carry ids, tiles with many carry counts.
     let id = meridian_query::id_key(schema);
     let mut fields = Map::new();
     for (name, word) in [(id.as_str(), "String"), ("count", "Number"), ("density", "Boolean")] {

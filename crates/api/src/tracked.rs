@@ -1,4 +1,5 @@
-//! A request from its route to the last byte of its response. Its cost goes to its span, and to the log if it was slow.
+//! Tracks a request from its route to the last byte of its response. Its cost is recorded in its span, and logged if
+//! the request was slow.
 
 use crate::respond;
 use crate::route::{Class, Route};
@@ -11,8 +12,7 @@ use meridian_observe::{self as observe, Count, Current, Measured, Span, Stage, W
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// A running request. It ends when this is dropped: with the last byte of its response, or when its client
-/// disconnects.
+/// A running request. It ends when this is dropped: with the last byte of its response, or when its client disconnects.
 pub struct Tracked {
     state: AppState,
     route: &'static Route,
@@ -20,7 +20,7 @@ pub struct Tracked {
     arrived: Instant,
     work: Arc<Work>,
     span: Span,
-    /// The work that it is a part of.
+    /// The work that it belongs to.
     current: Current,
     /// The query string, if the operator wants it in the log.
     literals: Option<String>,
@@ -28,7 +28,7 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// Measures the current work from now on.
+    /// Starts measuring the current work.
     pub fn begin(
         state: &AppState,
         route: &'static Route,
@@ -53,12 +53,12 @@ impl Tracked {
         }
     }
 
-    /// The status of its response.
+    /// Sets the status of its response.
     pub fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 
-    /// The head of the response is ready. Adds the times of a read's stages to it.
+    /// Records that the head of the response is ready, and adds the times of a read's stages to it.
     pub fn set_head(&mut self, response: &mut Response) {
         self.set_status(response.status());
         // Only reads have these stages.
@@ -70,12 +70,12 @@ impl Tracked {
         }
     }
 
-    /// Whether its span is recorded, which then includes the time to send the response.
+    /// Returns whether its span is recorded, which then includes the time to send the response.
     pub fn is_recorded(&self) -> bool {
         self.span.is_recorded()
     }
 
-    /// The response is being sent.
+    /// Starts measuring the sending of the response.
     pub fn sending(&self) -> Measured {
         self.current.stage(Stage::Send)
     }
@@ -83,7 +83,7 @@ impl Tracked {
     fn note_if_slow(&self, status: u16) {
         let took = self.arrived.elapsed();
         let waited: Duration = [Stage::Body, Stage::Send].iter().filter_map(|stage| self.work.took(*stage)).sum();
-        // The client's time is not the server's. Streams are long by design.
+        // Excludes the client's time. Streams are long by design.
         let own = took.saturating_sub(waited);
         let limit = self.state.config.slow;
         if limit.is_zero() || own < limit || self.route.class == Class::Stream {
@@ -93,7 +93,7 @@ impl Tracked {
         let stage = |stage| self.work.took(stage).map(ms);
         let count = |count| Some(self.work.count(count)).filter(|n| *n > 0);
         let attempts = self.work.notes().join("; ");
-        // This may run on any task or thread that drops the response: the log line needs the request's id.
+        // This may run on any task or thread that drops the response, and the log line needs the request's id.
         self.current.clone().run(|| {
             tracing::warn!(
                 target: "meridian_api::slow",
@@ -119,13 +119,13 @@ impl Tracked {
                 bytes_read = count(Count::BytesRead),
                 events_tested = count(Count::EventsTested),
                 events_matched = count(Count::EventsMatched),
-                // What became of each request to another server for it.
+                // The outcome of each request that it made to another server.
                 attempts = (!attempts.is_empty()).then_some(attempts.as_str()),
                 query = self.literals.as_deref(),
                 "a slow request"
             );
         });
-        // Kept for `/admin/load` too, which works without access to the log.
+        // Also kept for `/admin/load`, which works without access to the log.
         self.state.slow.add(SlowRequest {
             at: self.state.now(),
             tenant: self.caller.tenant.clone(),

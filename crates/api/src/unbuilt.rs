@@ -1,4 +1,5 @@
-//! The style of the pages in a program without the output of `web/`: the same sources, without the type that they name.
+//! The style of the pages in a program without the output of `web/`: the same sources, without the fonts that they
+//! name.
 
 use crate::problem::{Problem, Result};
 use axum::http::{HeaderValue, header};
@@ -6,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 const STYLE: &str = concat!(include_str!("../../../web/src/theme.css"), include_str!("../../../web/src/document.css"));
 
-/// A file of `/assets/`.
+/// Returns a file of `/assets/`.
 ///
 /// # Errors
 /// 404

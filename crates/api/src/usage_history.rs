@@ -1,4 +1,4 @@
-//! Earlier use of tenants: without it, a page could only show sums since the start.
+//! Earlier samples of tenants' use: without them, a page could only show sums since the start.
 
 use meridian_admission::Ledger;
 use meridian_admission::gate::Refusal;
@@ -8,20 +8,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// Recent figures cover up to this.
+/// Max period covered by recent figures.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Min time between samples, so there are at most a dozen.
+/// Min time between samples, so that there are at most a dozen.
 const SPACING: Duration = Duration::from_secs(5);
 
-/// Reasons of refusals: quotas, and the lack of a slot.
+/// Number of reasons for refusals: quotas, and the lack of a slot.
 pub const REASONS: usize = Quota::ALL.len() + Refusal::ALL.len();
 
-/// Their names.
+/// Returns their names.
 pub fn reasons() -> impl Iterator<Item = &'static str> {
     Quota::ALL.into_iter().map(Quota::name).chain(Refusal::ALL.into_iter().map(Refusal::name))
 }
 
-/// The refusals of a tenant since the start, by reason.
+/// Returns the refusals of a tenant since the start, by reason.
 pub fn refused(ledger: &Ledger) -> [u64; REASONS] {
     let mut counts = [0; REASONS];
     let quotas = Quota::ALL.into_iter().map(|quota| ledger.refused(quota));
@@ -33,18 +33,18 @@ pub fn refused(ledger: &Ledger) -> [u64; REASONS] {
 /// Processor time, and refusals by reason.
 type Used = (Duration, [u64; REASONS]);
 
-/// The use of each tenant at a moment.
+/// The use of each tenant at one moment.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// When.
+    /// When it was taken.
     pub at: Instant,
     used: Arc<HashMap<Arc<str>, Used>>,
 }
 
 impl Sample {
-    /// The mean number of processors that a tenant used since the sample, and its refusals since.
+    /// Returns the mean number of processors that a tenant used since the sample, and its refusals since.
     pub fn since(&self, ledger: &Ledger, refused: &[u64; REASONS]) -> (f64, [u64; REASONS]) {
-        // A tenant without a sample had used nothing.
+        // A tenant without a sample had used nothing by then.
         let (processor, before) = self.used.get(ledger.tenant()).copied().unwrap_or((Duration::ZERO, [0; REASONS]));
         let seconds = self.at.elapsed().as_secs_f64().max(0.001);
         let processors = ledger.processor_time().saturating_sub(processor).as_secs_f64() / seconds;
@@ -69,7 +69,7 @@ impl History {
             let used = |ledger: &Arc<Ledger>| (ledger.tenant().clone(), (ledger.processor_time(), refused(ledger)));
             samples.push_back(Sample { at: now, used: Arc::new(ledgers.iter().map(used).collect()) });
         }
-        // Over less than a second the average would be mostly noise.
+        // Over less than a second, the average would be mostly noise.
         samples.front().filter(|oldest| now - oldest.at >= Duration::from_secs(1)).cloned()
     }
 }

@@ -9,7 +9,7 @@ pub fn on(headers: &mut HeaderMap, name: &'static str) {
         Some(others) => HeaderValue::from_str(&format!("{name}, {others}")),
         None => Ok(HeaderValue::from_static(name)),
     };
-    // Both parts are valid header values, so their list is one.
+    // Both parts are valid header values, and so is their list.
     if let Ok(value) = value {
         headers.insert(header::VARY, value);
     }

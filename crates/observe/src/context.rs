@@ -1,30 +1,30 @@
-//! W3C Trace Context (level 1, version 00): the headers by which programs pass a trace on.
+//! W3C Trace Context (level 1, version 00): the headers through which programs propagate a trace.
 
 use std::sync::Arc;
 
 /// The header with trace, span and flags.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header with the vendors' entries; passed on unchanged.
+/// The header with vendor-specific entries, passed on unchanged.
 pub const TRACESTATE: &str = "tracestate";
 
-/// Longest `tracestate` that is passed on; a longer one is left out, as the standard allows beyond 512 characters (3.3.1.5).
+/// Max length of a `tracestate` that is passed on. The standard allows dropping a longer one (3.3.1.5).
 const STATE_MAX: usize = 512;
 
-/// The span of another program that a request belongs to.
+/// The remote span that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
-    /// The trace; not 0.
+    /// The trace id; not 0.
     pub trace: u128,
-    /// The span; not 0.
+    /// The span id; not 0.
     pub span: u64,
     /// Whether the caller records the trace.
     pub sampled: bool,
-    /// The vendors' entries.
+    /// The vendor-specific entries.
     pub state: Option<Arc<str>>,
 }
 
 impl Parent {
-    /// Reads the headers; `None` where `traceparent` is not valid, so that a new trace begins.
+    /// Parses the headers. Returns `None` if `traceparent` is invalid, so that a new trace begins.
     pub fn parse(traceparent: &[u8], tracestate: Option<&[u8]>) -> Option<Parent> {
         let text = std::str::from_utf8(traceparent).ok()?;
         // A later version may append fields; ff is forbidden.
@@ -46,13 +46,13 @@ impl Parent {
         Some(Parent { trace, span, sampled: flags & 1 == 1, state })
     }
 
-    /// The value of `traceparent`.
+    /// Returns the value of `traceparent`.
     pub fn traceparent(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace, self.span, u8::from(self.sampled))
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Parses lower-case hexadecimal digits.
 fn hex(text: &str) -> Option<u128> {
     let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     if is_hex { u128::from_str_radix(text, 16).ok() } else { None }
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!((parent.trace, parent.span), (0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736, 0x00f0_67aa_0ba9_02b7));
         assert!(parent.sampled && parent.state.as_deref() == Some("vendor=1"));
         assert!(!parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00").unwrap().sampled);
-        // Flags that are not known are ignored; a later version may be longer.
+        // Unknown flags are ignored; a later version may be longer.
         assert!(parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff").unwrap().sampled);
         assert!(parse("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more").is_some());
         for wrong in [

@@ -1,11 +1,12 @@
 //! The server's account of its own work: the request of a log line, the cost of a request, and the spans of a trace.
 //!
-//! Work runs within a [`Current`]: a value of the thread that names its request, its cost and its place in a trace. A future or a
-//! thread that continues the work takes it along. [`stage`] measures a stage of the current work. If the work is not
-//! measured, that is one read of a thread-local value: no allocation, no lock. Ended spans go to a [`SpanSink`].
+//! Work runs within a [`Current`]: a value of the thread that names its request, its cost and its place in a trace. A
+//! future or a thread that continues the work takes it along. [`stage`] measures a stage of the current work. If the
+//! work is not measured, that costs one read of a thread-local value: no allocation, no lock. Ended spans go to a
+//! [`SpanSink`].
 //!
 //! Start reading at [`Tracer::begin`]. The crate knows neither HTTP nor OTLP, starts no thread and reads no clock: its
-//! [`Clock`] and seed are given to it.
+//! [`Clock`] and seed are passed in.
 
 mod context;
 mod current;

@@ -1,16 +1,16 @@
-//! Spans: one stage of a request, from its start until it is dropped.
+//! Spans: each measures one stage of a request, from its start until it is dropped.
 
 use crate::current::Current;
 use crate::tracer::Trace;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The role of a span, as OpenTelemetry has them.
+/// The role of a span, as defined by OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A stage within this program.
     Internal,
-    /// A request that this program answers.
+    /// A request that this program serves.
     Server,
     /// A request that this program makes.
     Client,
@@ -21,9 +21,9 @@ pub enum Kind {
 pub enum Value {
     /// A number.
     Int(i64),
-    /// A text: a name from a bounded set, never a value of a client's filter or an id.
+    /// Text from a bounded set, never an id or a value from a client's filter.
     Text(Arc<str>),
-    /// A text of this program.
+    /// A static text of this program.
     Name(&'static str),
 }
 
@@ -48,43 +48,43 @@ impl From<Arc<str>> for Value {
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedSpan {
-    /// Its trace.
+    /// Its trace id.
     pub trace: u128,
     /// Its number within the trace.
     pub span: u64,
-    /// The span that it is a part of; 0 for the first of a trace.
+    /// The parent span; 0 for the root of a trace.
     pub parent: u64,
-    /// Whether that span is of another program.
+    /// Whether the parent span belongs to another program.
     pub parent_is_remote: bool,
-    /// The vendors' entries for the trace.
+    /// The vendor-specific entries of the trace.
     pub state: Option<Arc<str>>,
     /// Its name.
     pub name: Cow<'static, str>,
     /// Its role.
     pub kind: Kind,
-    /// Nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub start: u64,
-    /// Nanoseconds since 1970, not before its start.
+    /// End, in nanoseconds since 1970; not before the start.
     pub end: u64,
-    /// Counts and names.
+    /// Attributes: counts and names.
     pub attributes: Vec<(&'static str, Value)>,
     /// Whether the stage failed.
     pub failed: bool,
 }
 
-/// A stage that is measured until the span is dropped; or none, if the work is not recorded.
+/// A stage that is measured until the span is dropped; no span if the work is not recorded.
 #[derive(Debug)]
 pub struct Span(Option<Box<Open>>);
 
 #[derive(Debug)]
 struct Open {
-    /// This span's place: children are parts of it.
+    /// The place of this span, under which its children are recorded.
     place: Trace,
     ended: EndedSpan,
 }
 
 impl Span {
-    /// No span: everything done with it costs nothing.
+    /// Returns a no-op span, which costs nothing.
     pub const fn none() -> Span {
         Span(None)
     }
@@ -93,7 +93,7 @@ impl Span {
         Span(Some(Box::new(Open { place, ended })))
     }
 
-    /// Whether it is recorded.
+    /// Returns whether the span is recorded.
     pub fn is_recorded(&self) -> bool {
         self.0.is_some()
     }
@@ -105,7 +105,7 @@ impl Span {
         }
     }
 
-    /// Gives it another name.
+    /// Renames the span.
     pub fn rename(&mut self, name: impl FnOnce() -> Cow<'static, str>) {
         if let Some(open) = &mut self.0 {
             open.ended.name = name();
@@ -119,12 +119,12 @@ impl Span {
         }
     }
 
-    /// The current work as a part of this span; unchanged where it is none.
+    /// Returns the current work as part of this span; unchanged for a no-op span.
     pub fn current(&self) -> Current {
         self.within(crate::current())
     }
 
-    /// Work as a part of this span; unchanged where it is none.
+    /// Returns work as part of this span; unchanged for a no-op span.
     pub fn within(&self, mut work: Current) -> Current {
         if let Some(open) = &self.0 {
             work.trace = Some(open.place.clone());
@@ -132,7 +132,7 @@ impl Span {
         work
     }
 
-    /// Does work as a part of it.
+    /// Runs a closure as part of the span.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         match self.0 {
             Some(_) => self.current().run(work),
@@ -140,7 +140,7 @@ impl Span {
         }
     }
 
-    /// Makes the first `nanos` nanoseconds of it a separate span beside it.
+    /// Splits off the first `nanos` nanoseconds as a separate sibling span.
     pub fn split_off(&mut self, name: &'static str, nanos: u64) {
         let Some(open) = &mut self.0 else { return };
         let mut first = open.place.sibling(open.ended.parent, name);
@@ -156,9 +156,9 @@ impl Drop for Span {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
             let Open { place, mut ended } = *open;
-            // A span that was split off has its end already.
+            // A span that was split off already has its end.
             if ended.end == 0 {
-                // A clock that was set back makes no span of negative length.
+                // A clock that was set back must not produce a negative duration.
                 ended.end = place.now().max(ended.start);
             }
             place.end(ended);

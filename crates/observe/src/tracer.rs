@@ -1,4 +1,4 @@
-//! Which traces are recorded, and the numbers of their spans.
+//! Decides which traces are recorded, and numbers their spans.
 
 use crate::context::Parent;
 use crate::span::{EndedSpan, Kind, Span};
@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Max spans of one trace in this server; a long stream of chunks has no more.
+/// Max spans of one trace in this server, which also limits a long stream of chunks.
 const SPANS_MAX: u32 = 512;
 
 /// Nanoseconds since 1970.
@@ -15,44 +15,44 @@ pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// Takes ended spans. It must not block.
 pub trait SpanSink: fmt::Debug + Send + Sync {
-    /// Takes one.
+    /// Takes one span.
     fn take(&self, span: EndedSpan);
 
-    /// Counts of their outcomes.
+    /// Returns the counts of span outcomes.
     fn figures(&self) -> Figures;
 }
 
 /// Outcomes of ended spans, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Sent to the collector, which took them.
+    /// Accepted by the collector.
     pub exported: u64,
     /// Dropped because the queue was full.
     pub dropped: u64,
-    /// Lost because the collector could not be reached or refused them.
+    /// Lost because the collector was unreachable or refused them.
     pub failed: u64,
 }
 
 /// Which traces are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
-    /// The share of requests without a caller's decision, 0 to 1.
+    /// The sampled fraction, 0 to 1, of requests without a caller's decision.
     pub ratio: f64,
-    /// Max traces a second that are recorded because their callers record them: a client must not decide what the server
+    /// Max traces per second recorded because their callers record them: a client must not decide what the server
     /// spends.
     pub parents_per_second: u32,
 }
 
-/// Begins traces. Clones share it; the default one records nothing.
+/// Starts traces. Clones share it; the default one records nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Tracer(Option<Arc<Inner>>);
 
 struct Inner {
-    /// A trace whose lower half is below is recorded; `None`: all.
+    /// A trace is recorded if the lower half of its id is below this value; `None` records all.
     below: Option<u64>,
     parents: PerSecond,
     clock: Clock,
-    /// Scrambles the numbers of traces and spans.
+    /// Randomizes trace and span numbers.
     seed: u64,
     numbers: AtomicU64,
     sink: Arc<dyn SpanSink>,
@@ -64,37 +64,37 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// The place of work in a trace.
+/// The position of work in a trace.
 #[derive(Debug, Clone)]
 pub struct Trace {
     id: u128,
     span: u64,
     state: Option<Arc<str>>,
     tracer: Arc<Inner>,
-    /// Spans that may still be recorded; none where the trace is not.
+    /// Number of spans that may still be recorded; `None` if the trace is not.
     left: Option<Arc<AtomicU32>>,
 }
 
 impl Tracer {
-    /// A tracer whose spans go to `sink`; `seed` should be random.
+    /// Creates a tracer whose spans go to `sink`; `seed` should be random.
     pub fn new(sampling: Sampling, clock: Clock, seed: u64, sink: Arc<dyn SpanSink>) -> Tracer {
         let below = (sampling.ratio < 1.0).then_some((sampling.ratio * u64::MAX as f64) as u64);
         let parents = PerSecond { max: sampling.parents_per_second, state: AtomicU64::new(0) };
         Tracer(Some(Arc::new(Inner { below, parents, clock, seed, numbers: AtomicU64::new(0), sink })))
     }
 
-    /// Whether it may record anything.
+    /// Returns whether it may record anything.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Outcomes of the spans; `None` if nothing is recorded.
+    /// Returns the outcomes of the spans; `None` if nothing is recorded.
     pub fn figures(&self) -> Option<Figures> {
         self.0.as_ref().map(|inner| inner.sink.figures())
     }
 
-    /// Begins a request, as a part of its caller's trace if there is one: its place and its span. A request that nobody
-    /// records has no span, and a place only if its caller gave one to pass on.
+    /// Starts a request, within its caller's trace if there is one. Returns its place and its span. A request that is
+    /// not recorded has no span, and has a place only if its caller sent a parent to pass on.
     pub fn begin(
         &self,
         parent: impl FnOnce() -> Option<Parent>,
@@ -104,7 +104,7 @@ impl Tracer {
         let Some(tracer) = &self.0 else { return (None, Span::none()) };
         match parent() {
             Some(parent) => {
-                // The clock is read only for a caller that records: most requests have none.
+                // The clock is read only for callers that record; most requests have none.
                 let sampled = parent.sampled && tracer.parents.admits((tracer.clock)());
                 let left = sampled.then(|| Arc::new(AtomicU32::new(SPANS_MAX)));
                 let Parent { trace, span, state, .. } = parent;
@@ -120,11 +120,11 @@ impl Tracer {
         }
     }
 
-    /// A place before the first span of a trace, for work that no request began: spans of it are roots. `None` where it is not
-    /// recorded.
+    /// Returns a place before the first span of a trace, for work that no request started. Its spans are roots. Returns
+    /// `None` if the trace is not recorded.
     pub fn root(&self) -> Option<Trace> {
         let tracer = self.0.as_ref()?;
-        // The lower half of the id is also the draw: a request that is not recorded costs one number.
+        // The lower half of the id doubles as the sampling draw, so an unrecorded request costs one number.
         let low = tracer.number();
         if tracer.below.is_some_and(|below| low >= below) {
             return None;
@@ -136,7 +136,7 @@ impl Tracer {
 }
 
 impl Inner {
-    /// A number that has not been drawn before: SplitMix64 (Steele, Lea and Flood 2014) over a counter.
+    /// Returns a number not drawn before: SplitMix64 (Steele, Lea and Flood 2014) over a counter.
     fn number(&self) -> u64 {
         let n = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut z = self.seed.wrapping_add(n);
@@ -147,22 +147,22 @@ impl Inner {
 }
 
 impl Trace {
-    /// The trace: 32 hexadecimal digits.
+    /// Returns the trace id: 32 hexadecimal digits.
     pub fn id(&self) -> String {
         format!("{:032x}", self.id)
     }
 
-    /// Whether it is recorded.
+    /// Returns whether the trace is recorded.
     pub fn is_recorded(&self) -> bool {
         self.left.is_some()
     }
 
-    /// The parent that a request of this work passes on.
+    /// Returns the parent that outgoing requests of this work pass on.
     pub fn to_pass_on(&self) -> Parent {
         Parent { trace: self.id, span: self.span, sampled: self.is_recorded(), state: self.state.clone() }
     }
 
-    /// A span that is a part of this place; none where the trace is not recorded.
+    /// Starts a child span of this place; no span if the trace is not recorded.
     pub fn child(&self, name: impl Into<Cow<'static, str>>, kind: Kind) -> Span {
         if self.left.is_none() {
             return Span::none();
@@ -170,14 +170,14 @@ impl Trace {
         self.open(name.into(), kind, false)
     }
 
-    /// A span beside this place's.
+    /// Starts a sibling of this place's span.
     pub(crate) fn sibling(&self, parent: u64, name: &'static str) -> Span {
         Trace { span: parent, ..self.clone() }.child(name, Kind::Internal)
     }
 
     fn open(&self, name: Cow<'static, str>, kind: Kind, parent_is_remote: bool) -> Span {
         let Some(left) = &self.left else { return Span::none() };
-        // Relaxed: a count alone. Spans of one trace may end on many threads.
+        // Relaxed: only a count. Spans of one trace may end on many threads.
         let taken = left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if taken.is_err() {
             return Span::none();
@@ -208,7 +208,7 @@ impl Trace {
     }
 }
 
-/// A limit per second, without a lock: the second in the upper half of a number, the count in the lower.
+/// A lock-free limit per second: the second is in the upper half of a number, the count in the lower.
 struct PerSecond {
     max: u32,
     state: AtomicU64,
@@ -218,7 +218,7 @@ impl PerSecond {
     fn admits(&self, now: u64) -> bool {
         let second = (now / 1_000_000_000) & u64::from(u32::MAX);
         let taken = self.state.try_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
-            // Second and count in one number: two requests at the turn of a second cannot reset it twice.
+            // Second and count share one number, so two requests at the turn of a second cannot both reset it.
             let count = if state >> 32 == second { state & u64::from(u32::MAX) } else { 0 };
             (count < u64::from(self.max)).then_some(second << 32 | (count + 1))
         });

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Gives names to the values of an enumeration.
+/// Defines an enumeration whose values have names.
 macro_rules! named {
     ($(#[$about:meta])* $type:ident { $($(#[$what:meta])* $variant:ident $name:literal,)* }) => {
         $(#[$about])*
@@ -15,10 +15,10 @@ macro_rules! named {
         pub enum $type { $($(#[$what])* $variant,)* }
 
         impl $type {
-            /// All, in order.
+            /// All values, in order.
             pub const ALL: [$type; [$($type::$variant),*].len()] = [$($type::$variant),*];
 
-            /// Its name, in logs and traces.
+            /// Returns its name in logs and traces.
             pub const fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)* }
             }
@@ -33,27 +33,27 @@ named! {
         Body "body",
         /// It waits for a permit.
         Admission "admission",
-        /// Its body becomes events.
+        /// Its body is parsed into events.
         Parse "parse",
         /// A query decides what to read.
         Plan "plan",
         /// A query reads and tests events.
         Scan "scan",
-        /// The response becomes bytes.
+        /// The response is encoded.
         Encode "encode",
         /// A write waits until it is durable and visible.
         Commit "commit",
-        /// The log is synced to the disk: a part of `commit`, of the write that led its group.
+        /// The log is synced to disk: part of the `commit` of the write that leads its group.
         Sync "sync",
-        /// The events are indexed and become visible: a part of `commit`, as above.
+        /// The events are indexed and become visible: part of `commit`, as above.
         Apply "apply",
-        /// The client takes the response.
+        /// The client reads the response.
         Send "send",
     }
 }
 
 named! {
-    /// The visits and reads of a query.
+    /// What a query visits and reads.
     Count {
         /// Memory trees and segments of the snapshot.
         Parts "parts",
@@ -61,7 +61,7 @@ named! {
         PartsPruned "parts_pruned",
         /// Tree nodes whose box was tested.
         NodesVisited "nodes_visited",
-        /// Tree nodes left out.
+        /// Tree nodes skipped.
         NodesPruned "nodes_pruned",
         /// Tree nodes taken whole.
         NodesWhole "nodes_whole",
@@ -76,13 +76,13 @@ named! {
     }
 }
 
-/// Nanoseconds since some start; never goes back.
+/// Nanoseconds since some fixed moment; monotonic.
 pub type Stopwatch = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// The cost of a request so far. All that work for the request add to it.
+/// The cost of a request so far. All work for the request adds to it.
 pub struct Work {
     stopwatch: Stopwatch,
-    /// Nanoseconds, by [`Stage`].
+    /// Nanoseconds, indexed by [`Stage`].
     stages: [AtomicU64; Stage::ALL.len()],
     counts: [AtomicU64; Count::ALL.len()],
     notes: Mutex<Vec<String>>,
@@ -98,12 +98,12 @@ impl fmt::Debug for Work {
 }
 
 impl Work {
-    /// Nothing done yet.
+    /// Creates an empty measurement.
     pub fn new(stopwatch: Stopwatch) -> Work {
         Work { stopwatch, stages: Default::default(), counts: Default::default(), notes: Mutex::default() }
     }
 
-    /// Adds a note to what is told of the request where it is slow, unless there are many.
+    /// Adds a note to the log line of a slow request, unless there are too many.
     pub fn note(&self, line: impl FnOnce() -> String) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() < NOTES_MAX {
@@ -111,24 +111,24 @@ impl Work {
         }
     }
 
-    /// The notes so far, in order.
+    /// Returns the notes so far, in order.
     pub fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The time of a stage; `None` if it did not happen.
+    /// Returns the time of a stage; `None` if it did not happen.
     pub fn took(&self, stage: Stage) -> Option<Duration> {
         let nanos = self.stages[stage as usize].load(Ordering::Relaxed);
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// Adds to a stage.
+    /// Adds time to a stage.
     pub fn add(&self, stage: Stage, nanos: u64) {
-        // Never 0, which stands for a stage that did not happen.
+        // Never 0, which marks a stage that did not happen.
         self.stages[stage as usize].fetch_add(nanos.max(1), Ordering::Relaxed);
     }
 
-    /// A count.
+    /// Returns a count.
     pub fn count(&self, count: Count) -> u64 {
         self.counts[count as usize].load(Ordering::Relaxed)
     }
@@ -138,7 +138,7 @@ impl Work {
     }
 }
 
-/// A stage of the current work, measured until this is dropped.
+/// A stage of the current work, measured until dropped.
 #[derive(Debug)]
 pub struct Measured {
     /// Its span.
@@ -147,7 +147,7 @@ pub struct Measured {
     began: Option<(Arc<Work>, u64)>,
 }
 
-/// Begins a stage of the current work. If the work is not measured, that is one read of a thread-local value.
+/// Begins a stage of the current work. If the work is not measured, that costs one read of a thread-local value.
 pub fn stage(stage: Stage) -> Measured {
     crate::current::with(|current| current.stage(stage))
 }
@@ -171,11 +171,11 @@ impl Measured {
         }
     }
 
-    /// Counts the first `nanos` nanoseconds of it as another stage.
+    /// Attributes the first `nanos` nanoseconds to another stage.
     pub fn split_off(&mut self, first: Stage, nanos: u64) {
         if let Some((work, began)) = &mut self.began {
             work.add(first, nanos);
-            // The rest counts from there, so that no time is counted twice.
+            // The rest starts from there, so that no time is counted twice.
             *began += nanos;
         }
         self.span.split_off(first.name(), nanos);

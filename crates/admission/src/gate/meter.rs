@@ -1,4 +1,4 @@
-//! Processor time of the work behind a permit.
+//! Measurement of the processor time used under a permit.
 
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
@@ -14,25 +14,25 @@ use tokio::time::Instant;
 /// How often a paused thread checks whether its work is still wanted.
 const PAUSE_CHECK: Duration = Duration::from_millis(20);
 
-/// Measures the work of one permit, on the thread that does it and on its helpers.
+/// Measures the work done under one permit, on the thread that does it and on its helpers.
 #[derive(Debug)]
 pub struct Meter {
     gate: Gate,
     ticket: Ticket,
     account: Account,
-    /// Locked by the thread that does the work, and for an instant when the permit is dropped.
+    /// Locked by the working thread, and briefly when the permit is dropped.
     slice: Mutex<Slice>,
-    /// Nanoseconds that helpers used, not charged yet.
+    /// Nanoseconds used by helpers and not charged yet.
     helpers: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Slice {
-    /// Where the running slice began; absent while no thread works.
+    /// When the running slice began; `None` while no thread works.
     began: Option<(Instant, Duration)>,
-    /// Used by slices of threads that ended.
+    /// Time used by slices of threads that have ended, not charged yet.
     uncharged: Duration,
-    /// Whether the slot was given back for a while, and whether a thread worked then.
+    /// Set while the slot is given back: whether a thread was working at that time.
     away: Option<bool>,
     /// Whether the slot was released.
     closed: bool,
@@ -52,18 +52,19 @@ impl Meter {
         &self.account
     }
 
-    /// Work begins on this thread.
+    /// Starts measuring work on this thread.
     pub fn begin(&self) {
         self.slice.lock().began = Some((Instant::now(), thread_time()));
     }
 
-    /// Called often by the thread that works. After a slice, its time is charged. If another query has more right to
-    /// the slot, the thread then waits for its next turn. It stops waiting if `over` reports that the work is no
-    /// longer wanted.
+    /// Charges a completed slice; the working thread calls this often. If another query then has a higher claim to the
+    /// slot, the thread waits for its next turn. It stops waiting once `over` reports that the work is no longer
+    /// wanted.
     pub fn tick(&self, over: &dyn Fn() -> bool) {
         let mut slice = self.slice.lock();
         let Some((since, began)) = slice.began.filter(|_| !slice.closed) else { return };
-        // Wall time bounds processor time and is cheap to read. The thread's processor clock is a system call.
+        // Wall time is an upper bound for processor time and cheap to read. The thread's processor clock is a system
+        // call.
         if since.elapsed() < self.gate.0.slice {
             return;
         }
@@ -71,7 +72,7 @@ impl Meter {
         self.gate.0.processors.add(ran);
         let used = ran + std::mem::take(&mut slice.uncharged) + self.take_helpers();
         self.account.ledger.add_processor_time(used);
-        // The gate's lock is released before the wait.
+        // The seat is taken in a block of its own, so that the gate's lock is released before the wait.
         let seat = {
             let mut state = self.gate.0.state.lock();
             let verdict = state.admission.slice(self.ticket, used);
@@ -80,11 +81,12 @@ impl Meter {
         if let Some(seat) = seat {
             self.pause(&mut slice, &seat, over);
         }
-        // After the pause: it is not part of the next slice.
+        // Restarted after the pause, which is not part of the next slice.
         slice.began = Some((Instant::now(), thread_time()));
     }
 
-    /// The work waits for another process: it gives its slot back until [`Meter::wake`], and is charged what it used.
+    /// Gives the slot back until [`Meter::wake`], because the work waits for another process. Charges the time used so
+    /// far.
     pub fn rest(&self) {
         let mut slice = self.slice.lock();
         if slice.closed || slice.away.is_some() {
@@ -104,8 +106,8 @@ impl Meter {
         self.gate.carry_out(&mut state, false);
     }
 
-    /// The work goes on, on this thread, which waits for its turn as after [`Meter::tick`]. Without a [`Meter::rest`] before it, nothing
-    /// happens.
+    /// Resumes the work on this thread, which waits for its turn as in [`Meter::tick`]. Does nothing without a
+    /// preceding [`Meter::rest`].
     pub fn wake(&self, over: &dyn Fn() -> bool) {
         let mut slice = self.slice.lock();
         let Some(works) = slice.away.take() else { return };
@@ -122,25 +124,25 @@ impl Meter {
         slice.began = works.then(|| (Instant::now(), thread_time()));
     }
 
-    /// Where this thread waits, if it has to.
+    /// Returns the seat where this thread must wait, if it has to.
     fn seat(&self, state: &mut State, verdict: Verdict) -> Option<Arc<Seat>> {
         if verdict == Verdict::Continue {
             return None;
         }
         let seat = Arc::new(Seat::default());
         state.seat(self.ticket, Waiter::Thread(seat.clone()));
-        // Seated first: the rules may give the slot to this thread at once.
+        // Seated first: the policy may give the slot to this thread at once.
         self.gate.carry_out(state, false);
         Some(seat)
     }
 
-    /// Waits for the next turn.
+    /// Blocks this thread until its next turn.
     fn pause(&self, slice: &mut Slice, seat: &Seat, over: &dyn Fn() -> bool) {
         self.gate.0.waits.notify_one();
         // No event wakes a paused thread whose client has gone, so it checks at intervals.
         while !seat.wait(PAUSE_CHECK) {
             if over() {
-                // The work ends at its next check: it needs no slot for that.
+                // The work ends at its next check and needs no slot for that.
                 slice.closed = true;
                 self.gate.leave(self.ticket, Duration::ZERO);
                 return;
@@ -148,7 +150,7 @@ impl Meter {
         }
     }
 
-    /// Whether the slot was released: the work was no longer wanted when its turn was to come.
+    /// Returns whether the slot was released because the work was no longer wanted.
     pub(super) fn is_closed(&self) -> bool {
         self.slice.lock().closed
     }
@@ -156,31 +158,31 @@ impl Meter {
     /// Charges work that a helper did on another thread.
     pub fn charge(&self, used: Duration) {
         let nanos = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX);
-        // Relaxed: a sum that guards nothing. A slice that misses it leaves it to the next.
+        // Relaxed: a plain sum that orders nothing. A value missed by one slice is charged in the next.
         self.helpers.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Charges bytes of events that were read, on any thread.
+    /// Charges bytes of events read, on any thread.
     pub fn read(&self, bytes: u64) {
         self.account.ledger.charge(Quota::ScannedBytesPerSecond, bytes);
     }
 
-    /// Counts a refusal for [`Quota::ScannedBytesPerRequest`], which is known only to the work itself.
+    /// Counts a refusal under [`Quota::ScannedBytesPerRequest`], which only the work itself can detect.
     pub fn read_too_much(&self) {
         self.account.ledger.count_refusal(Quota::ScannedBytesPerRequest);
     }
 
-    /// Whether others wait for a slot.
+    /// Returns whether others wait for a slot.
     pub fn is_contended(&self) -> bool {
         self.gate.0.contended.load(Ordering::Relaxed)
     }
 
-    /// Releases the slot and charges what was used, and `more`. Returns the service that the work has had; work whose slot was released
-    /// before has ended.
+    /// Releases the slot and charges the time used plus `more`. Returns the service received so far; if the slot was
+    /// already released, the work counts as ended.
     pub(super) fn close(&self, more: Duration) -> Served {
         let mut slice = self.slice.lock();
         slice.end();
-        // An interrupted pause has released the slot already.
+        // An interrupted pause has already released the slot.
         if std::mem::replace(&mut slice.closed, true) {
             return Served::default();
         }

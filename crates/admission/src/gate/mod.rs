@@ -1,11 +1,11 @@
-//! The gate: which requests run, wait or are refused, by the rules of [`meridian_model::policy::admission`].
+//! The gate: decides which requests run, wait or are refused, by the policy of [`meridian_model::policy::admission`].
 //!
-//! A request enters with its [`Account`] and gets a [`Permit`], which represents a processor slot. The permit's
+//! A request enters with its [`Account`] and obtains a [`Permit`], which represents a processor slot. The permit's
 //! [`Meter`] measures the work on a thread. It charges processor time slice by slice, and blocks its thread while
-//! another query has a higher claim to the slot. A permit is released when dropped, and what it used is charged.
+//! another query has a higher claim to the slot. Dropping a permit releases it and charges the time it used.
 //!
-//! The rules are pure and behind one lock, which is held for well under a microsecond. A thread that takes the lock
-//! carries out what the rules decided: it wakes the waiters whose wait is over.
+//! The policy is pure code behind one lock, which is held for well under a microsecond. The thread that holds the lock
+//! carries out the policy's decisions: it wakes the waiters whose wait is over.
 
 mod meter;
 mod processors;
@@ -27,11 +27,11 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use wait::Waiter;
 
-/// Interval of the search for queries that waited too long.
+/// Interval at which queries that waited too long are expired.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(20);
-/// How often the number of slots is adapted.
+/// Interval at which the number of slots is adapted.
 const CAPACITY_INTERVAL: Duration = Duration::from_millis(100);
-/// Charged for a request besides what its meter measures: reading it, and sending its response.
+/// Charged per request on top of its metered time: reading it and sending its response.
 const REQUEST_COST: Duration = Duration::from_micros(20);
 
 /// The tenant that work is charged to, and the class of the work.
@@ -39,13 +39,13 @@ const REQUEST_COST: Duration = Duration::from_micros(20);
 pub struct Account {
     /// The tenant's ledger.
     pub ledger: Arc<Ledger>,
-    /// The class.
+    /// The class of the work.
     pub class: Class,
-    /// Whether it is a write ([`Gate::refuse_early`]).
+    /// Whether the request is a write (see [`Gate::refuse_early`]).
     pub is_write: bool,
 }
 
-/// The gate; clones share it.
+/// The gate. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<Inner>);
 
@@ -53,25 +53,25 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     origin: Instant,
     state: Mutex<State>,
-    /// Whether a query waits or is paused: a meter reads it without the lock.
+    /// Whether a query waits or is paused; meters read it without the lock.
     contended: AtomicBool,
     slice: Duration,
     processors: Processors,
     refused: AtomicU64,
-    /// Notified when queries begin to wait.
+    /// Notified when a query begins to wait.
     waits: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     admission: Admission<Arc<str>>,
-    /// Waiters, by the number of the ticket.
+    /// Waiters, indexed by ticket number.
     waiters: Vec<Option<Waiter>>,
     capacity: Capacity,
 }
 
 impl Gate {
-    /// A gate of as many slots as the settings have at the start.
+    /// Creates a gate with the initial number of slots of the settings.
     pub fn new(settings: Settings) -> Gate {
         Gate(Arc::new(Inner {
             origin: Instant::now(),
@@ -88,13 +88,14 @@ impl Gate {
         }))
     }
 
-    /// A permit, if a slot is free and no query waits. It takes the account, whose reference count all threads change.
+    /// Returns a permit if a slot is free and no query waits. Takes the account by value, because cloning its reference
+    /// count contends across all threads.
     pub fn try_enter(&self, account: Account) -> Option<Permit> {
-        // Without the lock. An outdated value is harmless: `is_free` decides under the lock.
+        // Checked without the lock. A stale value is harmless: `is_free` decides under the lock.
         if self.0.contended.load(Ordering::Relaxed) {
             return None;
         }
-        // Any time and any later deadline will do, as this entry never waits.
+        // Any time and a later deadline will do, because this entry never waits.
         let ask = ask(&account, Duration::MAX, None);
         let mut state = self.0.state.lock();
         if !state.admission.is_free() {
@@ -102,7 +103,7 @@ impl Gate {
         }
         match state.admission.enter(Duration::ZERO, ask) {
             Ok(Entry::Run(ticket)) => Some(self.permit(account, ticket)),
-            // Its tenant already runs its max number of requests.
+            // The tenant already runs its max number of requests.
             Ok(Entry::Wait(ticket)) => {
                 state.admission.leave(ticket, Duration::ZERO);
                 None
@@ -111,12 +112,12 @@ impl Gate {
         }
     }
 
-    /// Refuses a write that would wait long for a permit behind others, before its body is read.
+    /// Refuses a write before its body is read if it would wait long for a permit behind others.
     ///
     /// # Errors
     /// [`Refusal::QueueFull`].
     pub fn refuse_early(&self, account: &Account) -> Result<(), Refusal> {
-        // Without the lock, as in `try_enter`.
+        // Checked without the lock, as in `try_enter`.
         if !self.0.contended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -130,12 +131,13 @@ impl Gate {
     /// Waits for a permit.
     ///
     /// # Errors
-    /// Why the request is refused.
+    /// The reason for the refusal.
     pub async fn enter(&self, account: &Account, deadline: Instant) -> Result<Permit, Refusal> {
         self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Waits for a permit for work in progress, which had this much service before. It is refused only at its deadline.
+    /// Waits for a permit for work in progress that has already received some service. Such work is refused only at its
+    /// deadline.
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
@@ -144,25 +146,25 @@ impl Gate {
         permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Charges a tenant for work that has no permit.
+    /// Charges a tenant for work done without a permit.
     pub fn bill(&self, ledger: &Ledger, used: Duration) {
         ledger.add_processor_time(used);
         self.0.state.lock().admission.bill(ledger.tenant(), ledger.weight(), used);
     }
 
-    /// Does work of a tenant on this thread, without a permit, and charges it.
+    /// Runs work for a tenant on this thread without a permit, and charges it.
     pub fn run_for(&self, ledger: &Ledger, work: &mut dyn FnMut()) {
         let began = thread_time();
         work();
         self.bill(ledger, thread_time().saturating_sub(began));
     }
 
-    /// Running and waiting requests.
+    /// Returns the numbers of running and waiting requests.
     pub fn counts(&self) -> Counts {
         self.0.state.lock().admission.counts()
     }
 
-    /// Requests of each tenant that have begun, and that wait.
+    /// Returns, for each tenant, the numbers of requests that have started and that wait.
     pub fn by_tenant(&self) -> Vec<(Arc<str>, (usize, usize))> {
         let state = self.0.state.lock();
         let each = state.admission.by_tenant();
@@ -170,26 +172,26 @@ impl Gate {
             .collect()
     }
 
-    /// Requests of each tenant by class.
+    /// Returns the load of each tenant by class.
     pub fn load(&self) -> Vec<(Arc<str>, [ClassLoad; 3])> {
         let now = self.now();
         self.0.state.lock().admission.load(now)
     }
 
-    /// Requests refused since the start.
+    /// Returns the number of requests refused since the start.
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Refuses requests that waited too long and adapts the number of slots, for as long as it is polled.
+    /// Expires requests that waited too long and adapts the number of slots, for as long as it is polled.
     pub async fn tend(&self) {
         let mut sample = self.0.processors.sample();
         let mut sampled = Instant::now();
         loop {
-            // An idle server is not woken: nothing expires, and slots beyond the processors are gone.
+            // An idle server stays asleep: nothing can expire, and no slots beyond the processors remain.
             if !self.0.contended.load(Ordering::Relaxed) && self.0.state.lock().capacity.is_min() {
                 self.0.waits.notified().await;
-                // The idle time says nothing about the load that begins now.
+                // Resampled, because the idle time says nothing about the load that begins now.
                 (sample, sampled) = (self.0.processors.sample(), Instant::now());
             }
             tokio::time::sleep(EXPIRY_INTERVAL).await;
@@ -214,7 +216,7 @@ impl Gate {
                 Entry::Run(ticket) => return Ok(self.permit(account.clone(), ticket)),
                 Entry::Wait(ticket) => {
                     let (tell, turn) = oneshot::channel();
-                    // Seated before the rules run: they may decide on this waiter.
+                    // Seated before the policy runs, because it may decide on this waiter.
                     state.seat(ticket, Waiter::Task(tell));
                     self.carry_out(&mut state, false);
                     (ticket, turn)
@@ -222,7 +224,7 @@ impl Gate {
             }
         };
         self.0.waits.notify_one();
-        // Whatever ends this wait, such as a client that disconnects, removes the query from the queue.
+        // However this wait ends, even by a disconnect, dropping `place` removes the query from the queue.
         let mut place = QueueEntry { gate: self, ticket: Some(ticket) };
         // The sender is dropped only with the gate.
         turn.await.unwrap_or(Err(Refusal::Waited))?;
@@ -244,36 +246,36 @@ impl Gate {
         account.ledger.turn_away(refusal);
     }
 
-    /// Wakes the waiters whose wait is over. Called with the lock held, after every change.
+    /// Wakes the waiters whose wait is over. Called under the lock after every change.
     fn carry_out(&self, state: &mut State, expire: bool) {
-        // The common case: without a waiter to wake, the time is not needed.
+        // The common case: with no waiter to wake, the clock need not be read.
         if !state.admission.is_contended() {
             self.0.contended.store(false, Ordering::Relaxed);
             return;
         }
         let now = self.now();
         loop {
-            // Slots first: a waiter that can run now must not be refused for its wait.
+            // Slots first: a waiter that can run now must not be refused for having waited too long.
             let turn = state.admission.next(now).or_else(|| if expire { state.admission.expire(now) } else { None });
             let (ticket, outcome) = match turn {
                 Some(Turn::Run(ticket)) => (ticket, Ok(())),
                 Some(Turn::Refuse(ticket, refusal)) => (ticket, Err(refusal)),
                 None => break,
             };
-            // A waiter that leaves at this moment releases the slot with its place.
+            // A waiter that leaves at this moment releases the slot when its place is dropped.
             if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize).and_then(Option::take) {
                 waiter.wake(outcome);
             }
         }
-        // Under the lock, so that the flag follows the last change. Relaxed: readers only use it as a hint.
+        // Stored under the lock, so that the flag reflects the last change. Relaxed: readers use it only as a hint.
         self.0.contended.store(state.admission.is_contended(), Ordering::Relaxed);
     }
 
-    /// Releases a slot, or a place in the queue.
+    /// Releases a slot or a place in the queue.
     fn leave(&self, ticket: Ticket, used: Duration) -> Served {
         let mut state = self.0.state.lock();
         let served = state.admission.leave(ticket, used);
-        // The number of the ticket is used again: the next waiter must not find this one in its place.
+        // Ticket numbers are reused: the next holder must not find this waiter in its place.
         if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize) {
             *waiter = None;
         }
@@ -282,7 +284,7 @@ impl Gate {
     }
 }
 
-/// The request of an account; the deadline counts from the gate's origin.
+/// Builds an account's request to the policy. The deadline counts from the gate's origin.
 fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Served>) -> Ask<&Arc<str>> {
     Ask { tenant: ledger.tenant(), weight: ledger.weight(), class: *class, is_write: *is_write, deadline, resumed }
 }
@@ -297,7 +299,7 @@ impl State {
     }
 }
 
-/// An entry of the queue, given up when dropped.
+/// A place in the queue, given up when dropped.
 struct QueueEntry<'a> {
     gate: &'a Gate,
     ticket: Option<Ticket>,
@@ -318,22 +320,22 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Measures the work that the permit is for.
+    /// Returns the meter of the work that runs under this permit.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// The account that the work is charged to.
+    /// Returns the account that the work is charged to.
     pub fn account(&self) -> &Account {
         self.meter.account()
     }
 
-    /// Whether it was released by work that was no longer wanted.
+    /// Returns whether the slot was released because the work was no longer wanted.
     pub fn is_closed(&self) -> bool {
         self.meter.is_closed()
     }
 
-    /// Releases the permit. Returns what [`Gate::resume`] needs: the gate, the account, and the service it has had.
+    /// Releases the permit. Returns the arguments for [`Gate::resume`]: the gate, the account and the service received.
     pub fn release(self) -> (Gate, Account, Served) {
         let (gate, account) = (self.meter.gate().clone(), self.meter.account().clone());
         (gate, account, self.meter.close(REQUEST_COST))

@@ -1,4 +1,4 @@
-//! The load of the processors: time that threads ran, and time that they waited to run.
+//! Processor load: the time that threads ran, and the time that they waited to run.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Processor time of this thread so far.
+/// Returns the processor time used by this thread so far.
 pub(super) fn thread_time() -> Duration {
     clock(ClockId::ThreadCPUTime)
 }
@@ -22,11 +22,11 @@ thread_local! {
     static DELAY: RefCell<Delay> = RefCell::new(Delay::open());
 }
 
-/// Linux's account of how long this thread could have run but no processor was free.
+/// Linux's count of the time that this thread was runnable while no processor was free.
 struct Delay {
-    /// `None` on systems without one.
+    /// The `schedstat` file of this thread; `None` on systems without one.
     schedstat: Option<File>,
-    /// Its last value.
+    /// The value at the last read.
     before: Duration,
 }
 
@@ -38,7 +38,7 @@ impl Delay {
         delay
     }
 
-    /// The delay since the last call: from the second number of `schedstat`, in nanoseconds.
+    /// Returns the delay since the last call: the second number of `schedstat`, in nanoseconds.
     fn take(&mut self) -> Duration {
         let mut text = [0; 96];
         // The kernel renders this file again for each read at offset 0.
@@ -62,7 +62,7 @@ pub(super) struct Processors {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     at: Instant,
-    /// Of the whole program.
+    /// Processor time of the whole program.
     program: Duration,
     ran: u64,
     delayed: u64,
@@ -87,10 +87,10 @@ impl Processors {
 }
 
 impl Sample {
-    /// Shares of the time since an earlier sample. First that of the processors that the program used, then that for
-    /// which its metered threads waited for one.
+    /// Returns two fractions since an earlier sample. The first is the processor capacity that the program used; the
+    /// second is the part of their runnable time that metered threads waited for a processor.
     pub(super) fn since(&self, earlier: &Sample) -> (f64, f64) {
-        // Read each time: the affinity of the process, or the limit of its control group, can change while it runs.
+        // Read each time, because the process affinity or the control group's limit can change at run time.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = self.at.saturating_duration_since(earlier.at).as_secs_f64() * processors as f64;
         let program = self.program.saturating_sub(earlier.program).as_secs_f64();

@@ -14,7 +14,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-/// Spins until the meter has ticked for so long by the processor's time.
+/// Spins until the meter has ticked for the given processor time.
 fn work(meter: &Meter, time: Duration) {
     let began = processors::thread_time();
     while processors::thread_time() - began < time {
@@ -76,7 +76,7 @@ async fn the_deadline_ends_a_wait() {
     assert_eq!((gate.counts().waiting, gate.counts().paused), (0, 0));
 }
 
-/// Two threads of two tenants on one slot: neither runs while the other does, and both finish.
+/// Two threads of two tenants share one slot: they never run at the same time, and both finish.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tenants_take_turns_on_one_slot() {
     let gate = Gate::new(settings(1));
@@ -113,7 +113,7 @@ async fn tenants_take_turns_on_one_slot() {
         }
         changes += usize::from(std::mem::replace(&mut last, name) != name);
     }
-    // After the credit of 50 ms they change places with each slice.
+    // After the 50 ms credit they alternate with each slice.
     assert!(changes > 20, "{changes}");
     assert_eq!(gate.counts().running + gate.counts().paused, 0);
 }
@@ -126,7 +126,7 @@ async fn a_paused_question_ends_when_it_is_no_longer_wanted() {
     let (paused, wanted) = (gate.clone(), over.clone());
     let thread = thread::spawn(move || {
         heavy.meter().begin();
-        // Far past the credit of the other, so that it is paused as soon as the other asks.
+        // Far beyond the other's credit, so that it is paused as soon as the other asks.
         while !wanted.load(Ordering::Relaxed) {
             heavy.meter().tick(&|| wanted.load(Ordering::Relaxed));
         }
@@ -174,7 +174,7 @@ async fn work_is_charged_to_its_tenant() {
     work(&meter, Duration::from_millis(30));
     meter.charge(Duration::from_millis(100));
     drop(permit);
-    // "a" is 130 ms ahead, so that "b" goes first though it asks later, and again until it has used as much.
+    // "a" is 130 ms ahead, so "b" goes first although it asks later, and keeps going first until it has caught up.
     let running = gate.enter(&account("c"), soon()).await.unwrap();
     let (order, queue) = (Arc::new(Mutex::new(Vec::new())), gate.clone());
     let mut tasks = Vec::new();
@@ -198,7 +198,7 @@ async fn work_is_charged_to_its_tenant() {
 async fn slots_that_a_queue_got_go_with_it() {
     let gate = Gate::new(Settings { slots: 1, slots_max: 4, ..Settings::default() });
     {
-        // What a slow disk does: questions wait beside idle processors.
+        // As with a slow disk: queries wait while processors are idle.
         let mut state = gate.0.state.lock();
         for _ in 0..3 {
             let slots = state.capacity.observe(Load { busy: 0.0, delayed: 0.0, contended: true });
@@ -217,7 +217,7 @@ async fn work_that_waits_elsewhere_leaves_its_slot_and_takes_one_in_its_turn() {
     let away = gate.enter(&account("a"), soon()).await.unwrap();
     away.meter().begin();
     let began = processors::thread_time();
-    // Without a tick: it is the wait that charges it.
+    // No tick here: the wait itself charges the time.
     while processors::thread_time() - began < Duration::from_millis(5) {}
     away.meter().rest();
     away.meter().rest();

@@ -1,4 +1,4 @@
-//! Waiters: a task, or a thread that was overtaken.
+//! Waiters: a task, or a thread that was preempted.
 
 use super::Refusal;
 use parking_lot::{Condvar, Mutex};
@@ -16,10 +16,10 @@ pub(super) enum Waiter {
 }
 
 impl Waiter {
-    /// Wakes it with the outcome of its wait.
+    /// Wakes the waiter with the outcome of its wait.
     pub(super) fn wake(self, outcome: Outcome) {
         match self {
-            // A task that has left receives nothing, and has given up its place.
+            // A task that has left receives nothing, and has already given up its place.
             Waiter::Task(tell) => _ = tell.send(outcome),
             Waiter::Thread(seat) => seat.wake(),
         }
@@ -39,11 +39,11 @@ impl Seat {
         self.changed.notify_one();
     }
 
-    /// Waits to be called for at most this long. Returns whether it was.
+    /// Waits at most this long to be called. Returns whether it was called.
     pub(super) fn wait(&self, longest: Duration) -> bool {
         let mut called = self.called.lock();
         if !*called {
-            // A spurious wake-up returns false, and the caller waits again.
+            // On a spurious wake-up this returns false, and the caller waits again.
             self.changed.wait_for(&mut called, longest);
         }
         std::mem::take(&mut *called)

@@ -1,25 +1,25 @@
-//! An attempt to sign in at an issuer: what the server and the browser share until the browser comes back.
+//! A sign-in attempt at an issuer: the state that the server and the browser share until the browser returns.
 //!
-//! All of it is derived from one random secret and the time, which only the browser keeps. So an attempt takes no memory here, and
-//! no table of attempts can fill up.
+//! All of it is derived from one random secret and a timestamp, which only the browser keeps. Attempts therefore take
+//! no memory here, and no table of attempts can fill up.
 
 use super::secret::{self, Parts};
 
-/// Prefix of the text of an attempt.
+/// Prefix of the text form of an attempt.
 const PREFIX: &str = "mra_";
-/// How long an attempt is valid, in microseconds.
+/// Max age of an attempt, in microseconds.
 const AGE_MAX: u64 = 600_000_000;
 
-/// An attempt to sign in at an issuer.
+/// A sign-in attempt at an issuer.
 #[derive(Clone)]
 pub struct SignInAttempt {
     secret: String,
-    /// In microseconds since 1970.
+    /// When the attempt began, in microseconds since 1970.
     begun: i64,
 }
 
 impl SignInAttempt {
-    /// A new attempt.
+    /// Starts a new attempt.
     ///
     /// # Errors
     /// If the system has no randomness.
@@ -27,7 +27,7 @@ impl SignInAttempt {
         secret::make(PREFIX).map(|made| SignInAttempt { secret: made.text, begun: now })
     }
 
-    /// The attempt that a browser presents, unless it is too old.
+    /// Parses the attempt that a browser presents; `None` if it is invalid or too old.
     pub fn read(text: &str, now: i64) -> Option<SignInAttempt> {
         let (secret, begun) = text.rsplit_once('_')?;
         Parts::read(PREFIX, secret)?;
@@ -35,28 +35,28 @@ impl SignInAttempt {
         (now.abs_diff(begun) < AGE_MAX).then(|| SignInAttempt { secret: secret.to_owned(), begun })
     }
 
-    /// The text that the browser keeps.
+    /// Returns the text that the browser keeps.
     pub fn text(&self) -> String {
         format!("{}_{}", self.secret, self.begun)
     }
 
-    /// The parameter `state`, which the issuer returns through the browser. It is bound to the issuer, so that one cannot
-    /// pass on the answer of another (RFC 9700, 4.4).
+    /// Returns the parameter `state`, which the issuer returns through the browser. It is bound to the issuer, so that
+    /// one issuer cannot pass on the response of another (RFC 9700, 4.4).
     pub fn state(&self, issuer: &str) -> String {
         self.derive(&format!("state {issuer}"))
     }
 
-    /// The nonce that the ID token must hold: it binds the token to this browser.
+    /// Returns the nonce that the ID token must hold; it binds the token to this browser.
     pub fn nonce(&self) -> String {
         self.derive("nonce")
     }
 
-    /// The code verifier of PKCE (RFC 7636).
+    /// Returns the PKCE code verifier (RFC 7636).
     pub fn verifier(&self) -> String {
         self.derive("verifier")
     }
 
-    /// Bound to the time as well, so a browser cannot change the time of an attempt.
+    /// Derives a value bound to the timestamp as well, so that a browser cannot change the time of an attempt.
     fn derive(&self, purpose: &str) -> String {
         let parts = Parts::read(PREFIX, &self.secret);
         parts.map(|parts| parts.derive(&format!("{purpose} {}", self.begun))).unwrap_or_default()
@@ -80,7 +80,7 @@ mod tests {
             assert!(one.len() == 64 && !text.contains(one) && !derived[..n].contains(one), "{n}");
         }
         assert!(SignInAttempt::read(&text, now + age).is_none());
-        // A browser cannot make it last longer.
+        // A browser cannot extend it.
         let longer = SignInAttempt::read(&format!("{}_{}", attempt.secret, now + age), now + age).unwrap();
         assert_ne!(longer.state("one"), attempt.state("one"));
         for wrong in

@@ -3,16 +3,16 @@
 /// The credential of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential<'a> {
-    /// None.
+    /// No credential.
     Absent,
-    /// A token: as `Bearer`, or as the password of `Basic` with any user name (RFC 6750, RFC 7617).
+    /// A token, sent as `Bearer` or as the password of `Basic` with any user name (RFC 6750, RFC 7617).
     Token(std::borrow::Cow<'a, str>),
-    /// Something that is neither.
+    /// Neither of these.
     Malformed,
 }
 
 impl<'a> Credential<'a> {
-    /// Reads the value of an `Authorization` header.
+    /// Parses the value of an `Authorization` header.
     pub fn of_header(value: &'a [u8]) -> Credential<'a> {
         let Ok(text) = std::str::from_utf8(value) else { return Credential::Malformed };
         let Some((scheme, rest)) = text.split_once(' ') else { return Credential::Malformed };

@@ -1,4 +1,4 @@
-//! Callers identified by another issuer.
+//! Callers identified by an external issuer.
 
 use super::jwt::{Issuers, Verified};
 use super::registry::State;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 impl Registry {
-    /// The issuers whose JSON Web Tokens are trusted.
+    /// Returns the issuers whose JSON Web Tokens are trusted.
     pub fn issuers(&self) -> &Issuers {
         &self.issuers
     }
 
-    /// The caller that a JSON Web Token identifies.
+    /// Returns the caller that a JSON Web Token identifies.
     pub(super) fn of_issuer(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
         if self.issuers.is_empty() {
             return Err(Unknown::Credential);
@@ -24,8 +24,9 @@ impl Registry {
         self.issuers.caller(text, now, |verified, end| self.identity(verified, end).map(Arc::new))
     }
 
-    /// Begins a session of the user that an ID token of this issuer names; returns its text, which is not kept. Its record has the rights
-    /// that the rules give now. Where the rules have changed since, it is no session, and the issuer is asked again.
+    /// Starts a session for the user named by an ID token of this issuer. Returns the session's text, which is not
+    /// stored. The record holds the rights that the rules grant now. If the rules change later, the session no longer
+    /// counts and the issuer is asked again.
     pub fn begin_session_at(
         &self,
         issuer: &str,
@@ -56,19 +57,19 @@ impl Registry {
         })
     }
 
-    /// The identity that a verified token gives until it expires or `end` is set.
+    /// Returns the identity granted by a verified token, valid until it expires or `end` is set.
     fn identity(&self, verified: Verified, end: Arc<AtomicBool>) -> Result<Identity, Unknown> {
         self.now.load().identity(verified, end)
     }
 }
 
-/// What an issuer's user may do in a session.
+/// The rights of an issuer's user in a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Federated {
     /// The issuer, by its name in the settings.
     pub issuer: String,
-    /// None for an operator.
+    /// The tenant; `None` for an operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     #[serde(with = "token::text")]
@@ -78,10 +79,10 @@ pub(super) struct Federated {
 }
 
 impl State {
-    /// The session of an issuer's user.
+    /// Restores the session of an issuer's user from its record.
     ///
     /// # Errors
-    /// Its tenant is gone or suspended, or the record is not one of such a session.
+    /// The tenant is gone or suspended, or the record is not one of such a session.
     pub(super) fn session_at(&self, record: Record) -> Result<Session, Unknown> {
         let Some(Federated { tenant, role, collections, .. }) = record.federated.clone() else {
             return Err(Unknown::Credential);

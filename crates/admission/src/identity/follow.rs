@@ -1,7 +1,8 @@
-//! How the registry and its records keep together.
+//! Keeps the registry and its records consistent.
 //!
-//! A change is written to the records first, and then taken up: lookups see it, and what it ends is ended. Changes of other processes, and all
-//! records at a start, are taken up in the same way. Where another process was first, its change is taken up and one's own is made anew.
+//! A change is first written to the records and then applied: lookups see it, and whatever it ends is ended. Changes by
+//! other processes, and all records at startup, are applied in the same way. If another process commits first, its
+//! change is applied and the local change is retried.
 
 use super::registry::{Fault, KINDS, Registry, State, read, record};
 use super::session::Session;
@@ -12,20 +13,20 @@ use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// How often a change is made anew.
+/// Max retries of a conflicting change.
 const TURNS: usize = 64;
 
-/// Changes by the kind of their records, read. A removal has none.
+/// Parsed changes, by kind of record. A removal has no value.
 #[derive(Default)]
 struct Changes {
     tenants: Vec<(String, Option<Tenant>)>,
-    /// By id.
+    /// Keyed by id.
     users: Vec<(String, Option<User>)>,
     tokens: Vec<(String, Option<Token>)>,
     sessions: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// What ends with changes.
+/// The callers, ledgers and sessions that a set of changes ends.
 #[derive(Default)]
 struct Ends {
     callers: Vec<Caller>,
@@ -34,21 +35,23 @@ struct Ends {
     gone: BTreeSet<String>,
     suspended: BTreeSet<String>,
     logins: BTreeSet<Login>,
-    /// Tenants that are not what they were, those above among them.
+    /// Changed tenants, including those above.
     changed: BTreeSet<String>,
 }
 
 impl Registry {
-    /// Takes up what other processes have changed. Returns the names of tenants that they have changed or removed since the last call.
+    /// Applies the changes made by other processes. Returns the names of the tenants that they have changed or removed
+    /// since the last call.
     ///
     /// # Errors
-    /// [`Fault::Vault`] where the records cannot be read, or one of them is not a token, tenant or user: then nothing changes here.
+    /// [`Fault::Vault`] if the records cannot be read, or if one is not a valid token, tenant or user; then nothing
+    /// changes here.
     pub fn follow(&self) -> Result<BTreeSet<String>, Fault> {
         self.follow_on(&mut self.changing.lock())?;
         Ok(std::mem::take(&mut *self.changed_tenants.lock()))
     }
 
-    /// Makes a change that depends on what there is, and again where another process was first.
+    /// Makes a change that depends on the current state; retries it if another process committed first.
     pub(super) fn change<T>(&self, mut act: impl FnMut(&mut u64) -> Result<T, Fault>) -> Result<T, Fault> {
         let mut seen = self.changing.lock();
         for _ in 0..TURNS {
@@ -61,30 +64,30 @@ impl Registry {
         Err(Fault::Moved)
     }
 
-    /// Writes a record, and takes it up.
+    /// Writes a record and applies it.
     pub(super) fn put(&self, seen: &mut u64, kind: &str, name: &str, value: &impl Serialize) -> Result<(), Fault> {
         let content = serde_json::to_vec(value).map_err(|e| Fault::Vault(e.to_string()))?;
         self.write(seen, vec![RecordChange::put(record(kind, name), content)])
     }
 
-    /// Makes changes of the records of the version `seen`, and takes them up.
+    /// Commits changes against version `seen` of the records, and applies them.
     ///
     /// # Errors
-    /// [`Fault::Moved`] where another process was first, and nothing was done.
+    /// [`Fault::Moved`] if another process committed first; then nothing was done.
     pub(super) fn write(&self, seen: &mut u64, changes: Vec<RecordChange>) -> Result<(), Fault> {
-        // Read before they are written: afterwards nothing may fail, or a valid token would exist that nobody holds.
+        // Parsed before the commit: nothing may fail afterwards, or a valid token would exist that no client holds.
         let read = Changes::read(changes.clone())?;
         self.commit(seen, &changes)?;
         let (ended, _) = self.take_up(read);
-        // A record that stays is removed when sessions are tended.
+        // A record that could not be removed is removed when sessions are tended.
         let _ = self.remove(seen, ended.iter().map(|id| record(KINDS.session, id)).collect());
         Ok(())
     }
 
-    /// Makes changes of the records of the version `seen`, which the caller takes up.
+    /// Commits changes against version `seen` of the records; the caller applies them.
     ///
     /// # Errors
-    /// Those of [`Registry::write`].
+    /// As for [`Registry::write`].
     pub(super) fn commit(&self, seen: &mut u64, changes: &[RecordChange]) -> Result<(), Fault> {
         *seen = self.vault.commit(*seen, changes)?.ok_or(Fault::Moved)?;
         Ok(())
@@ -96,7 +99,7 @@ impl Registry {
         self.remove(seen, ended.iter().map(|session| record(KINDS.session, session.id())).collect())
     }
 
-    /// Removes records, whatever others have changed.
+    /// Removes records, regardless of changes by others.
     pub(super) fn remove(&self, seen: &mut u64, names: Vec<String>) -> Result<(), Fault> {
         if names.is_empty() {
             return Ok(());
@@ -105,7 +108,7 @@ impl Registry {
         for _ in 0..TURNS {
             match self.write(seen, changes.clone()) {
                 Err(Fault::Moved) => self.follow_on(seen)?,
-                // In a folder each is a file of its own: one that stays must not keep the others.
+                // In a folder, each record is a file of its own: one that cannot be removed must not block the others.
                 Err(_) if changes.len() > 1 && !self.vault.is_shared() => {
                     let each = changes.into_iter().map(|change| self.write(seen, vec![change]));
                     return each.fold(Ok(()), Result::and);
@@ -116,26 +119,26 @@ impl Registry {
         Err(Fault::Moved)
     }
 
-    /// Takes up what is newer than the version `seen`.
+    /// Applies the changes newer than version `seen`.
     pub(super) fn follow_on(&self, seen: &mut u64) -> Result<(), Fault> {
         let Some(news) = self.vault.since(*seen)? else { return Ok(()) };
         let mut changes = Vec::new();
         if news.whole {
             let there: HashSet<&str> = news.changes.iter().map(|change| change.name.as_str()).collect();
             let gone = self.names().into_iter().filter(|name| !there.contains(name.as_str()));
-            // First: a user that is gone may have left its login to another.
+            // Removals first: a removed user's login may now belong to another user.
             changes.extend(gone.map(RecordChange::remove));
         }
         changes.extend(news.changes);
         let changes = Changes::read(changes)?;
         *seen = news.version;
-        // The process that ended sessions removes their records. Where it cannot, they go when sessions are tended.
+        // The process that ended the sessions removes their records. If it cannot, they go when sessions are tended.
         let (_, changed) = self.take_up(changes);
         self.changed_tenants.lock().extend(changed);
         Ok(())
     }
 
-    /// The names of all records that are known.
+    /// Returns the names of all known records.
     fn names(&self) -> Vec<String> {
         let state = self.now.load();
         let tokens = state.tokens.values().filter(|known| known.recorded);
@@ -146,17 +149,17 @@ impl Registry {
         tokens.chain(tenants).chain(users).chain(sessions).collect()
     }
 
-    /// Puts changes in their place, and ends what they end. Returns the ids of sessions that have ended, and have records yet, and the names
-    /// of tenants that have changed. The caller holds `changing`.
+    /// Applies changes, and ends whatever they end. Returns the ids of ended sessions that still have records, and the
+    /// names of changed tenants. The caller holds `changing`.
     fn take_up(&self, changes: Changes) -> (Vec<String>, BTreeSet<String>) {
         let shared = self.vault.is_shared();
         if changes.tenants.is_empty() && changes.users.is_empty() && changes.tokens.is_empty() {
-            // Sessions begin and end often: that copies nothing, and ends nothing else.
+            // Sessions start and end often, so such changes copy no state and end nothing else.
             self.sessions.take_changes((&self.now.load(), &self.issuers), changes.sessions, shared);
             return (Vec::new(), BTreeSet::new());
         }
         let (mut state, mut ends) = (State::clone(&self.now.load()), Ends::default());
-        // In this order: users, and callers of tokens, belong to tenants; sessions to users.
+        // The order matters: users and token callers belong to tenants, sessions to users.
         for (name, tenant) in changes.tenants {
             state.take_tenant(name, tenant, &mut ends);
         }
@@ -167,12 +170,12 @@ impl Registry {
         state.renew_callers(&mut ends);
         let state = Arc::new(state);
         self.now.store(state.clone());
-        // After the state: who looks from now on finds nothing of it.
+        // After the state is replaced: lookups from now on no longer find the ended callers.
         ends.callers.iter().for_each(|caller| caller.revoke());
         ends.ledgers.iter().for_each(|ledger| ledger.close());
         ends.suspended.iter().for_each(|tenant| self.issuers.end(tenant));
         let ended = if ends.of_sessions() { self.sessions.take(|session| ends.ends(session)) } else { Vec::new() };
-        // Before changes of sessions, which may say that a record is gone already.
+        // Before the session changes, which may report that a record is already gone.
         self.sessions.keep_stale(&ended);
         let foreign =
             self.sessions.take_foreign(|tenant| ends.gone.contains(tenant) || ends.suspended.contains(tenant));
@@ -209,7 +212,7 @@ impl Changes {
 }
 
 impl Ends {
-    /// Whether sessions may be among it.
+    /// Returns whether the change may involve sessions.
     fn of_sessions(&self) -> bool {
         !(self.gone.is_empty() && self.suspended.is_empty() && self.logins.is_empty())
     }
@@ -224,19 +227,19 @@ impl Ends {
 
 impl State {
     fn take_tenant(&mut self, name: String, tenant: Option<Tenant>, ends: &mut Ends) {
-        // The default one is there without a record too, and does not end.
+        // The default tenant exists even without a record, and never ends.
         let tenant = tenant.or_else(|| (name == DEFAULT_TENANT).then(|| Tenant::new(DEFAULT_TENANT)));
         let before = self.tenants.get(&name).map(|member| &member.tenant);
-        // Where all records are taken up, most are as they were: that ends nothing.
+        // When all records are applied, most are unchanged; those end nothing.
         if before == tenant.as_ref() {
             return;
         }
         ends.changed.insert(name.clone());
         let created = tenant.as_ref().map(|tenant| tenant.created);
-        // A later tenant of the name is another.
+        // A later tenant of the same name is a different tenant.
         if before.is_some_and(|before| Some(before.created) != created) && name != DEFAULT_TENANT {
             if let Some(member) = self.tenants.remove(&name) {
-                // Also for operators who work in it.
+                // This also ends the work of operators in the tenant.
                 ends.ledgers.push(member.ledger);
             }
             ends.gone.insert(name.clone());
@@ -257,7 +260,7 @@ impl State {
         let mut by_id: HashMap<String, Login> = by_id.collect();
         for (id, user) in changes {
             if let Some(login) = by_id.remove(&id)
-                // Another user may have it by now.
+                // The login may belong to another user by now.
                 && self.users.get(&login).is_some_and(|user| user.id == id)
                 && let Some(before) = self.users.remove(&login)
                 && user.as_ref().is_none_or(|user| user.stamp != before.stamp)
@@ -272,7 +275,7 @@ impl State {
     }
 
     fn take_token(&mut self, id: String, token: Option<Token>, ends: &mut Ends) {
-        // A token never changes: who holds its caller goes on.
+        // A token never changes, so holders of its caller continue.
         if token.is_some() && self.tokens.get(&id).is_some_and(|known| Some(&known.token) == token.as_ref()) {
             return;
         }
@@ -282,8 +285,8 @@ impl State {
         }
     }
 
-    /// Voids the identities of tokens of suspended tenants, and gives the tokens new ones. What works for them ends; a token that is used
-    /// again after the suspension is served.
+    /// Voids the identities of tokens of suspended tenants, and gives the tokens new ones. Work for the old identities
+    /// ends; a token used again after the suspension is served.
     fn renew_callers(&mut self, ends: &mut Ends) {
         if ends.suspended.is_empty() {
             return;

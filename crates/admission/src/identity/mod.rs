@@ -1,7 +1,7 @@
 //! Callers: tokens, users and their sessions, their tenants, and the identity of a credential.
 //!
-//! A [`Registry`] holds all of them in memory, for lookups that wait for no change, and keeps them in a [`Vault`].
-//! What an identity may do is decided by [`meridian_model::policy::access`].
+//! A [`Registry`] holds all of them in memory, so that lookups never wait for a change, and persists them in a
+//! [`Vault`]. [`meridian_model::policy::access`] decides what an identity may do.
 
 mod attempt;
 mod credential;
@@ -43,7 +43,7 @@ use meridian_model::policy::access::{Grant, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The identity of a caller, shared by everything that works for it.
+/// The identity of a caller, shared by all work done for it.
 pub type Caller = Arc<Identity>;
 
 /// A caller's tenant and rights.
@@ -51,33 +51,34 @@ pub type Caller = Arc<Identity>;
 pub struct Identity {
     /// The tenant whose data the caller sees.
     pub tenant: Arc<str>,
-    /// What the tenant uses.
+    /// The tenant's ledger.
     pub ledger: Arc<Ledger>,
-    /// What the caller may do there.
+    /// What the caller may do in the tenant.
     pub grant: Grant,
-    /// Names the caller in logs: `local`, `anonymous`, `socket`, a token's id, or `user:` and
-    /// what the user signs in with, or `jwt:ISSUER:SUBJECT`.
+    /// Names the caller in logs: `local`, `anonymous`, `socket`, a token's id, `user:` followed by the login, or
+    /// `jwt:ISSUER:SUBJECT`.
     pub name: Arc<str>,
-    /// The record of the user that it names: a later user of the name has another. None where no two have one name.
+    /// The record of the user, since a later user of the same name has another one. `None` where names are never
+    /// reused.
     record: Option<Arc<str>>,
-    /// Microseconds since 1970 after which the identity is void; `i64::MAX` where it does not expire.
+    /// Microseconds since 1970 after which the identity is void; `i64::MAX` if it does not expire.
     expires: i64,
-    /// Max expiry of what the caller grants to others. A token grants nothing that outlasts it. A session is short, but its
-    /// user is not.
+    /// Max expiry of rights that the caller grants to others. A token cannot grant anything that outlasts it. A session
+    /// is short, but its user is not.
     gives_until: i64,
-    /// Whether it belongs to a session.
+    /// Whether the identity belongs to a session.
     in_session: bool,
-    /// Set when the credential is revoked; shared by the identities of one credential, absent where there is none.
+    /// Set when the credential is revoked. Shared by all identities of the credential; `None` without one.
     revoked: Option<Arc<AtomicBool>>,
 }
 
 impl Identity {
-    /// An identity without a credential, which does not end, in a tenant without quotas.
+    /// Creates an identity without a credential or expiry, in a tenant without quotas.
     pub fn new(tenant: &str, grant: Grant, name: &str) -> Identity {
         Identity::of(&Arc::new(Ledger::new(tenant)), grant, name)
     }
 
-    /// An identity without a credential, which does not end.
+    /// Creates an identity without a credential or expiry.
     pub fn of(ledger: &Arc<Ledger>, grant: Grant, name: &str) -> Identity {
         let (tenant, ledger) = (ledger.tenant().clone(), ledger.clone());
         let (expires, gives_until) = (i64::MAX, i64::MAX);
@@ -85,7 +86,7 @@ impl Identity {
         Identity { tenant, ledger, grant, name, record, expires, gives_until, in_session: false, revoked: None }
     }
 
-    /// The same identity in another tenant; operators belong to none.
+    /// Returns the same identity in another tenant; operators belong to none.
     pub fn within(&self, ledger: &Arc<Ledger>) -> Identity {
         let Identity { expires, gives_until, in_session, .. } = *self;
         let (revoked, record) = (self.revoked.clone(), self.record.clone());
@@ -93,7 +94,7 @@ impl Identity {
         Identity { expires, gives_until, in_session, revoked, record, ..identity }
     }
 
-    /// Tells the caller from every other, also from a later user of the same name.
+    /// Returns a key that distinguishes the caller from all others, including a later user of the same name.
     pub fn key(&self) -> String {
         match &self.record {
             Some(record) => format!("{} {record}", self.name),
@@ -101,33 +102,34 @@ impl Identity {
         }
     }
 
-    /// The user of a session: its login, or `jwt:ISSUER:SUBJECT`.
+    /// Returns the user of a session: its login, or `jwt:ISSUER:SUBJECT`.
     pub fn user(&self) -> Option<&str> {
         self.in_session.then(|| self.name.strip_prefix(sessions::USER).unwrap_or(&self.name))
     }
 
-    /// Whether the caller presented no credential, and is not the owner of the folder.
+    /// Returns whether the caller presented no credential and is not the owner of the folder.
     pub fn is_anonymous(&self) -> bool {
         self.revoked.is_none() && !self.is_operator()
     }
 
-    /// Whether the caller is an operator.
+    /// Returns whether the caller is an operator.
     pub fn is_operator(&self) -> bool {
         self.grant.role == Role::Operator
     }
 
-    /// Max expiry of what the caller grants to others, in microseconds since 1970; `None` without a limit.
+    /// Returns the max expiry of rights that the caller grants to others, in microseconds since 1970; `None` without a
+    /// limit.
     pub fn gives_until(&self) -> Option<i64> {
         Some(self.gives_until).filter(|end| *end < i64::MAX)
     }
 
-    /// Whether it comes from a credential, which can be revoked.
+    /// Returns whether the identity comes from a credential, which can be revoked.
     pub fn is_revocable(&self) -> bool {
         self.revoked.is_some()
     }
 
-    /// Whether the credential was revoked or has expired, or the tenant was removed, since it was checked. Long streams and
-    /// bodies check again.
+    /// Returns whether, since the credential was checked, it was revoked or expired, or the tenant was removed. Long
+    /// streams and bodies check this repeatedly.
     pub fn is_void(&self, now: i64) -> bool {
         now >= self.expires
             || self.ledger.is_closed()

@@ -1,7 +1,8 @@
-//! Fields of records that a newer program has written.
+//! Record fields written by a newer version of the program.
 //!
-//! They are kept where this program changes a record. What they mean is not known here: in a token or a user it may be a limit. So nobody gets in
-//! by such a record, until all processes read it (`model::policy::level`).
+//! They are preserved when this program changes a record. Their meaning is unknown here: in a token or a user, a field
+//! may be a restriction. Such a record therefore admits no caller until all processes can read it
+//! (`model::policy::level`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct Newer(BTreeMap<String, Value>);
 
 impl Newer {
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

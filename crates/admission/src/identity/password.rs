@@ -1,8 +1,8 @@
 //! Passwords and their stored form.
 //!
-//! Passwords are hashed with Argon2id (RFC 9106), with the parameters that OWASP advises: 19 MiB of memory, two passes,
-//! one lane. That takes some 30 ms of a processor. The hash is a PHC string, which names its parameters, so that hashes
-//! made with others stay valid.
+//! Passwords are hashed with Argon2id (RFC 9106), with the parameters recommended by OWASP: 19 MiB of memory, two
+//! passes, one lane. That takes about 30 ms of processor time. The hash is a PHC string, which includes its parameters,
+//! so hashes made with other parameters stay valid.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
@@ -12,35 +12,35 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Memory of one hash, in KiB.
 const MEMORY_KIB: u32 = 19 * 1024;
-/// Passes over it.
+/// Number of passes over the memory.
 const PASSES: u32 = 2;
-/// Lanes, which could be computed at once.
+/// Number of lanes, which could be computed in parallel.
 const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 
-/// Max memory in KiB, passes and lanes of a hash that is read: the most that OWASP lists. A record can ask for 4 TiB.
+/// Max memory in KiB, passes and lanes of a stored hash: the highest values listed by OWASP. A record could otherwise
+/// demand 4 TiB.
 const COST_MAX: (u32, u32, u32) = (46 * 1024, 5, 1);
 /// Min characters of a new password (NIST SP 800-63B requires 15 as the only factor, and 8 otherwise).
 const CHARS_MIN: usize = 12;
 /// Max bytes of a password: hashing more would only cost time.
 const BYTES_MAX: usize = 1024;
 
-/// The hash that a password is checked against if there is no user, so that the answer takes as long. No password is
-/// known to have it.
+/// The hash checked for an unknown user, so that the response takes equally long. No known password has it.
 const OF_NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlzIQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// A password as it was typed. It is never shown.
+/// A password as typed. It is never displayed.
 pub struct Password(String);
 
 impl Password {
-    /// A typed password in the normalized form that is hashed. Unicode can spell a character in several ways, and
-    /// keyboards differ (NIST SP 800-63B, 3.1.1.2). `None` if it is too long to be one.
+    /// Converts a typed password to the normalized form that is hashed. Unicode can spell a character in several ways,
+    /// and keyboards differ (NIST SP 800-63B, 3.1.1.2). Returns `None` if it is too long for a password.
     pub fn typed(text: &str) -> Option<Password> {
         (text.len() <= BYTES_MAX).then(|| Password(text.nfkc().collect()))
     }
 
-    /// A password for a new user.
+    /// Checks a password chosen for a new user.
     ///
     /// # Errors
     /// If it is too short or too long.
@@ -54,21 +54,21 @@ impl Password {
         }
     }
 
-    /// Hashes it with a new salt; some 30 ms of work.
+    /// Hashes the password with a new salt; takes about 30 ms.
     ///
     /// # Errors
     /// If there is no randomness or no memory.
     pub fn hash(&self) -> Result<PasswordDigest, String> {
         let mut salt = [0; SALT_BYTES];
-        // A salt for each password: equal passwords of two users have different hashes.
+        // Each password has its own salt, so equal passwords of two users have different hashes.
         getrandom::fill(&mut salt).map_err(|e| e.to_string())?;
         let hash = hasher()?.hash_password_with_salt(self.0.as_bytes(), &salt).map_err(|e| e.to_string())?;
         Ok(PasswordDigest(hash.to_string()))
     }
 
-    /// Whether it has this hash; some 30 ms of work.
+    /// Returns whether the password has this hash; takes about 30 ms.
     pub fn has(&self, digest: &PasswordDigest) -> bool {
-        // With the hash's own parameters, not today's: they may have changed since.
+        // With the parameters of the hash, which may differ from the current ones.
         let hash = digest.hash();
         hash.is_some_and(|hash| Argon2::default().verify_password(self.0.as_bytes(), &hash).is_ok())
     }
@@ -85,23 +85,23 @@ fn hasher() -> Result<Argon2<'static>, String> {
 pub struct PasswordDigest(String);
 
 impl PasswordDigest {
-    /// The digest of no user.
+    /// Returns the digest used for an unknown user.
     pub fn of_nobody() -> PasswordDigest {
         PasswordDigest(OF_NOBODY.to_owned())
     }
 
-    /// Whether it equals `before`: the password was not changed since. Both are from records, so the time of the
-    /// comparison reveals nothing.
+    /// Returns whether it equals `before`, so that the password is unchanged. Both come from records, so the time of
+    /// the comparison reveals nothing.
     pub fn is_still(&self, before: &PasswordDigest) -> bool {
         self == before
     }
 
-    /// Whether it can be read, and a password be checked against it.
+    /// Returns whether the digest is well-formed, so that a password can be checked against it.
     pub fn is_whole(&self) -> bool {
         self.hash().is_some()
     }
 
-    /// The hash; `None` if it is none, or would cost too much to check.
+    /// Parses the hash; `None` if it is invalid or would cost too much to check.
     fn hash(&self) -> Option<PasswordHash> {
         let hash = PasswordHash::new(&self.0).ok()?;
         let params = Params::try_from(&hash).ok()?;

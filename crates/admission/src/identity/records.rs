@@ -1,18 +1,18 @@
-//! Which parts of a registry's records a backup holds.
+//! Which parts of a registry's records a backup contains.
 //!
-//! A record without its secret has a digest that no secret or password is known to have. So a restored server knows its tokens and users,
-//! accepts none of them, and is not open to everyone.
+//! Instead of its secret, a record in a backup holds a digest that no known secret or password has. A restored server
+//! therefore knows its tokens and users but accepts none of them, and is not open to everyone.
 
 use super::registry::KINDS;
 use super::{PasswordDigest, Tenant, Token, User, secret};
 use meridian_model::RecordPart;
 use serde::Serialize;
 
-/// The part of this record in a backup of one tenant, or of all.
+/// Returns the part of this record that belongs in a backup of one tenant, or of all.
 pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart {
     let takes = |tenant: &str| only.is_none_or(|only| only == tenant);
     if name.starts_with(KINDS.session) {
-        // Sessions are short. A restore would also bring back ended ones.
+        // Sessions are short-lived, and a restore would also bring back ended ones.
         return RecordPart::absent();
     }
     if name.starts_with(KINDS.tenant)
@@ -20,7 +20,7 @@ pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart
     {
         return if takes(&tenant.name) { RecordPart::plain(content) } else { RecordPart::absent() };
     }
-    // Operators' records belong to no tenant, and so to no backup of one.
+    // Operators' records belong to no tenant, and therefore to no tenant's backup.
     if name.starts_with(KINDS.token)
         && let Ok(token) = serde_json::from_slice::<Token>(content)
     {
@@ -33,7 +33,7 @@ pub fn backup_part(only: Option<&str>, name: &str, content: &[u8]) -> RecordPart
         let without = User { password: PasswordDigest::of_nobody(), ..user };
         return part(takes(&without.tenant), "passwords", &without);
     }
-    // An unknown record may be a secret of any tenant.
+    // An unknown record may hold a secret of any tenant.
     if only.is_none() { RecordPart::secret("unknown credentials", None) } else { RecordPart::absent() }
 }
 

@@ -1,5 +1,6 @@
-//! All tokens, tenants, users and sessions of a server: what lookups see, and tokens. Changes of tenants, users and sessions are in
-//! `tenants.rs`, `users.rs` and `sessions.rs`, and how they are written and taken up in `follow.rs`.
+//! All tokens, tenants, users and sessions of a server: the state that lookups read, and operations on tokens. Changes
+//! of tenants, users and sessions are in `tenants.rs`, `users.rs` and `sessions.rs`; `follow.rs` writes and applies
+//! them.
 
 use super::jwt::Issuers;
 use super::secret::{Digest, Parts};
@@ -18,10 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Max tokens of a server: all of them are in memory.
 const TOKENS_MAX: usize = 100_000;
-/// Max tokens of a tenant, so that none takes those of the others.
+/// Max tokens of a tenant, so that no tenant uses up those of the others.
 const TOKENS_OF_TENANT_MAX: usize = 1_000;
 
-/// Prefixes of the names of records, by kind.
+/// Prefixes of record names, by kind.
 pub(super) struct Kinds {
     pub token: &'static str,
     pub tenant: &'static str,
@@ -33,23 +34,24 @@ pub(super) const KINDS: Kinds = Kinds { token: "token-", tenant: "tenant-", user
 
 /// Where the registry's records are kept. Names consist of letters, digits, `-` and `_`.
 pub trait Vault: Send + Sync {
-    /// What was changed after a version of the records; `None` where that is the newest. Version 0 is before all.
+    /// Returns the changes after a version of the records; `None` if that version is the newest. Version 0 precedes
+    /// all.
     fn since(&self, version: u64) -> Result<Option<RecordNews>, VaultError>;
 
-    /// Makes changes in their order, durable when it returns, and returns the version that has them. `None`: another process changed the
-    /// records after `follows`, and nothing was done.
+    /// Commits changes in order, durably, and returns the resulting version. Returns `None`, with nothing done, if
+    /// another process changed the records after `follows`.
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, VaultError>;
 
-    /// Whether other processes change the records too. Then all changes of a commit are made, or none.
+    /// Returns whether other processes change the records too. Commits are then atomic.
     fn is_shared(&self) -> bool;
 }
 
-/// Why records were not read or changed.
+/// Why records could not be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VaultError {
     /// Nothing was done.
     Failed(String),
-    /// Whether the change was made is not known.
+    /// It is unknown whether the change was made.
     Unknown(String),
 }
 
@@ -58,17 +60,17 @@ pub enum VaultError {
 pub enum Fault {
     /// The request is invalid.
     Invalid(Invalid),
-    /// There is no such token, tenant or user; its kind and name.
+    /// The token, tenant or user does not exist; its kind and name.
     Absent(&'static str, String),
-    /// There is such a tenant or user already; its kind and name.
+    /// The tenant or user already exists; its kind and name.
     Exists(&'static str, String),
-    /// The user or tenant of this name was changed since the caller saw it; its kind and name.
+    /// The user or tenant was changed after the caller read it; its kind and name.
     Changed(&'static str, String),
-    /// Other processes change the records faster than this one can.
+    /// Other processes keep changing the records before this one can.
     Moved,
     /// The records could not be read or written.
     Vault(String),
-    /// Whether the records were written is not known.
+    /// It is unknown whether the records were written.
     Unknown(String),
 }
 
@@ -105,27 +107,27 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// Why a credential is invalid. Clients get the same answer in all cases.
+/// Why a credential is invalid. Clients get the same response in all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is not the text of a token or session, or of none that exists.
+    /// The text is not that of an existing token or session.
     Credential,
-    /// It has expired.
+    /// The credential has expired.
     Expired,
-    /// Its tenant is suspended or gone.
+    /// The tenant is suspended or gone.
     Suspended,
-    /// It is a JSON Web Token, and its rule names a tenant that does not exist.
+    /// A JSON Web Token whose rule names a tenant that does not exist.
     NoTenant,
-    /// It is a JSON Web Token that no rule of the operator is for.
+    /// A JSON Web Token that matches none of the operator's rules.
     NoRule,
-    /// It is an invalid JSON Web Token, for this reason. Never a part of it.
+    /// An invalid JSON Web Token, with the reason. The reason never contains part of the token.
     Jwt(&'static str),
 }
 
 /// A new token.
 #[derive(Debug, Clone)]
 pub struct NewToken {
-    /// The tenant that it is for; none for an operator's.
+    /// The tenant of the token; `None` for an operator's.
     pub tenant: Option<String>,
     /// The rights of its holder.
     pub grant: Grant,
@@ -138,16 +140,16 @@ pub struct Registry {
     pub(super) vault: Arc<dyn Vault>,
     /// Issuers whose JSON Web Tokens are trusted.
     pub(super) issuers: Issuers,
-    /// The state that lookups read. A change replaces it as a whole.
+    /// The state that lookups read. Each change replaces it as a whole.
     pub(super) now: ArcSwap<State>,
-    /// Apart from the rest: they begin and end often.
+    /// Kept apart, because sessions begin and end often.
     pub(super) sessions: Sessions,
-    /// The version of the records that is applied. Held over a change, from reading the old state to replacing it: of two
-    /// concurrent changes one would be lost.
+    /// The version of the records that is applied. Locked for the whole of a change, from reading the old state to
+    /// replacing it; otherwise one of two concurrent changes would be lost.
     pub(super) changing: Mutex<u64>,
-    /// Tenants that others have changed or removed, for [`Registry::follow`].
+    /// Tenants changed or removed by other processes, for [`Registry::follow`].
     pub(super) changed_tenants: Mutex<BTreeSet<String>>,
-    /// Whether the records could not be followed for too long, so that no credential is accepted.
+    /// Set if the records could not be followed for too long, so that no credential is accepted.
     pub(super) behind: AtomicBool,
 }
 
@@ -170,7 +172,7 @@ pub(super) struct Known {
     pub token: Token,
     digest: Digest,
     pub caller: Caller,
-    /// Whether there is a record of it. Tokens without one end with the process and are not listed.
+    /// Whether the token has a record. A token without one ends with the process and is not listed.
     pub recorded: bool,
 }
 
@@ -178,8 +180,8 @@ impl Registry {
     /// Reads all records.
     ///
     /// # Errors
-    /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a token
-    /// could be open to everyone.
+    /// [`Fault::Vault`] if they cannot be read, or one of them is not a token, tenant or user. A server that skipped a
+    /// token could be open to everyone.
     pub fn open(vault: Arc<dyn Vault>) -> Result<Registry, Fault> {
         Registry::open_trusting(vault, Issuers::new(Vec::new()))
     }
@@ -187,7 +189,7 @@ impl Registry {
     /// Reads all records, for a server that trusts these issuers.
     ///
     /// # Errors
-    /// As of [`Registry::open`].
+    /// As for [`Registry::open`].
     pub fn open_trusting(vault: Arc<dyn Vault>, issuers: Issuers) -> Result<Registry, Fault> {
         let mut state = State::default();
         state.enter(Tenant::new(DEFAULT_TENANT));
@@ -202,15 +204,15 @@ impl Registry {
         };
         let mut seen = registry.changing.lock();
         registry.follow_on(&mut seen)?;
-        // Of users that were changed since, or are gone.
+        // Removes the session records of users that have since changed or gone.
         registry.remove_stale(&mut seen)?;
         drop(seen);
         registry.changed_tenants.lock().clear();
         Ok(registry)
     }
 
-    /// Whether no credential is accepted, because the records could not be followed for too long: it may have been
-    /// revoked meanwhile.
+    /// Returns whether no credential is accepted because the records could not be followed for too long: any of them
+    /// may have been revoked meanwhile.
     pub fn is_behind(&self) -> bool {
         self.behind.load(Ordering::Relaxed)
     }
@@ -220,13 +222,13 @@ impl Registry {
         self.behind.store(behind, Ordering::Relaxed);
     }
 
-    /// Whether no credential exists: the server is then open to programs on its own machine.
+    /// Returns whether no credential exists; the server is then open to programs on its own machine.
     pub fn is_empty(&self) -> bool {
         let state = self.now.load();
         state.tokens.is_empty() && state.users.is_empty() && self.issuers.is_empty()
     }
 
-    /// The caller of a token's text: a token of this server, or a JSON Web Token.
+    /// Returns the caller for the text of a token: a token of this server, or a JSON Web Token.
     pub fn caller(&self, text: &str, now: i64) -> Result<Caller, Unknown> {
         let Some(parts) = Parts::read(token::PREFIX, text) else { return self.of_issuer(text, now) };
         let state = self.now.load();
@@ -239,7 +241,7 @@ impl Registry {
         if state.serves(&known.caller) { Ok(known.caller.clone()) } else { Err(Unknown::Suspended) }
     }
 
-    /// The anonymous caller, with what it may read of the default tenant; `None` if that is nothing.
+    /// Returns the anonymous caller, with its read rights in the default tenant; `None` if it may read nothing.
     pub fn anonymous(&self) -> Option<Caller> {
         let state = self.now.load();
         let Member { tenant, ledger } = state.tenants.get(DEFAULT_TENANT).filter(|member| !member.tenant.suspended)?;
@@ -247,7 +249,7 @@ impl Registry {
         Some(Arc::new(Identity::of(ledger, Grant { role: Role::Reader, collections }, "anonymous")))
     }
 
-    /// The tokens of a tenant, or of everyone, in order of creation.
+    /// Returns the tokens of a tenant, or of all, in order of creation.
     pub fn tokens(&self, tenant: Option<&str>) -> Vec<Token> {
         let state = self.now.load();
         let recorded = state.tokens.values().filter(|known| known.recorded);
@@ -257,7 +259,7 @@ impl Registry {
         tokens
     }
 
-    /// Makes a token; returns it with its text, which is not kept.
+    /// Creates a token. Returns it with its text, which is not stored.
     pub fn create_token(&self, new: &NewToken, now: i64) -> Result<(Token, String), Fault> {
         new.grant.check()?;
         self.change(|seen| {
@@ -269,7 +271,7 @@ impl Registry {
         })
     }
 
-    /// Checks that a token can be made; returns the tenant that it is for, empty for an operator's.
+    /// Checks that a token can be created. Returns its tenant, empty for an operator's token.
     fn tenant_of<'n>(&self, new: &'n NewToken, now: i64) -> Result<&'n str, Fault> {
         let state = self.now.load();
         let tenant = match (&new.tenant, new.grant.role) {
@@ -294,7 +296,8 @@ impl Registry {
         Ok(tenant)
     }
 
-    /// Makes an operator's token that ends with this process, and returns its text. From then on callers need a token.
+    /// Creates an operator's token that ends with this process, and returns its text. From then on callers need a
+    /// token.
     pub fn create_passing(&self, now: i64) -> Result<String, Fault> {
         let _changing = self.changing.lock();
         let grant = Grant::over_all(Role::Operator);
@@ -308,7 +311,7 @@ impl Registry {
         Ok(text)
     }
 
-    /// Revokes a token of a tenant, or of anyone, and returns it.
+    /// Revokes a token of a tenant, or of any, and returns it.
     pub fn revoke_token(&self, tenant: Option<&str>, id: &str) -> Result<Token, Fault> {
         self.change(|seen| {
             let state = self.now.load_full();
@@ -320,7 +323,7 @@ impl Registry {
     }
 }
 
-/// The name of a record.
+/// Returns the name of a record.
 pub(super) fn record(kind: &str, name: &str) -> String {
     format!("{kind}{name}")
 }
@@ -330,7 +333,7 @@ pub(super) fn read<T: DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
 }
 
 impl State {
-    /// Adds or changes a tenant. An existing ledger is kept, with its past use.
+    /// Adds or replaces a tenant. An existing ledger is kept, with its past use.
     pub fn enter(&mut self, tenant: Tenant) {
         let ledger = match self.tenants.get(&tenant.name) {
             Some(member) => member.ledger.clone(),
@@ -341,7 +344,7 @@ impl State {
         self.tenants.insert(tenant.name.clone(), Member { tenant, ledger });
     }
 
-    /// Whether a caller's tenant is served; an operator has none.
+    /// Returns whether a caller's tenant is served; always true for an operator, who has none.
     pub fn serves(&self, caller: &Identity) -> bool {
         caller.is_operator() || self.tenants.get(&*caller.tenant).is_some_and(|member| !member.tenant.suspended)
     }
@@ -352,7 +355,7 @@ impl State {
         let tenant = if token.tenant.is_empty() { DEFAULT_TENANT } else { &token.tenant };
         let mut identity = match self.tenants.get(tenant) {
             Some(member) => Identity::of(&member.ledger, token.grant(), &token.id),
-            // Its tenant was removed, so it is refused.
+            // The tenant was removed, so the token is refused.
             None => Identity::new(tenant, token.grant(), &token.id),
         };
         identity.expires = token.expires.unwrap_or(i64::MAX);

@@ -1,8 +1,8 @@
 //! Random secrets that identify a caller: the text that a client presents, and its stored form.
 //!
-//! The text reads `PREFIX ID _ SECRET`. The id finds the record and names it in lists and logs. The secret is 256 random bits
-//! in hexadecimal. Only its SHA-256 is kept. A slow hash would protect nothing: a random secret cannot be guessed from its
-//! digest.
+//! The text has the form `PREFIX ID _ SECRET`. The id locates the record and names it in lists and logs. The secret is
+//! 256 random bits in hexadecimal. Only its SHA-256 is stored. A slow hash would protect nothing: a random secret
+//! cannot be guessed from its digest.
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
@@ -13,21 +13,21 @@ const SECRET_BYTES: usize = 32;
 /// SHA-256 of a secret.
 pub type Digest = [u8; 32];
 
-/// A new secret: its id, its whole text, and the digest to keep.
+/// A new secret: its id, its full text, and the digest to store.
 pub struct Made {
     pub id: String,
     pub text: String,
-    /// In hexadecimal, as records hold it.
+    /// The digest in hexadecimal, as stored in records.
     pub digest: String,
 }
 
-/// A text in its two parts.
+/// A secret's text, split into its two parts.
 pub struct Parts<'a> {
     pub id: &'a str,
     secret: &'a str,
 }
 
-/// Makes a secret.
+/// Generates a secret.
 pub fn make(prefix: &str) -> Result<Made, getrandom::Error> {
     let mut random = [0; ID_BYTES + SECRET_BYTES];
     getrandom::fill(&mut random)?;
@@ -38,41 +38,41 @@ pub fn make(prefix: &str) -> Result<Made, getrandom::Error> {
     Ok(Made { id, text, digest })
 }
 
-/// The digest of a record as bytes; `None` if the text is not one.
+/// Parses the digest of a record; `None` if the text is not a digest.
 pub fn digest(text: &str) -> Option<Digest> {
     data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
-/// The digest, as records hold it, that no secret is known to have.
+/// Returns a digest, in the form stored in records, that no known secret has.
 pub fn digest_of_nothing() -> String {
     data_encoding::HEXLOWER.encode(&Digest::default())
 }
 
 impl<'a> Parts<'a> {
-    /// Reads a text; `None` if it is not one of this prefix.
+    /// Splits a text; `None` if it is not a secret with this prefix.
     pub fn read(prefix: &str, text: &'a str) -> Option<Parts<'a>> {
         let rest = text.strip_prefix(prefix)?;
         let (id, secret) = (rest.get(..2 * ID_BYTES)?, rest.get(2 * ID_BYTES..)?.strip_prefix('_')?);
-        // Counted without a branch: every request with a token passes here.
+        // Counted without branches, because every request with a token passes here.
         let is_digit = |b: &u8| b.is_ascii_digit() | (b'a'..=b'f').contains(b);
         let hexadecimal = |part: &str| part.as_bytes().iter().filter(|b| !is_digit(b)).count() == 0;
         let fits = secret.len() == 2 * SECRET_BYTES && hexadecimal(id) && hexadecimal(secret);
         fits.then_some(Parts { id, secret })
     }
 
-    /// Whether the secret is the one with this digest. The time it takes says nothing about the digest.
+    /// Returns whether the secret has this digest, in a time that reveals nothing about the digest.
     pub fn matches(&self, digest: &Digest) -> bool {
         Sha256::digest(self.secret.as_bytes()).as_slice().ct_eq(digest).into()
     }
 
-    /// A secret for one purpose, derived from this one: only its holder can compute it.
+    /// Derives a secret for one purpose, which only the holder of this one can compute.
     pub fn derive(&self, purpose: &str) -> String {
         let digest = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(self.secret).finalize();
         data_encoding::HEXLOWER.encode(&digest)
     }
 }
 
-/// Whether two texts are equal, in a time that depends on their lengths alone.
+/// Returns whether two texts are equal, in a time that depends only on their lengths.
 pub fn equal(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }

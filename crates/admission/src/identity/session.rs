@@ -1,4 +1,4 @@
-//! A session, in its record and in memory.
+//! A session, as a record and in memory.
 
 use super::federated::Federated;
 use super::registry::Fault;
@@ -12,9 +12,9 @@ use std::time::Duration;
 /// How long sessions last.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
-    /// Without a request.
+    /// Max time without a request.
     pub idle: Duration,
-    /// In all.
+    /// Max total duration.
     pub lifetime: Duration,
 }
 
@@ -24,22 +24,22 @@ impl Default for SessionLimits {
     }
 }
 
-/// A session, as its record has it.
+/// A session, as stored in its record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
     pub id: String,
     /// The id of its user; the name of an issuer's user, `jwt:ISSUER:SUBJECT`.
     pub user: String,
-    /// The stamp that its user had at the start; that of the issuer's rules.
+    /// The stamp of its user at the start, or that of the issuer's rules.
     pub stamp: String,
-    /// When it began, was last used (as recorded), and ends at the latest, in microseconds since 1970.
+    /// Start, last recorded use and latest end, in microseconds since 1970.
     pub created: i64,
     pub seen: i64,
     pub expires: i64,
     /// SHA-256 of its secret, in hexadecimal.
     pub digest: String,
-    /// What an issuer's user may do.
+    /// The rights of an issuer's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub federated: Option<Federated>,
 }
@@ -54,45 +54,45 @@ impl Record {
 #[derive(Debug)]
 pub struct Session {
     pub(super) record: Record,
-    /// What its user signed in with; none for a user of an issuer.
+    /// The user's login; `None` for a user of an issuer.
     login: Option<Login>,
     pub(super) digest: Digest,
     pub(super) caller: Caller,
-    /// When it was last used, in microseconds since 1970.
+    /// Time of the last use, in microseconds since 1970.
     pub(super) seen: AtomicI64,
-    /// The same as recorded.
+    /// Time of the last use as recorded.
     pub(super) recorded: AtomicI64,
 }
 
 impl Session {
-    /// A session as of its record; `None` where that has no digest of a secret.
+    /// Creates a session from its record; `None` if the record holds no valid digest.
     pub(super) fn new(record: Record, login: Option<Login>, caller: Identity) -> Option<Session> {
         let digest = secret::digest(&record.digest)?;
         let (seen, recorded) = (record.seen.into(), record.seen.into());
         Some(Session { login, digest, caller: Arc::new(caller), seen, recorded, record })
     }
 
-    /// The user's identity.
+    /// Returns the user's identity.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// What its user signed in with; none for a user of an issuer.
+    /// Returns the user's login; `None` for a user of an issuer.
     pub fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }
 
-    /// Names its user: what the user signed in with, or `jwt:ISSUER:SUBJECT`.
+    /// Returns the user's name: the login, or `jwt:ISSUER:SUBJECT`.
     pub fn user(&self) -> &str {
         self.caller.user().unwrap_or_default()
     }
 
-    /// When it ends at the latest, in microseconds since 1970.
+    /// Returns its latest possible end, in microseconds since 1970.
     pub fn expires(&self) -> i64 {
         self.record.expires
     }
 
-    /// Its id, which names its record.
+    /// Returns its id, which names its record.
     pub(super) fn id(&self) -> &str {
         &self.record.id
     }

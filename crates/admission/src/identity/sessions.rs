@@ -1,11 +1,12 @@
-//! Sessions of users, from signing in until signing out.
+//! User sessions, from sign-in to sign-out.
 //!
-//! A session has a secret: the browser keeps it in a cookie, and this registry keeps its digest. A record lets it outlive a
-//! restart. It ends when its user signs out, changes or is removed, and when its tenant is suspended. It also ends after some
-//! time without a request, and at the latest after its lifetime. The time of the last request is in memory, and the record
-//! follows in large steps. If processes share the records, a session used at one may be refused that much earlier at another,
-//! until it hears of the use. Its record is removed later still. Their clocks should agree. A session of an issuer's user has the
-//! rights that the rules gave, and counts only where the rules of that issuer are the same.
+//! Each session has a secret: the browser keeps it in a cookie, and this registry keeps its digest. A record lets the
+//! session outlive a restart. A session ends when its user signs out, changes or is removed, and when its tenant is
+//! suspended. It also ends after a period without requests, and at the latest after its lifetime. The time of the last
+//! request is kept in memory; the record is updated only in large steps. If processes share the records, a session in
+//! use at one may be refused early at another, until the other learns of the use. Its record is removed later still.
+//! Their clocks should agree. A session of an issuer's user has the rights that the rules granted, and is valid only at
+//! servers that have the same rules.
 
 use super::federated::Federated;
 use super::jwt::Issuers;
@@ -28,34 +29,36 @@ pub(super) const USER: &str = "user:";
 const SESSIONS_MAX: usize = 100_000;
 /// Max sessions of a user; a further one ends the least recently used.
 const SESSIONS_OF_USER_MAX: usize = 10;
-/// The record of a session may be behind by this part (1/n) of the idle time.
+/// Max lag of a session's record, as a fraction (1/n) of the idle time.
 const BEHIND: i64 = 8;
 /// How often sessions are tended, in microseconds.
 const TENDED: i64 = 60_000_000;
-/// Max records of sessions that are written together, where processes share them.
+/// Max session records written in one commit, if processes share them.
 const TOGETHER_MAX: usize = 256;
-/// Up to this many changes, users are found by going through all of them: a map of them costs more.
+/// Up to this many changes, users are found by a linear scan: building a map costs more.
 const FEW: usize = 8;
 
 /// All sessions by id. Requests only read the map.
 #[derive(Default)]
 pub(super) struct Sessions {
     map: RwLock<HashMap<String, Arc<Session>>>,
-    /// Ids of records to remove: of ended sessions, and of records that never became a session, as their users were changed since
-    /// or are gone.
+    /// Ids of records to remove: those of ended sessions, and those that never became a session because the user has
+    /// changed or is gone.
     stale: Mutex<BTreeSet<String>>,
-    /// Sessions that issuers' users have elsewhere, by id: the rules here are others. Their records stay until they end.
+    /// Sessions that are valid only at other servers, whose rules differ, by id. Their records stay until the sessions
+    /// end.
     foreign: Mutex<HashMap<String, Foreign>>,
 }
 
-/// What ends a session elsewhere: its time, and its tenant. An operator's has none.
+/// What determines the end of a foreign session: its time, and its tenant (`None` for an operator).
 struct Foreign {
     expires: i64,
     tenant: Option<String>,
 }
 
 impl Sessions {
-    /// Takes up changes of records, which processes may share: by id, what a record holds, or that it was removed.
+    /// Applies changes of records, which processes may share. Each change has an id and the record's content, or `None`
+    /// for a removal.
     pub fn take_changes(
         &self,
         (state, issuers): (&State, &Issuers),
@@ -75,12 +78,12 @@ impl Sessions {
                 sessions.remove(&id).iter().for_each(|ended| ended.caller.revoke());
                 continue;
             };
-            // It has ended, and its record could not be removed yet.
+            // The session has ended, but its record could not be removed yet.
             if stale.contains(&id) {
                 continue;
             }
-            // A record that cannot be read costs its user a sign-in, and opens nothing. One that a newer process shares stays: it may be
-            // that only this one cannot read it.
+            // An unreadable record costs its user a sign-in and admits no one. A record shared with newer processes
+            // stays, since they may be able to read it.
             let Ok(record) = read::<Record>(&id, &content) else {
                 if !shared {
                     stale.insert(id);
@@ -88,7 +91,7 @@ impl Sessions {
                 continue;
             };
             if let Some(session) = sessions.get(&id) {
-                // Another process says when it was used there.
+                // Another process reports when the session was used there.
                 session.seen.fetch_max(record.seen, Ordering::Relaxed);
                 session.recorded.store(record.seen, Ordering::Relaxed);
                 continue;
@@ -97,7 +100,7 @@ impl Sessions {
                 Some(Federated { issuer, tenant, .. }) => {
                     let (is_of_here, expires) = (issuers.have_stamp(&issuer, &record.stamp), record.expires);
                     let session = state.session_at(record).ok();
-                    // Its tenant is there, and not suspended.
+                    // The tenant exists and is not suspended.
                     if session.is_some() && !is_of_here {
                         foreign.insert(id, Foreign { expires, tenant });
                         continue;
@@ -118,18 +121,19 @@ impl Sessions {
         }
     }
 
-    /// Keeps in mind that the records of sessions that have ended are to be removed.
+    /// Remembers the records of ended sessions for removal.
     pub fn keep_stale(&self, ended: &[Arc<Session>]) {
         self.stale.lock().extend(ended.iter().map(|session| session.record.id.clone()));
     }
 
-    /// Keeps in mind the same of foreign sessions that are over at this time.
+    /// Remembers the records of foreign sessions that are over at this time for removal.
     fn keep_foreign(&self, now: i64) {
         let mut stale = self.stale.lock();
         stale.extend(self.foreign.lock().extract_if(|_, session| session.expires <= now).map(|(id, _)| id));
     }
 
-    /// Ends foreign sessions of these tenants, and returns their ids. Their records are still there: servers with their rules may not run.
+    /// Ends the foreign sessions of these tenants and returns their ids. Their records still exist; servers with
+    /// matching rules may not be running.
     pub fn take_foreign(&self, which: impl Fn(&str) -> bool) -> Vec<String> {
         let mut stale = self.stale.lock();
         let mut foreign = self.foreign.lock();
@@ -139,7 +143,7 @@ impl Sessions {
         taken
     }
 
-    /// The ids of all records that are known.
+    /// Returns the ids of all known records.
     pub fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.stale.lock().iter().cloned().collect();
         ids.extend(self.foreign.lock().keys().cloned());
@@ -151,7 +155,7 @@ impl Sessions {
         self.map.read().get(id).cloned()
     }
 
-    /// Ends sessions at once, and returns them. Their records are still there.
+    /// Ends sessions at once and returns them. Their records still exist.
     pub fn take(&self, mut which: impl FnMut(&Session) -> bool) -> Vec<Arc<Session>> {
         let taken: Vec<_> =
             self.map.write().extract_if(|_, session| which(session)).map(|(_, session)| session).collect();
@@ -160,7 +164,7 @@ impl Sessions {
     }
 }
 
-/// What the user of this id signs in with.
+/// Returns the login of the user with this id.
 fn login_of<'s>(state: &'s State, by_id: Option<&HashMap<&str, &'s Login>>, id: &str) -> Option<&'s Login> {
     match by_id {
         Some(by_id) => by_id.get(id).copied(),
@@ -169,7 +173,7 @@ fn login_of<'s>(state: &'s State, by_id: Option<&HashMap<&str, &'s Login>>, id: 
 }
 
 impl State {
-    /// A session of a user, unless the user has changed since, or its tenant is suspended.
+    /// Restores a session of a user, unless the user has changed since or its tenant is suspended.
     fn session(&self, login: &Login, record: Record) -> Option<Session> {
         let may = |user: &&Arc<User>| !user.disabled && user.newer.is_empty() && user.stamp == record.stamp;
         let user = self.users.get(login).filter(may)?;
@@ -180,7 +184,7 @@ impl State {
             revoked: Some(Arc::default()),
             in_session: true,
             record: Some(user.id.as_str().into()),
-            // An operator belongs to no tenant, and does not end with the one that it works in.
+            // An operator belongs to no tenant, so the session does not end with the tenant that it works in.
             ..Identity::of(ledger, user.grant(), &format!("{USER}{login}"))
         };
         let session = Session::new(record, Some(login.clone()), identity)?;
@@ -189,8 +193,8 @@ impl State {
 }
 
 impl Registry {
-    /// Begins a session of a user whose password was verified against this digest. Returns its text, which is not kept. `None` if the
-    /// user may not sign in, or has changed meanwhile.
+    /// Starts a session for a user whose password was verified against this digest. Returns its text, which is not
+    /// stored; `None` if the user may not sign in or has changed meanwhile.
     pub fn begin_session(
         &self,
         login: &Login,
@@ -200,7 +204,7 @@ impl Registry {
     ) -> Result<Option<(Arc<Session>, String)>, Fault> {
         self.change(|seen| {
             let state = self.now.load_full();
-            // The check took some 30 ms without the lock; the password may have changed since.
+            // The check took about 30 ms without the lock; the password may have changed since.
             let Some(user) = state.users.get(login).filter(|user| user.password.is_still(password)) else {
                 return Ok(None);
             };
@@ -213,25 +217,26 @@ impl Registry {
         })
     }
 
-    /// Writes the record of a session that begins, and takes it up.
+    /// Writes the record of a new session, and adds the session.
     ///
     /// # Errors
-    /// [`Fault::Moved`] where its user may not be what it was in `state`.
+    /// [`Fault::Moved`] if its user may have changed since `state`.
     pub(super) fn enter(&self, seen: &mut u64, state: &Arc<State>, session: Session) -> Result<Arc<Session>, Fault> {
         let put = RecordChange::put(record(KINDS.session, session.id()), session.record.written()?);
         self.make_room(seen, &session.caller.name)?;
-        // Where another process was first, its changes were taken up.
+        // If another process committed first, its changes have been applied.
         if !Arc::ptr_eq(state, &self.now.load_full()) {
             return Err(Fault::Moved);
         }
-        // The record first: a session that works must survive a restart.
+        // The record first: a working session must survive a restart.
         self.commit(seen, &[put])?;
         let session = Arc::new(session);
         self.sessions.map.write().insert(session.record.id.clone(), session.clone());
         Ok(session)
     }
 
-    /// Ends the oldest session of a user at the limit, by the name of its caller. The holder of `changing` calls it.
+    /// Ends the least recently used session of a user at the limit; `user` is the name of its caller. The caller holds
+    /// `changing`.
     fn make_room(&self, seen: &mut u64, user: &str) -> Result<(), Fault> {
         let (count, mut own) = {
             let sessions = self.sessions.map.read();
@@ -250,7 +255,7 @@ impl Registry {
         }
     }
 
-    /// The session with this text. Counts as a use of it.
+    /// Returns the session with this text, and counts as a use of it.
     pub fn session(&self, text: &str, limits: &SessionLimits, now: i64) -> Result<Arc<Session>, Unknown> {
         let parts = Parts::read(PREFIX, text).ok_or(Unknown::Credential)?;
         let session = self.sessions.get(parts.id).filter(|session| parts.matches(&session.digest));
@@ -258,32 +263,32 @@ impl Registry {
         if session.is_over(limits, now) {
             return Err(Unknown::Expired);
         }
-        // Suspension and removal end sessions; this holds for the moment in between.
+        // Suspension and removal end sessions; this check covers the moment in between.
         if !self.now.load().serves(&session.caller) {
             return Err(Unknown::Suspended);
         }
-        // Requests of one session run concurrently: a slower one must not set the time back.
+        // Requests of one session run concurrently: a slower one must not move the time back.
         session.seen.fetch_max(now, Ordering::Relaxed);
         Ok(session)
     }
 
-    /// Ends the session with this text. Returns it if there was one.
+    /// Ends the session with this text, and returns it if it existed.
     pub fn end_session(&self, text: &str) -> Result<Option<Arc<Session>>, Fault> {
         let Some(parts) = Parts::read(PREFIX, text) else { return Ok(None) };
         let mut seen = self.changing.lock();
-        // It may have begun elsewhere just now. Where that cannot be found out, what is known ends.
+        // The session may have begun elsewhere just now. If that cannot be determined, the known session ends.
         let _ = self.follow_on(&mut seen);
-        // In memory first: it has ended here even if its record stays. Elsewhere it is a session until that is gone, which is tried again
-        // when sessions are tended.
+        // In memory first: the session ends here even if its record stays. Elsewhere it stays valid until the record is
+        // removed, which is retried when sessions are tended.
         let mut ended = self.sessions.take(|session| session.record.id == parts.id && parts.matches(&session.digest));
         self.forget(&mut seen, &ended)?;
         Ok(ended.pop())
     }
 
-    /// Removes sessions that are over, and records that could not be removed before. Records when the others were last used, if that
-    /// has moved far enough. Called every minute.
+    /// Removes expired sessions, and records whose removal failed earlier. Updates the recorded time of last use of the
+    /// others if it has moved far enough. Called every minute.
     pub fn tend_sessions(&self, limits: &SessionLimits, now: i64) -> Result<(), Fault> {
-        // Where others share the records, they may have used it since: what is removed ends everywhere.
+        // If processes share the records, another one may have used the session since: a removal ends it everywhere.
         let shared = self.vault.is_shared();
         let slack = if shared { micros(limits.idle) / BEHIND + 2 * TENDED } else { 0 };
         let before = now.saturating_sub(slack);
@@ -299,7 +304,7 @@ impl Registry {
         };
         // Collected first: no request may wait for a disk under the lock of the map.
         let moved: Vec<_> = self.sessions.map.read().values().filter(moved).cloned().collect();
-        // In a folder each is synced by itself, and other changes go in between.
+        // In a folder, each record is synced separately, and other changes are let in between.
         for some in moved.chunks(if shared { TOGETHER_MAX } else { 1 }) {
             self.change(|seen| {
                 let mut puts = Vec::new();
@@ -314,25 +319,25 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes records that are no session any more. The holder of `changing` calls it.
+    /// Removes records that no longer belong to a session. The caller holds `changing`.
     pub(super) fn remove_stale(&self, seen: &mut u64) -> Result<(), Fault> {
         let stale = self.sessions.stale.lock().iter().map(|id| record(KINDS.session, id)).collect();
         self.remove(seen, stale)
     }
 
-    /// The number of sessions.
+    /// Returns the number of sessions.
     pub fn count_sessions(&self) -> usize {
         self.sessions.map.read().len()
     }
 }
 
-/// The id and the secret of a session that begins.
+/// Generates the id and the secret of a new session.
 pub(super) fn new_secret() -> Result<secret::Made, Fault> {
     secret::make(PREFIX).map_err(|e| Fault::Vault(e.to_string()))
 }
 
-/// A secret for one purpose, derived from a session's text: only its holder can compute it. `None` if this is no session's
-/// text.
+/// Derives a secret for one purpose from a session's text, which only its holder can compute. Returns `None` if the
+/// text is not that of a session.
 pub fn derived(text: &str, purpose: &str) -> Option<String> {
     Parts::read(PREFIX, text).map(|parts| parts.derive(purpose))
 }

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// The tenant of requests that name none, and of data folders from before tenants existed.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// A tenant, as its record has it.
+/// A tenant, as stored in its record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tenant {
     /// Its name.
     pub name: String,
-    /// When it was created, in microseconds since 1970; zero if the record has no time, as for the default tenant. It distinguishes a
-    /// later tenant of the same name.
+    /// When it was created, in microseconds since 1970; zero if the record has no time, as for the default tenant. It
+    /// distinguishes a later tenant of the same name.
     #[serde(default)]
     pub created: i64,
-    /// Its weight in the sharing of the server; 1 by default.
+    /// Its weight when the server is shared; 1 by default.
     #[serde(default = "one")]
     pub weight: u32,
     /// Whether its callers are refused. Its data stays.
@@ -26,10 +26,10 @@ pub struct Tenant {
     /// The collections that callers without a credential may read, as a pattern; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::token::optional_text")]
     pub anonymous: Option<Pattern>,
-    /// Limits on what it uses.
+    /// Limits on its use of the server.
     #[serde(default, skip_serializing_if = "Quotas::is_empty")]
     pub quotas: Quotas,
-    /// What a newer program has written: a change that is made here keeps it.
+    /// Fields written by a newer program; changes made here preserve them.
     #[serde(flatten)]
     pub newer: Newer,
 }
@@ -39,7 +39,7 @@ fn one() -> u32 {
 }
 
 impl Tenant {
-    /// A tenant with nothing set.
+    /// Creates a tenant with default settings.
     pub fn new(name: &str) -> Tenant {
         let (name, quotas) = (name.to_owned(), Quotas::default());
         Tenant { name, created: 0, weight: 1, suspended: false, anonymous: None, quotas, newer: Newer::default() }

@@ -7,28 +7,28 @@ use meridian_model::schema::validate_name;
 use meridian_model::{Invalid, RecordChange, naming};
 use std::sync::Arc;
 
-/// Max length of a tenant's name, in bytes: it is part of names of records.
+/// Max length of a tenant's name in bytes, since it is part of record names.
 const NAME_BYTES_MAX: usize = 100;
 /// Max tenants of a server.
 const TENANTS_MAX: usize = 10_000;
 
 impl Registry {
-    /// All tenants in order of name.
+    /// Returns all tenants in order of name.
     pub fn tenants(&self) -> Vec<Tenant> {
         self.now.load().tenants.values().map(|member| member.tenant.clone()).collect()
     }
 
-    /// A tenant's ledger.
+    /// Returns a tenant's ledger.
     pub fn ledger(&self, name: &str) -> Option<Arc<Ledger>> {
         self.now.load().tenants.get(name).map(|member| member.ledger.clone())
     }
 
-    /// The ledgers of all tenants.
+    /// Returns the ledgers of all tenants.
     pub fn ledgers(&self) -> Vec<Arc<Ledger>> {
         self.now.load().tenants.values().map(|member| member.ledger.clone()).collect()
     }
 
-    /// A tenant.
+    /// Returns a tenant.
     pub fn tenant(&self, name: &str) -> Option<Tenant> {
         self.now.load().tenants.get(name).map(|member| member.tenant.clone())
     }
@@ -56,8 +56,8 @@ impl Registry {
         })
     }
 
-    /// Changes a tenant; returns it as it is now. What its callers do ends where it is suspended. `change` is made again where another
-    /// process has changed it meanwhile.
+    /// Changes a tenant and returns its new state. If that suspends it, the work of its callers ends. `change` is
+    /// called again if another process has changed the tenant meanwhile.
     ///
     /// # Errors
     /// That of the change, or a fault of the records.
@@ -74,11 +74,11 @@ impl Registry {
         })
     }
 
-    /// Forgets a suspended tenant with its users and revokes its tokens. Its data must be gone before. `created` tells it from a later tenant
-    /// of the name.
+    /// Removes a suspended tenant with its users, and revokes its tokens. Its data must already be gone. `created`
+    /// distinguishes it from a later tenant of the same name.
     ///
     /// # Errors
-    /// [`Fault::Changed`] if it is not suspended, or another one has the name.
+    /// [`Fault::Changed`] if it is not suspended, or if another tenant has the name.
     pub fn remove_tenant(&self, name: &str, created: i64) -> Result<(), Fault> {
         if name == DEFAULT_TENANT {
             return Err(Invalid::field("tenant", "the default tenant cannot be removed").into());
@@ -93,8 +93,8 @@ impl Registry {
             let tokens = tokens.map(|known| record(KINDS.token, &known.token.id));
             let users = state.users.values().filter(|user| user.tenant == name);
             let users = users.map(|user| record(KINDS.user, &user.id));
-            // The tenant's own record goes last: in a folder, the removal can then be repeated after a fault or a crash. Elsewhere all go
-            // at once.
+            // The tenant's own record goes last: in a folder, the removal can then be repeated after a fault or a
+            // crash. Elsewhere the removal is atomic.
             let names = tokens.chain(users).chain([record(KINDS.tenant, name)]);
             self.write(seen, names.map(RecordChange::remove).collect())
         })

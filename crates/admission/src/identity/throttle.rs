@@ -1,13 +1,13 @@
-//! The rate at which passwords can be tried.
+//! Limits the rate of password attempts.
 //!
-//! Attempts are counted per login and per address. The first few are free, then each must wait for longer than the previous one,
-//! up to a minute. An attempt counts from its beginning, so concurrent attempts do not evade the limit. Success takes its own
-//! attempt back. A login under attack stays open to its user at an address from which the user has signed in. Attempts for this
-//! login from there are counted separately. So nobody elsewhere can lock a user out by failing on purpose. Neither can clients
-//! behind the same address that try other logins.
+//! Attempts are counted per login and per address. The first few are free, then each must wait longer than the previous
+//! one, up to a minute. An attempt counts from its start, so concurrent attempts do not evade the limit. A successful
+//! attempt is taken back. A login under attack stays available to its user from an address where the user has signed in
+//! before. Attempts for this login from there are counted separately. Failing on purpose elsewhere therefore cannot
+//! lock a user out, and neither can clients behind the same address that try other logins.
 //!
-//! If an issuer checks the password, nothing can be guessed here: only failures count, for their address. So people who sign in
-//! behind one address do not wait for each other.
+//! If an issuer checks the password, nothing can be guessed here, so only failures are counted, per address. People who
+//! sign in from behind one address therefore do not wait for each other.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -15,18 +15,18 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Attempts without a wait.
+/// Number of attempts without a wait.
 const FREE: u32 = 5;
 /// Max wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Attempts are forgotten after this long without another one, in microseconds.
+/// Time after which attempts are forgotten if no other follows, in microseconds.
 const FORGOTTEN: i64 = 3_600_000_000;
-/// For how long an address from which a user has signed in is remembered, in microseconds.
+/// How long an address from which a user has signed in is remembered, in microseconds.
 const FAMILIAR: i64 = 30 * 86_400_000_000;
-/// Max entries of each table. Beyond, the half with the fewest and oldest attempts is forgotten.
+/// Max entries of each table. Beyond this, the half with the fewest and oldest attempts is dropped.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Counts attempts to sign in. It is in memory alone: a restart forgets them.
+/// Counts sign-in attempts, in memory only: a restart forgets them.
 pub struct Throttle(Mutex<Tables>);
 
 struct Tables {
@@ -38,16 +38,16 @@ struct Tables {
     by_familiar: Counts<Pair>,
 }
 
-/// A login, and the address that it is tried from.
+/// A login, and the address of the attempt.
 type Pair = (String, IpAddr);
 
-/// An attempt that has begun: what it is counted for.
+/// An attempt that has begun, with the keys that it is counted under.
 #[derive(Debug)]
 #[must_use]
 pub struct Attempt {
-    /// None if it is not known here.
+    /// `None` if the login is not known here.
     login: Option<String>,
-    /// None if the client is known to be the operator.
+    /// `None` if the client is known to be the operator.
     address: Option<IpAddr>,
     is_familiar: bool,
 }
@@ -64,8 +64,8 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Begins an attempt of a client at an address; none if the client is known to be the operator. `login` is the typed login;
-    /// none if it cannot be one. Then the address alone counts.
+    /// Begins an attempt by a client at an address; `None` if the client is known to be the operator. `login` is the
+    /// typed login; `None` if it cannot be one, and then only the address is counted.
     ///
     /// # Errors
     /// The time to wait.
@@ -73,7 +73,7 @@ impl Throttle {
         let mut tables = self.0.lock();
         let mut attempt = Attempt { login: login.map(str::to_owned), address: address.map(block), is_familiar: false };
         attempt.is_familiar = attempt.pair().is_some_and(|pair| tables.familiar.of(&pair, now).is_some());
-        // All tables are checked before any counts: a refused attempt does not lengthen the wait.
+        // All tables are checked before any of them counts, so a refused attempt does not lengthen the wait.
         let wait = tables.wait(&attempt, now);
         if wait > 0 {
             return Err(Duration::from_micros(wait.unsigned_abs()));
@@ -82,7 +82,7 @@ impl Throttle {
         Ok(attempt)
     }
 
-    /// Whether a client at this address may try to sign in at an issuer now. Nothing is counted.
+    /// Checks whether a client at this address may try to sign in at an issuer now. Counts nothing.
     ///
     /// # Errors
     /// The time to wait.
@@ -91,17 +91,17 @@ impl Throttle {
         if wait > 0 { Err(Duration::from_micros(wait.unsigned_abs())) } else { Ok(()) }
     }
 
-    /// Counts an attempt at an issuer that failed.
+    /// Counts a failed attempt at an issuer.
     pub fn fail(&self, address: Option<IpAddr>, now: i64) {
         if let Some(address) = address {
             self.0.lock().addresses.count(block(address), now);
         }
     }
 
-    /// Takes back an attempt that was successful, and remembers its address.
+    /// Takes back a successful attempt, and remembers its address.
     pub fn succeed(&self, attempt: Attempt, now: i64) {
         let mut tables = self.0.lock();
-        // One attempt only, not all: otherwise an attacker with one valid login could reset the count of its address.
+        // Only one attempt: otherwise an attacker with one valid login could reset the count of its address.
         tables.take_back(&attempt);
         if let Some(pair) = attempt.pair() {
             tables.familiar.count(pair, now);
@@ -119,14 +119,14 @@ impl Attempt {
         self.login.clone().zip(self.address)
     }
 
-    /// The familiar pair that it is counted for, and nothing else.
+    /// Returns the familiar pair of the attempt. If there is one, the attempt is counted under it alone.
     fn familiar(&self) -> Option<Pair> {
         self.pair().filter(|_| self.is_familiar)
     }
 }
 
 impl Tables {
-    /// Microseconds until an attempt may begin.
+    /// Returns the microseconds until an attempt may begin.
     fn wait(&self, attempt: &Attempt, now: i64) -> i64 {
         if let Some(pair) = attempt.familiar() {
             return self.by_familiar.wait(&pair, now);
@@ -183,7 +183,7 @@ impl<K: Eq + Hash> Counts<K> {
         self.counts.get(key).copied().filter(|count| now.saturating_sub(count.last) < self.keep)
     }
 
-    /// Microseconds until the next attempt may begin.
+    /// Returns the microseconds until the next attempt may begin.
     fn wait(&self, key: &K, now: i64) -> i64 {
         let Some(count) = self.of(key, now).filter(|count| count.attempts >= FREE) else { return 0 };
         // Doubles with each attempt. The shift overflows long after the max is reached.
@@ -195,7 +195,7 @@ impl<K: Eq + Hash> Counts<K> {
 
     fn count(&mut self, key: K, now: i64) {
         let before = self.of(&key, now).map_or(0, |count| count.attempts);
-        // A known key needs no room.
+        // A known key needs no extra room.
         if self.counts.len() >= ENTRIES_MAX && !self.counts.contains_key(&key) {
             self.halve(now);
         }
@@ -204,7 +204,7 @@ impl<K: Eq + Hash> Counts<K> {
 
     fn take_back(&mut self, key: &K) {
         if let Some(count) = self.counts.get_mut(key) {
-            // The time stays: what remains must wait as before.
+            // The time stays: the remaining attempts require the same wait as before.
             count.attempts = count.attempts.saturating_sub(1);
             if count.attempts == 0 {
                 self.counts.remove(key);
@@ -212,7 +212,7 @@ impl<K: Eq + Hash> Counts<K> {
         }
     }
 
-    /// Makes room: an attacker who fills the table with other keys does not shorten the wait of the busiest ones.
+    /// Halves the table. An attacker who fills it with other keys cannot shorten the wait of the busiest ones.
     fn halve(&mut self, now: i64) {
         let keep = self.keep;
         // Expired entries first: they cost nothing to forget.
@@ -223,7 +223,7 @@ impl<K: Eq + Hash> Counts<K> {
             let (_, median, _) = counts.select_nth_unstable(middle);
             let median = *median;
             let mut room = middle;
-            // Of the entries equal to the median, only as many as needed.
+            // Entries equal to the median are dropped only as far as needed.
             self.counts.retain(|_, count| {
                 let goes = *count <= median && room > 0;
                 room -= usize::from(goes);
@@ -233,8 +233,7 @@ impl<K: Eq + Hash> Counts<K> {
     }
 }
 
-/// The unit in which attempts are counted: an IPv4 address, or the /64 of an IPv6 address, all of which one client may
-/// use.
+/// Returns the unit of counting: an IPv4 address, or the /64 of an IPv6 address, which one client may use in full.
 fn block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -296,12 +295,12 @@ mod tests {
             let attempt = throttle.begin(Some("anna"), home, SECOND).unwrap();
             throttle.succeed(attempt, SECOND);
         }
-        // Nor by those behind the same address, who try other logins.
+        // Clients behind the same address that try other logins cannot lock the user out either.
         for n in 0..20 {
             let _ = throttle.begin(Some(&format!("guess{n}")), home, SECOND);
         }
         assert!(throttle.begin(Some("ben"), home, SECOND).is_err());
-        // But attempts for this login from there are held as everywhere.
+        // But attempts for this login from there are limited as everywhere.
         for _ in 0..FREE {
             throttle.begin(Some("anna"), home, SECOND).map(drop).unwrap();
         }

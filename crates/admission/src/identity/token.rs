@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Prefix of the text of a token.
 pub(super) const PREFIX: &str = "mrd_";
 
-/// A token, as its record has it.
+/// A token, as stored in its record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Token {
     /// Its id, 16 hexadecimal digits.
@@ -21,20 +21,20 @@ pub struct Token {
     /// The collections that it covers.
     #[serde(with = "text")]
     pub collections: Pattern,
-    /// When it was made, in microseconds since 1970.
+    /// When it was created, in microseconds since 1970.
     pub created: i64,
     /// When it expires, in microseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<i64>,
     /// SHA-256 of the secret, in hexadecimal.
     pub(super) digest: String,
-    /// What a newer program has written. With such a field it lets nobody in.
+    /// Fields written by a newer program. A token with such a field admits no caller.
     #[serde(flatten)]
     pub(super) newer: Newer,
 }
 
 impl Token {
-    /// Makes a token and its text, which nothing keeps.
+    /// Creates a token and its text, which is not stored.
     pub(super) fn make(
         tenant: &str,
         grant: &Grant,
@@ -47,18 +47,18 @@ impl Token {
         Ok((Token { id, tenant, role, collections, created, expires, digest, newer: Newer::default() }, text))
     }
 
-    /// The digest as bytes; `None` if the record's text is not one.
+    /// Returns the digest as bytes; `None` if the record's text is invalid.
     pub(super) fn digest(&self) -> Option<Digest> {
         secret::digest(&self.digest)
     }
 
-    /// The rights of its holder.
+    /// Returns the rights of its holder.
     pub fn grant(&self) -> Grant {
         Grant { role: self.role, collections: self.collections.clone() }
     }
 }
 
-/// A value as its text.
+/// Serializes a value as text.
 pub(super) mod text {
     use serde::{Deserialize, Deserializer, Serializer, de};
     use std::fmt::Display;
@@ -73,7 +73,7 @@ pub(super) mod text {
     }
 }
 
-/// A value that may be absent, as its text.
+/// Serializes an optional value as text.
 pub(super) mod optional_text {
     use serde::{Deserialize, Deserializer, Serializer, de};
     use std::fmt::Display;

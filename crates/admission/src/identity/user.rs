@@ -11,10 +11,10 @@ use std::fmt;
 /// Max bytes of a user's name.
 const NAME_BYTES_MAX: usize = 100;
 
-/// A user, as its record has it.
+/// A user, as stored in its record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct User {
-    /// Names its record, 16 hexadecimal digits.
+    /// Names its record; 16 hexadecimal digits.
     pub(super) id: String,
     /// Its name, unique in its tenant.
     pub name: String,
@@ -23,12 +23,12 @@ pub struct User {
     /// Its role.
     #[serde(with = "token::text")]
     pub role: Role,
-    /// The collections that it covers.
+    /// The collections that its rights cover.
     #[serde(with = "token::text")]
     pub collections: Pattern,
-    /// When it was made, in microseconds since 1970.
+    /// When it was created, in microseconds since 1970.
     pub created: i64,
-    /// Whether it may not sign in.
+    /// Whether the user is barred from signing in.
     #[serde(default)]
     pub disabled: bool,
     /// The stored form of its password.
@@ -36,30 +36,30 @@ pub struct User {
     /// Renewed with every change. A session whose stamp differs from its user's is void, even if a crash kept its
     /// record.
     pub(super) stamp: String,
-    /// What a newer program has written. With such a field it may not sign in.
+    /// Fields written by a newer program. A user with such a field may not sign in.
     #[serde(flatten)]
     pub(super) newer: Newer,
 }
 
 impl User {
-    /// The rights of the user.
+    /// Returns the rights of the user.
     pub fn grant(&self) -> Grant {
         Grant { role: self.role, collections: self.collections.clone() }
     }
 
-    /// The login of the user.
+    /// Returns the login of the user.
     pub fn login(&self) -> Login {
         Login::of(&self.tenant, &self.name)
     }
 }
 
-/// A login: `anna`, or `harbour/anna` outside of the default tenant. Operators and the users of the default tenant share one
-/// name space.
+/// A login: `anna`, or `harbour/anna` outside the default tenant. Operators and users of the default tenant share one
+/// namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Login(String);
 
 impl Login {
-    /// The login of a user of a tenant; an empty tenant for an operator.
+    /// Returns the login of a user of a tenant; the tenant is empty for an operator.
     pub fn of(tenant: &str, name: &str) -> Login {
         match tenant {
             "" | DEFAULT_TENANT => Login(name.to_owned()),
@@ -67,7 +67,7 @@ impl Login {
         }
     }
 
-    /// A typed login; `None` if no user can have it. The case of the name does not matter.
+    /// Parses a typed login; `None` if no user can have it. The case of the name does not matter.
     pub fn typed(text: &str) -> Option<Login> {
         let text = text.trim();
         let (tenant, name) = text.split_once('/').unwrap_or(("", text));
@@ -76,12 +76,12 @@ impl Login {
         plain.then(|| Login::of(tenant, &name))
     }
 
-    /// The tenant that it names, whether or not there is one.
+    /// Returns the tenant that it names, which may not exist.
     pub fn tenant(&self) -> &str {
         self.0.split_once('/').map_or(DEFAULT_TENANT, |(tenant, _)| tenant)
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Max users of a server: all of them are in memory.
 const USERS_MAX: usize = 100_000;
-/// Max users of a tenant, so that none takes those of the others.
+/// Max users of a tenant, so that no tenant uses up those of the others.
 const USERS_OF_TENANT_MAX: usize = 1_000;
 
 /// A new user.
@@ -18,7 +18,7 @@ const USERS_OF_TENANT_MAX: usize = 1_000;
 pub struct NewUser {
     /// Its name.
     pub name: String,
-    /// The tenant that it is for; none for an operator.
+    /// The tenant of the user; `None` for an operator.
     pub tenant: Option<String>,
     /// Its rights.
     pub grant: Grant,
@@ -26,42 +26,42 @@ pub struct NewUser {
     pub password: PasswordDigest,
 }
 
-/// A change of a user; absent settings stay.
+/// A change of a user; fields that are `None` stay as they are.
 #[derive(Debug, Clone, Default)]
 pub struct UserChange {
-    /// Other rights.
+    /// New rights.
     pub grant: Option<Grant>,
-    /// Another password.
+    /// New password.
     pub password: Option<PasswordDigest>,
-    /// Whether the user may not sign in.
+    /// Whether to bar the user from signing in.
     pub disabled: Option<bool>,
 }
 
 impl Registry {
-    /// Whether someone can sign in: here, or at an issuer.
+    /// Returns whether anyone can sign in: here, or at an issuer.
     pub fn signs_in(&self) -> bool {
         self.has_users() || self.issuers.with_sign_in().next().is_some()
     }
 
-    /// Whether someone can sign in with a password.
+    /// Returns whether anyone can sign in with a password.
     pub fn has_users(&self) -> bool {
         !self.now.load().users.is_empty()
     }
 
-    /// The users of a tenant, or of all, in order of login.
+    /// Returns the users of a tenant, or of all, in order of login.
     pub fn users(&self, tenant: Option<&str>) -> Vec<User> {
         let state = self.now.load();
         let of_tenant = state.users.values().filter(|user| tenant.is_none_or(|tenant| user.tenant == tenant));
         of_tenant.map(|user| User::clone(user)).collect()
     }
 
-    /// A user.
+    /// Returns a user.
     pub fn user(&self, login: &Login) -> Option<Arc<User>> {
         self.now.load().users.get(login).cloned()
     }
 
-    /// The stored form of a user's password if the user may sign in, else a digest that no password has. Checking
-    /// either takes the same time.
+    /// Returns the stored form of a user's password if the user may sign in, otherwise a digest that no password has.
+    /// Checking either takes the same time.
     pub fn password(&self, login: Option<&Login>) -> PasswordDigest {
         let state = self.now.load();
         let user =
@@ -69,8 +69,7 @@ impl Registry {
         user.map_or_else(PasswordDigest::of_nobody, |user| user.password.clone())
     }
 
-    /// Checks that a user can be made, before the work on its password: returns the tenant that it is for, empty for an
-    /// operator.
+    /// Checks that a user can be created, before its password is hashed. Returns its tenant, empty for an operator.
     pub fn check_user(&self, name: &str, tenant: Option<&str>, grant: &Grant) -> Result<String, Fault> {
         let state = self.now.load();
         check_name(name)?;
@@ -97,7 +96,7 @@ impl Registry {
         Ok(tenant.to_owned())
     }
 
-    /// Makes a user.
+    /// Creates a user.
     pub fn create_user(&self, new: NewUser, now: i64) -> Result<User, Fault> {
         self.change(|seen| {
             let tenant = self.check_user(&new.name, new.tenant.as_deref(), &new.grant)?;
@@ -118,10 +117,11 @@ impl Registry {
         })
     }
 
-    /// Changes a user, whose sessions end; returns it as it is now.
+    /// Changes a user, ends its sessions, and returns its new state.
     ///
     /// # Errors
-    /// [`Fault::Changed`] if the user differs from `was`, by which the caller's right to change it was decided.
+    /// [`Fault::Changed`] if the user differs from `was`, on which the decision that the caller may change it was
+    /// based.
     pub fn change_user(&self, was: &User, change: UserChange) -> Result<User, Fault> {
         self.change(|seen| {
             let state = self.now.load_full();
@@ -138,14 +138,14 @@ impl Registry {
             }
             user.password = change.password.clone().unwrap_or(user.password);
             user.disabled = change.disabled.unwrap_or(user.disabled);
-            // Sessions hold the stamp: a record of a session that outlives the change is void.
+            // Sessions hold the stamp, so a session record that outlives the change is void.
             user.stamp = random()?;
             self.put(seen, KINDS.user, &user.id, &user)?;
             Ok(user)
         })
     }
 
-    /// Removes a user, whose sessions end.
+    /// Removes a user and ends its sessions.
     ///
     /// # Errors
     /// [`Fault::Changed`] as for [`Registry::change_user`].
@@ -157,14 +157,14 @@ impl Registry {
     }
 }
 
-/// The current user, if it is the one that was seen and has not changed since.
+/// Returns the current user if it is still the one that was seen, unchanged.
 fn unchanged<'s>(state: &'s State, seen: &User) -> Result<&'s User, Fault> {
     let login = seen.login();
     let now = state.users.get(&login).ok_or_else(|| Fault::Absent("user", login.to_string()))?;
     if now.stamp == seen.stamp { Ok(now) } else { Err(Fault::Changed("user", login.to_string())) }
 }
 
-/// A value that no other has: 16 hexadecimal digits.
+/// Returns a unique value of 16 hexadecimal digits.
 fn random() -> Result<String, Fault> {
     secret::make("").map(|made| made.id).map_err(|e| Fault::Vault(e.to_string()))
 }

@@ -28,7 +28,7 @@ async fn a_debt_refuses_only_what_it_concerns() {
     ledger.charge(Quota::EventsPerSecond, 400);
     ledger.enter(&[Quota::ScannedBytesPerSecond], Instant::now()).unwrap();
     ledger.charge(Quota::ScannedBytesPerSecond, 100);
-    // Of two debts, the one that lasts longer.
+    // Of two debts, the one that lasts longer is reported.
     let both = [Quota::EventsPerSecond, Quota::ScannedBytesPerSecond];
     assert_eq!(ledger.enter(&both, Instant::now()).unwrap_err().quota, Quota::ScannedBytesPerSecond);
     assert_eq!(ledger.enter(&both[..1], Instant::now()).unwrap_err().quota, Quota::EventsPerSecond);
@@ -53,13 +53,13 @@ async fn a_server_has_a_part_by_what_it_needs() {
     ledger.divide(Division::among(&mine, [Some(&other)]));
     let limits = [Quota::RequestsPerSecond, Quota::Searches, Quota::StoredBytes].map(|quota| ledger.limit(quota));
     assert_eq!(limits, [Some(55), Some(7), Some(100)]);
-    // More than its part was used: the rest is refused, and needed all the same.
+    // More than its share was used: the rest is refused, but counts as needed all the same.
     let refused = ledger.enter(&[], Instant::now()).unwrap_err();
     assert_eq!((refused.limit, refused.whole), (55, 80));
     let said = refused.to_string();
     assert!(said.contains("part of 55") && said.contains("of 80"), "{said}");
     assert_eq!(need(&ledger.needs()), (1, 2, 0), "since the last time");
-    // A change of the quota is divided as well, and alone the server has all of it.
+    // A change of the quota is divided as well. A lone server has all of it.
     let mut quotas = Quotas::default();
     quotas.set(Quota::RequestsPerSecond, Some(800)).unwrap();
     ledger.set(1, &quotas);

@@ -1,4 +1,4 @@
-//! The administration of tokens (`tokens.rs`), tenants (`tenants.rs`) and users (`users.rs`).
+//! Administration of tokens (`tokens.rs`), tenants (`tenants.rs`) and users (`users.rs`).
 
 pub mod tenants;
 pub mod tokens;
@@ -17,7 +17,7 @@ use meridian_admission::identity::Fault;
 use meridian_model::policy::access::Grant;
 use serde::de::DeserializeOwned;
 
-/// Max changes of the registry that run or wait on a thread.
+/// Max changes of the registry that run, or wait on a thread.
 pub const CHANGES_MAX: usize = 64;
 
 /// Reads a small JSON body.
@@ -33,13 +33,14 @@ async fn read<T: DeserializeOwned + Send + 'static>(
     read.map_err(|e| Problem::new(Kind::InvalidBody, format!("the body cannot be read ({e}): expected {expected}")))
 }
 
-/// Whether the caller manages tokens or users with these rights: an admin manages the rights that it could grant, an operator all.
+/// Returns whether the caller manages tokens or users with these rights. An admin manages the rights that it could
+/// grant; an operator manages all.
 fn manages(state: &Scope, grant: &Grant) -> bool {
     let caller = state.caller();
     caller.is_operator() || caller.grant.may_give(grant)
 }
 
-/// Runs a change of the registry for a caller.
+/// Runs a change of the registry on behalf of a caller.
 ///
 /// # Errors
 /// Those of [`in_turn`] and of the change, and 401 if the caller's credential was revoked meanwhile.
@@ -49,18 +50,19 @@ pub async fn change<T: Send + 'static>(
 ) -> Result<T> {
     let scope = state.clone();
     let run = move || {
-        // After the wait for its turn.
+        // Checked after the wait for its turn.
         scope.still_valid()?;
         what(&scope).map_err(errors::access_problem)
     };
     in_turn(state, run).await?
 }
 
-/// Runs a change of the registry where blocking is allowed: it syncs files, or calls a bucket. Other changes wait for it, and changes that wait on a
-/// thread take it from all other work that blocks. So most wait before they have one.
+/// Runs a change of the registry where blocking is allowed, since it syncs files or calls a bucket. The registry makes
+/// its changes one at a time. A change that waits on a thread takes the thread from all other blocking work, so at most
+/// [`CHANGES_MAX`] changes have one.
 ///
 /// # Errors
-/// 503 if it is not its turn in time.
+/// 503 if its turn does not come in time.
 pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let busy = |_| {
         let detail = "too many changes of tokens, tenants, users and sessions wait: nothing was done, try again";
@@ -71,13 +73,13 @@ pub async fn in_turn<T: Send + 'static>(state: &AppState, change: impl FnOnce() 
     let turn = turn.map_err(Problem::internal)?;
     let run = move || {
         let done = change();
-        // Held to the end of the change, also if its client disconnects.
+        // Held until the change ends, even if its client disconnects.
         drop(turn);
         done
     };
     let done = tokio::task::spawn_blocking(run).await.map_err(Problem::internal);
     if state.shares_registry {
-        // A client may send its next request to another server, which must know of the change by then.
+        // The client may send its next request to another server, which must have learned of the change by then.
         tokio::time::sleep(HEARD).await;
     }
     done

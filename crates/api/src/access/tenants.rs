@@ -25,10 +25,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Within this time all servers that share tenants hear of a suspension.
+/// Time within which all servers that share tenants learn of a suspension.
 const HEARD: Duration = Duration::from_secs(2);
 
-/// The given settings; absent ones stay.
+/// The requested settings; absent ones stay unchanged.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -38,7 +38,7 @@ struct Asked {
     /// `null` removes the right.
     #[serde(default, deserialize_with = "present")]
     anonymous: Option<Option<String>>,
-    /// The named quotas; `null` removes one. They are read one by one, so that an error names its quota.
+    /// Quotas by name; `null` removes one. They are parsed one by one, so that an error names its quota.
     #[serde(default)]
     quotas: BTreeMap<String, Value>,
 }
@@ -61,7 +61,7 @@ const EXPECTED_CHANGE: &str =
     "an object such as {\"suspended\":true} or {\"quotas\":{\"searches\":4,\"streams\":null}}";
 
 impl Asked {
-    /// The record of the act, in words.
+    /// Describes the act for the audit log.
     fn note(&self, tenant: &str) -> Note {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
         let mut words = Vec::new();
@@ -82,7 +82,7 @@ impl Asked {
         let anonymous = match &self.anonymous {
             None => None,
             Some(None) => Some(None),
-            // The tenant of a request comes from its credential, and such a request has none.
+            // The tenant of a request comes from its credential, and an anonymous request has none.
             Some(Some(_)) if tenant != DEFAULT_TENANT => {
                 let wrong = "requests without a credential are of the tenant default: only it can have this";
                 return Err(Problem::invalid_body(Invalid::field("anonymous", wrong)));
@@ -128,7 +128,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     super::change(&state, move |state| state.registry.create_tenant(made)).await?;
     state.share_out();
     tracing::info!(by = &*state.caller().name, tenant = name, "tenant created");
-    // It has no collections yet. A backend that is asked could fail, and the tenant is there.
+    // A new tenant has no collections. Asking the backend could fail although the tenant exists.
     let mut response = respond::json("application/json", &described(&state, &tenant, Some(&[])))?;
     *response.status_mut() = StatusCode::CREATED;
     response.extensions_mut().insert(asked.note(&name));
@@ -140,7 +140,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let (mut tenants, mut away) = (Vec::new(), false);
     for tenant in state.registry.tenants() {
-        // Asked in vain once: each further attempt could take its time.
+        // After the first failure the owner is not asked again: each further attempt could time out.
         let collections = if away { None } else { collections_of(&state, &tenant.name)? };
         away = collections.is_none();
         tenants.push(described(&state, &tenant, collections.as_deref()));
@@ -156,12 +156,12 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }
     let (change, of) = (asked.check(&name)?, name.clone());
-    // Before the change: what fails has no effect. Only an owner that is away keeps no tenant from being suspended.
+    // Before the change, so that a failure has no effect. An unreachable owner alone does not prevent a suspension.
     let collections = collections_of(&state, &name)?;
     let tenant =
         super::change(&state, move |state| state.registry.change_tenant(&of, |tenant| change.make(tenant))).await?;
     state.share_out();
-    // A new quota holds at once, not from the next round of counting.
+    // A new quota applies at once, not from the next round of counting.
     if collections.is_some() {
         quota::count_of(&state, &name);
     }
@@ -182,21 +182,21 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     if name == DEFAULT_TENANT {
         return Err(Problem::new(Kind::Conflict, "the default tenant cannot be removed"));
     }
-    // Suspended first: nothing may be written during the removal, and a mistaken deletion is noticed before data is
-    // gone.
+    // Must be suspended first: nothing may be written during the removal, and a mistaken deletion is noticed before
+    // data is gone.
     if !tenant.suspended {
         return Err(Problem::new(Kind::Conflict, format!("the tenant {name:?} is in use: suspend it first")));
     }
-    // Before anything of it is gone.
+    // Checked before any of it is removed.
     has_removable(&state, &name)?;
     if state.shares_registry {
-        // Other servers hear of a suspension within a second. What they make until then is removed, too.
+        // Other servers learn of a suspension within a second. Whatever they create until then is removed too.
         tokio::time::sleep(HEARD).await;
         is_leaving(&state, &name, tenant.created)?;
         has_removable(&state, &name)?;
     }
     state.searches.stop_of(&name, true);
-    // Before the collections: nothing is matched or polled for a tenant that is half gone.
+    // Before the collections: nothing is matched or polled for a tenant that is partly removed.
     state.saved.delete_all(&name).await.map_err(|e| refused(e, &state))?;
     if state.saved.count(&name) > 0 {
         return Err(Problem::new(Kind::Conflict, "a saved search of the tenant is being created: try again"));
@@ -207,7 +207,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
             is_leaving(&shared, &of, tenant.created)?;
             shared.backend.remove(&of, collection.name()).map_err(errors::store_problem)?;
         }
-        // A damaged collection may hold events that a repair can save, so its tenant stays.
+        // A damaged collection may hold events that a repair can recover, so its tenant stays.
         match shared.backend.damaged(&of).map_err(errors::store_problem)?.first() {
             Some(damaged) => Err(errors::damaged_problem(damaged)),
             None => Ok(()),
@@ -224,7 +224,8 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(response)
 }
 
-/// Checks that the tenant's collections can be removed here: there are none, or they are this server's or an owner's that is reached.
+/// Checks that the tenant's collections can be removed from here: there are none, or they belong to this server or to a
+/// reachable owner.
 fn has_removable(state: &Scope, name: &str) -> Result<()> {
     let Some(collections) = collections_of(state, name)? else {
         let detail = "a tenant is removed with its collections, and no server that has them can be reached: try again";
@@ -241,7 +242,8 @@ fn has_removable(state: &Scope, name: &str) -> Result<()> {
     Err(Problem::new(Kind::Conflict, detail))
 }
 
-/// Checks that it is still this tenant, and suspended: another server may have resumed it, or made another of the name.
+/// Checks that it is still the same tenant and suspended: another server may have resumed it, or created another one of
+/// the same name.
 fn is_leaving(state: &Scope, name: &str, created: i64) -> Result<()> {
     let now = state.registry.tenant(name);
     match now.is_some_and(|tenant| tenant.suspended && tenant.created == created) {
@@ -250,7 +252,7 @@ fn is_leaving(state: &Scope, name: &str, created: i64) -> Result<()> {
     }
 }
 
-/// The collections of a tenant; `None` while the server that has them cannot be reached.
+/// Returns the collections of a tenant; `None` while the server that owns them is unreachable.
 fn collections_of(state: &Scope, tenant: &str) -> Result<Option<Vec<Arc<dyn Collection>>>> {
     match state.backend.list(tenant) {
         Ok(collections) => Ok(Some(collections)),
@@ -260,7 +262,7 @@ fn collections_of(state: &Scope, tenant: &str) -> Result<Option<Vec<Arc<dyn Coll
 }
 
 fn described(state: &Scope, tenant: &Tenant, collections: Option<&[Arc<dyn Collection>]>) -> TenantInfo {
-    // What is not flushed yet, only the owner knows.
+    // Only the owner knows what is not flushed yet.
     let counted = collections.filter(|collections| collections.is_empty() || !state.backend.follows());
     TenantInfo {
         name: tenant.name.clone(),

@@ -1,4 +1,4 @@
-//! `/tokens`: an admin manages those of its tenant, an operator those of every tenant.
+//! `/tokens`: an admin manages the tokens of its tenant, an operator those of every tenant.
 
 use crate::audit::Note;
 use crate::contract::{TokenAnswer, TokenInfo, TokenList};
@@ -41,13 +41,13 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     let mut response = respond::json("application/json", &answer)?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &context.url(&format!("/tokens/{}", token.id)));
-    // The only copy of a secret.
+    // The response is the only copy of the secret.
     respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
     response.extensions_mut().insert(note(&token));
     Ok(response)
 }
 
-/// The record of the act, in words.
+/// Describes the act for the audit log.
 fn note(token: &Token) -> Note {
     let until =
         token.expires.map_or_else(|| "without end".to_owned(), |t| format!("until {}", time::format_instant(t)));
@@ -76,7 +76,7 @@ fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
         let detail = format!("the role {} over {} gives no such token", caller.grant.role, caller.grant.collections);
         return Err(Problem::new(Kind::Forbidden, detail));
     }
-    // Otherwise a holder could extend its own access by a token that it gives itself.
+    // Otherwise a holder could extend its own access by granting itself a token.
     if let Some(own) = caller.gives_until()
         && expires.is_none_or(|expires| expires > own)
     {
@@ -110,7 +110,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `DELETE /tokens/{id}`
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    // A token of others is reported as absent, so that ids cannot be probed.
+    // Tokens of others are reported as absent, so that ids cannot be probed.
     if !managed(&state).iter().any(|token| token.id == id) {
         return Err(errors::access_problem(Fault::Absent("token", id)));
     }
@@ -122,14 +122,15 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
     Ok(response)
 }
 
-/// The tokens that the caller manages. A token never changes, so what holds of it now holds until it is revoked.
+/// Returns the tokens that the caller manages. A token never changes, so the result of a check holds until the token is
+/// revoked.
 fn managed(state: &Scope) -> Vec<Token> {
     let mut tokens = state.registry.tokens(tenant(state));
     tokens.retain(|token| super::manages(state, &token.grant()));
     tokens
 }
 
-/// The tenant whose tokens the caller may manage; `None` for all.
+/// Returns the tenant whose tokens the caller may manage; `None` for all.
 fn tenant(state: &Scope) -> Option<&str> {
     (!state.caller().is_operator()).then(|| state.view().tenant())
 }

@@ -1,4 +1,4 @@
-//! `/users`: an admin manages those of its tenant, an operator those of every tenant.
+//! `/users`: an admin manages the users of its tenant, an operator those of every tenant.
 
 use crate::audit::Note;
 use crate::contract::{UserInfo, UserList};
@@ -30,7 +30,7 @@ struct Asked {
     password: String,
 }
 
-/// The settings of a change; absent ones stay.
+/// The requested changes; absent settings stay.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AskedChange {
@@ -61,7 +61,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         return Err(gives_no_such());
     }
     may_give(&state, &grant)?;
-    // Cheap checks first: a hash waits for its turn, and takes processor time.
+    // Cheap checks first: hashing waits for its turn and takes processor time.
     let of = state.registry.check_user(&asked.name, tenant.as_deref(), &grant).map_err(errors::access_problem)?;
     let password = hashed(&state, &of, &asked.password).await?;
     let new = NewUser { name: asked.name, tenant, grant, password };
@@ -88,7 +88,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     let asked: AskedChange = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
-    // Found once and passed on: if another caller changes the user meanwhile, its stamp differs and the change is
+    // Looked up once and passed on: if another caller changes the user meanwhile, its stamp differs and the change is
     // refused.
     let user = find(&state, &name)?;
     let mut change = UserChange { disabled: asked.disabled, ..UserChange::default() };
@@ -99,7 +99,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
         may_give(&state, &grant)?;
         change.grant = Some(grant);
     }
-    // A new password grants the rights of its user, and so does enabling a user again.
+    // A new password lets the caller use the user's rights, and so does enabling a user again.
     if change.grant.is_some() || asked.password.is_some() || asked.disabled == Some(false) {
         may_give(&state, &user.grant())?;
     }
@@ -126,7 +126,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     Ok(response)
 }
 
-/// The record of the act, in words.
+/// Describes the act for the audit log.
 fn note(user: &User, password: bool) -> Note {
     let state = if user.disabled { ", disabled" } else { "" };
     let secret = if password { ", a new password" } else { "" };
@@ -137,7 +137,7 @@ fn note(user: &User, password: bool) -> Note {
     }
 }
 
-/// A user of the caller's tenant that it manages. An operator that names no tenant also finds operators.
+/// Finds a user of the caller's tenant that the caller manages. An operator that names no tenant also finds operators.
 fn find(state: &Scope, name: &str) -> Result<Arc<User>> {
     let caller = state.caller();
     let user = state.registry.user(&Login::of(&caller.tenant, name));
@@ -154,7 +154,7 @@ fn pattern(text: &str) -> Result<Pattern> {
     text.parse().map_err(Problem::invalid_body)
 }
 
-/// A caller cannot grant a user rights beyond its own, or rights that outlast its own.
+/// Checks that a caller grants a user no rights beyond its own, and none that outlast its own.
 fn may_give(state: &Scope, grant: &Grant) -> Result<()> {
     let caller = state.caller();
     if !caller.grant.may_give(grant) {
@@ -175,7 +175,7 @@ fn gives_no_such() -> Problem {
     Problem::new(Kind::Forbidden, "your role and collections do not include those of the user")
 }
 
-/// Hashes a new password of a tenant's user, in the queue of all work on passwords.
+/// Hashes a new password for a tenant's user, in the common queue for password work.
 async fn hashed(state: &Scope, tenant: &str, text: &str) -> Result<PasswordDigest> {
     let password = Password::chosen(text).map_err(Problem::invalid_body)?;
     let digest = state.passwords.run(tenant, move || password.hash(), |max| overload::passwords(state, max)).await?;

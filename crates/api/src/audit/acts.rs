@@ -1,4 +1,4 @@
-//! The record of an administrative request.
+//! Recording of administrative requests.
 
 use crate::audit_log::Source;
 use crate::dispatch::decoded;
@@ -19,21 +19,21 @@ use meridian_model::schema::{NAME_BYTES_MAX, validate_name};
 use meridian_observe as observe;
 use std::net::IpAddr;
 
-/// The act of creating a collection, as the route table has it.
+/// The act of creating a collection, as named in the route table.
 const CREATE_COLLECTION: &str = "createCollection";
 
-/// A handler's additions to the record of its act, as an extension of its response. It must hold no secret.
+/// A handler's additions to the record of its act, as an extension of its response. It must not contain secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Note {
-    /// The tenant that the act concerns, where it is not the caller's.
+    /// The tenant that the act concerns, if not the caller's.
     pub tenant: Option<String>,
-    /// The created thing, as a path.
+    /// The path of the created resource.
     pub target: Option<String>,
-    /// The request, in words.
+    /// Description of the request.
     pub change: Option<String>,
 }
 
-/// The act of a request to a row; `None` if the row is not administrative.
+/// Returns the act of a request to a route; `None` if the route is not administrative.
 pub fn act_of(
     route: &Route,
     caller: &Caller,
@@ -46,18 +46,18 @@ pub fn act_of(
         Resource::Places => Some(places::COLLECTION.to_owned()),
         _ => None,
     };
-    // An act on the server concerns no tenant, or one that the handler names. Tokens and users that an operator manages may
-    // be of any tenant, or of none.
+    // An act on the server concerns no tenant, or one named by the handler. Tokens and users managed by an operator may
+    // belong to any tenant, or to none.
     let of_server = resource == Resource::Server || caller.is_operator() && resource == Resource::Tokens;
     let tenant = if of_server { String::new() } else { caller.tenant.to_string() };
     Some(Act { tenant, collection, ..super::act((route.id, path), caller, (client, request)) })
 }
 
-/// Checks whether an act may begin, before anything of it is recorded. The log must not fill up with impossible names, or with
-/// more acts than the tenant may make.
+/// Checks whether an act may begin, before any of it is recorded. The log must not fill up with impossible names, or
+/// with more acts than the tenant may perform.
 ///
 /// # Errors
-/// 404 or 400 for such a name, 429 for too many acts, 503 where too many wait for the disk.
+/// 404 or 400 for such a name, 429 for too many acts, 503 if too many wait for the disk.
 pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(Action::Manage, _) = route.access else { return Ok(()) };
     for (_, segment) in segments.iter() {
@@ -73,10 +73,10 @@ pub fn admit(state: &AppState, route: &Route, caller: &Caller, segments: &Params
     may_begin(state, caller)
 }
 
-/// Whether another act may begin.
+/// Checks whether another act may begin.
 ///
 /// # Errors
-/// 429 for too many acts of the tenant, 503 where too many wait for the disk.
+/// 429 for too many acts of the tenant, 503 if too many wait for the disk.
 fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
     if let Some(max) = state.audit.full() {
         return Err(overload::overloaded(state, "too many administrative acts wait: try again".to_owned(), max));
@@ -97,16 +97,17 @@ fn may_begin(state: &AppState, caller: &Caller) -> Result<()> {
     })
 }
 
-/// Whether a collection, token, user or tenant may have this name.
+/// Returns whether this is a possible name of a collection, token, user or tenant.
 fn may_be_a_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+@".contains(&byte);
     text.len() <= NAME_BYTES_MAX && text.bytes().all(plain)
 }
 
-/// Runs the handler of an act between its two lines. A started act is completed, whatever its client does.
+/// Runs the handler of an act, and writes a line before and after. Once started, an act is completed, whatever its
+/// client does.
 pub async fn recorded(state: AppState, act: Act, handled: impl Future<Output = Response> + Send + 'static) -> Response {
     let outcome = |response: &mut Response, act: &mut Act| {
-        // The handler alone knows these: they depend on what it found.
+        // Known only to the handler, because they depend on what it found.
         if let Some(Note { tenant, target, change }) = response.extensions_mut().remove() {
             tenant.into_iter().for_each(|tenant| act.tenant = tenant);
             target.into_iter().for_each(|target| act.target = target);
@@ -117,11 +118,11 @@ pub async fn recorded(state: AppState, act: Act, handled: impl Future<Output = R
     between_lines(state, act, handled, outcome).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Creates a collection for a request that needs it and is no act itself: checked, paced and recorded as `PUT /collections/{c}`
-/// is. `create` may block. `change` says what was asked for.
+/// Creates a collection for a request that needs it but is not an act itself. It is checked, rate limited and recorded
+/// like `PUT /collections/{c}`. `create` may block. `change` describes the request.
 ///
 /// # Errors
-/// 403 where the caller may not create it, 429 for too many acts, 503 or 507 where the act cannot be recorded.
+/// 403 if the caller may not create it, 429 for too many acts, 503 or 507 if the act cannot be recorded.
 pub async fn creating<T: Send + 'static>(
     state: &Scope,
     context: &Context,
@@ -148,17 +149,18 @@ pub async fn creating<T: Send + 'static>(
     between_lines(state.state().clone(), act, created, outcome).await?
 }
 
-/// Does an act between its two lines, on a task of its own. `outcome` says how it ended, and may add to the second line.
+/// Performs an act on a task of its own, and writes a line before and after. `outcome` returns the status, and may add
+/// to the second line.
 ///
 /// # Errors
-/// 507 where a line cannot be written. Without the first, nothing is done.
+/// 507 if a line cannot be written. Without the first line, nothing is done.
 async fn between_lines<T: Send + 'static>(
     state: AppState,
     mut act: Act,
     work: impl Future<Output = T> + Send + 'static,
     outcome: impl FnOnce(&mut T, &mut Act) -> StatusCode + Send + 'static,
 ) -> Result<T> {
-    // On a separate task: a client that disconnects would end this one between two steps.
+    // On a separate task, because a client's disconnect would otherwise stop the act between two steps.
     let ended = tokio::spawn(observe::within(observe::current(), async move {
         act.began = Some(state.audit.record(act.clone()).await?);
         let mut done = work.await;

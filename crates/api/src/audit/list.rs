@@ -1,4 +1,4 @@
-//! `GET /audit`: operators read all of it, admins the acts on their tenant and the collections that they see.
+//! `GET /audit`: operators read the whole log, admins the acts on their tenant and on collections visible to them.
 
 use super::NEW_NAME;
 use crate::contract::{AuditPage, Link};
@@ -18,7 +18,7 @@ use meridian_model::Interval;
 use meridian_model::policy::access::Pattern;
 
 const LIMIT_DEFAULT: usize = 100;
-/// Max lines of a page; a line has some 300 bytes.
+/// Max lines of a page; a line has about 300 bytes.
 const LIMIT_MAX: usize = 1_000;
 
 /// `GET /audit`
@@ -34,10 +34,10 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let (log, caller) = (state.audit.log().clone(), state.caller().clone());
     let created = state.registry.tenant(&caller.tenant).map_or(i64::MAX, |tenant| tenant.created);
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    // The log filters while it reads, so that a page is full even if few lines are the caller's.
+    // The log filters while it reads, so that pages are full even if few lines are visible to the caller.
     let page = stream::run(run, move |control| {
         let wanted = |line: &Audited| {
-            // Only to yield to other queries. Its result is checked again below.
+            // Called only to yield to other queries. The result is checked again below.
             let _ = control.check();
             may_see(&caller, created, line)
                 && times.as_ref().is_none_or(|times| (times.start..=times.end).contains(&line.time))
@@ -49,7 +49,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     let page = page.await?;
     let next = page.next.map(|after| next_url(&context, (after, limit), datetime.as_deref(), format));
     if format == Format::NdJson {
-        // The lines as they are: a reader of all of them can verify the hashes.
+        // The lines are sent verbatim: a reader of all of them can verify the hashes.
         let text: String = page.lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let mut response =
             ([(header::CONTENT_TYPE, HeaderValue::from_static(format.media_type()))], text).into_response();
@@ -69,10 +69,10 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &AuditPage { acts, links: links.into_iter().collect() })
 }
 
-/// Whether a line is the caller's to read. Collections outside its pattern do not exist for it. Older lines
-/// than its tenant are of another tenant of the same name. Where several servers write the log, this holds as
-/// far as clocks agree. Lines about tokens and users name the collections that those cover, so a caller with
-/// a narrower pattern sees only its own.
+/// Returns whether the caller may read a line. Collections outside its pattern do not exist for it. Lines older than
+/// its tenant concern an earlier tenant of the same name. If several servers write the log, this depends on their
+/// clocks agreeing. Lines about tokens and users name the collections that those cover, so a caller with a narrower
+/// pattern sees only its own.
 fn may_see(caller: &Identity, created: i64, line: &Audited) -> bool {
     let pattern = &caller.grant.collections;
     let of_tenant = *caller.tenant == *line.act.tenant && line.time >= created;

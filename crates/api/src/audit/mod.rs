@@ -1,4 +1,4 @@
-//! The record of administrative acts.
+//! The audit log of administrative acts.
 //!
 //! The entry point records every request to a row whose access is *manage*. It writes a line before the handler runs, and one
 //! with the status of its response. If the first cannot be written, the handler does not run. Requests to other rows that
@@ -14,11 +14,11 @@ use meridian_admission::identity::Caller;
 use meridian_backend::Act;
 use std::net::IpAddr;
 
-/// The change of a renamed collection, before its new name.
+/// Prefix of the recorded change of a renamed collection, followed by its new name.
 pub const NEW_NAME: &str = "new name ";
 
-/// The act of this name on this target, by a caller in a request of this client. A client without an address uses the control
-/// socket.
+/// Builds an act with this name and target, by a caller in a request from this client. A client without an address uses
+/// the control socket.
 pub fn act((name, target): (&str, &str), caller: &Caller, (client, request): (Option<IpAddr>, &str)) -> Act {
     Act {
         request: request.to_owned(),

@@ -1,26 +1,26 @@
-//! How many refused attempts are recorded.
+//! Limits how many refused attempts are recorded.
 
 use meridian_admission::identity::Caller;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Refused attempts of a source that get a line, per minute.
+/// Max lines per minute for the refused attempts of one source.
 const LINES_A_MINUTE: u32 = 60;
 const MINUTE: i64 = 60_000_000;
 
-/// The source of refused attempts. A flood from one source hides nothing of another.
+/// The source of refused attempts. A flood from one source hides nothing from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Callers of a tenant.
     Tenant(Arc<str>),
     /// Callers without a credential.
     Anonymous,
-    /// Attempts to sign in as a user of this tenant; empty for operators, absent for names of no user.
+    /// Attempts to sign in as a user of this tenant; empty for operators, `None` for unknown users.
     SignIn(Option<Arc<str>>),
 }
 
 impl Source {
-    /// The source of a caller's attempts, other than sign-ins.
+    /// Returns the source of a caller's attempts, other than sign-ins.
     pub fn of(caller: &Caller) -> Source {
         if caller.is_revocable() { Source::Tenant(caller.tenant.clone()) } else { Source::Anonymous }
     }
@@ -29,22 +29,22 @@ impl Source {
 /// Counts refused attempts by source and minute.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    /// The minute of the wall clock.
+    /// The current minute of the wall clock.
     minute: i64,
-    /// At most two sources for each tenant.
+    /// At most two sources per tenant.
     sources: HashMap<Source, Count>,
 }
 
 #[derive(Debug, Default)]
 struct Count {
     lines: u32,
-    /// Attempts without a line since the last one with a line.
+    /// Attempts without a line since the last recorded one.
     unrecorded: u64,
 }
 
 impl Refusals {
-    /// Takes a line at this time, in microseconds since 1970. Returns the attempts without a line before it; `None` if there
-    /// are too many.
+    /// Takes a line at this time, in microseconds since 1970. Returns the number of unrecorded attempts before it;
+    /// `None` if the source has no lines left.
     pub fn take(&mut self, source: Source, now: i64) -> Option<u64> {
         let minute = now.div_euclid(MINUTE);
         if minute != self.minute {
@@ -79,7 +79,7 @@ mod tests {
         let red = || Source::Tenant("red".into());
         let recorded = (0..1_000).filter(|n| refusals.take(red(), MINUTE + n).is_some()).count();
         assert_eq!(recorded, LINES_A_MINUTE as usize);
-        // What others do in the same minute is recorded.
+        // Attempts by other sources in the same minute are recorded.
         for other in [Source::Tenant("blue".into()), Source::Anonymous, Source::SignIn(Some("red".into()))] {
             assert_eq!(refusals.take(other, MINUTE), Some(0));
         }

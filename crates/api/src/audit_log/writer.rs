@@ -1,7 +1,8 @@
 //! Group commit of the audit log.
 //!
-//! Lines wait in a queue. One of the waiting tasks takes the turn and writes what is queued, with one sync for all. The others
-//! find their line written when they get the turn. So only one thread waits for the disk, however many acts are in progress.
+//! Lines wait in a queue. One of the waiting tasks takes the turn and writes the queued lines with a single sync. The
+//! others find their lines already written when they get the turn. Only one thread waits for the disk, however many
+//! acts are in progress.
 
 use crate::problem::{Problem, Result};
 use meridian_backend::{Act, AuditLog};
@@ -10,18 +11,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::oneshot::{self, Sender};
 
-/// Max lines that wait. Beyond it no act begins; acts that have begun are completed.
+/// Max number of waiting lines. Beyond it no act begins; acts in progress are completed.
 pub const WAITING_MAX: usize = 4096;
-/// Max lines of a group.
+/// Max lines per group.
 const GROUP_MAX: usize = 64;
 
-/// A waiting line, and the sender of its number once it is on disk. The sender is dropped if it could not be written.
+/// A waiting line, with the sender for its number once it is on disk. The sender is dropped if the line could not be
+/// written.
 type Waiting = (Act, Sender<u64>);
 
 pub struct Writer {
     log: Arc<dyn AuditLog>,
     waiting: Mutex<VecDeque<Waiting>>,
-    /// Held by the task that writes, until its sync has ended.
+    /// Held by the writing task until its sync has ended.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -38,15 +40,15 @@ impl Writer {
         self.waiting.lock().len() >= WAITING_MAX
     }
 
-    /// Adds a line, and returns its number once it is on disk; `None` if it could not be written.
+    /// Appends a line and returns its number once it is on disk; `None` if it could not be written.
     ///
     /// # Errors
-    /// A panic of the thread that writes.
+    /// A panic of the writing thread.
     pub async fn append(&self, act: Act) -> Result<Option<u64>> {
         let (sender, mut written) = oneshot::channel();
         self.waiting.lock().push_back((act, sender));
         loop {
-            // Moved to the thread that writes: a task that is dropped meanwhile must not let a second one begin.
+            // The lock moves to the writing thread, so that dropping this task does not let a second writer begin.
             let turn = self.turn.clone().lock_owned().await;
             match written.try_recv() {
                 Ok(n) => return Ok(Some(n)),
@@ -85,11 +87,11 @@ mod tests {
     use meridian_backend::{AuditPage, Audited, StoreError};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A log whose disk waits for the test.
+    /// A log whose disk is controlled by the test.
     #[derive(Debug, Default)]
     struct Slow {
         disk: Mutex<()>,
-        /// Sizes of groups.
+        /// Sizes of the groups.
         groups: Mutex<Vec<usize>>,
         last: AtomicU64,
     }
@@ -120,9 +122,9 @@ mod tests {
         };
         let disk = log.disk.lock();
         let tasks: Vec<_> = (0..ACTS).map(|_| append("/tokens/1")).collect();
-        // One task that goes does not let a second thread begin.
+        // Aborting one task does not let a second thread begin.
         tasks[0].abort();
-        // The first group may begin after every act waits.
+        // Either the first group has begun, or all acts are waiting.
         let begun = || !log.groups.lock().is_empty();
         let arrived = || writer.waiting.lock().len() + log.groups.lock().iter().sum::<usize>();
         while !begun() || arrived() < ACTS - 1 {

@@ -1,7 +1,8 @@
 //! `/admin/cluster`: the owner, the collections and the servers of a cluster, as its bucket shows them.
 //!
-//! As `/admin/load` it is a document for programs, and a page without a script. A look at the bucket costs calls for each collection. So
-//! requests share one: there is never a second look under way, and what it found answers everyone for a second.
+//! Like `/admin/load`, it is available as a document for programs and as a page without scripts. Each survey of the
+//! bucket costs calls for each collection, so requests share one. Two surveys never run at once, and a result is reused
+//! for a second.
 
 mod page;
 

@@ -1,4 +1,4 @@
-//! The cluster as a page.
+//! The cluster page.
 
 use crate::html::live::{self, cell, head, listed, size, tile};
 use crate::html::{self, escape, grouped};
@@ -9,10 +9,10 @@ use std::fmt::Write;
 /// The other page of operators.
 const LOAD: (&str, &str) = ("/admin/load", "Load");
 
-/// Max groups, collections, servers, processes and readers listed; each.
+/// Max number of groups, collections, servers, processes and readers, each, that are listed.
 const LISTED_MAX: usize = 200;
 
-/// The page; browsers reload it while it is live.
+/// Renders the page; browsers reload it while it is live.
 pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
     let mut out = live::top(&cluster.time, is_live, LOAD);
     tiles(cluster, &mut out);
@@ -29,7 +29,7 @@ pub fn page(cluster: &Cluster, is_live: bool) -> html::Page {
     framed(&out)
 }
 
-/// The page of a server that is one process.
+/// Renders the page of a server that is a single process.
 pub fn alone(time: &str, is_live: bool) -> html::Page {
     let mut out = live::top(time, is_live, LOAD);
     out.push_str(
@@ -59,7 +59,7 @@ fn tiles(cluster: &Cluster, out: &mut String) {
         (tails().map(|tail| tail.entries).sum(), tails().filter_map(|tail| tail.bytes).sum());
     let what = if cluster.log == "nats" { "messages unflushed" } else { "log objects unflushed" };
     let note = if bytes == 0 { String::new() } else { size(bytes) };
-    // Without a look at the log its length is not known.
+    // The length of the log is unknown if it could not be surveyed.
     let entries = if cluster.log_error.is_some() { "?".to_owned() } else { grouped(entries) };
     tile(out, what, &entries, None, &note);
     let oldest = cluster.collections.iter().filter_map(|one| one.complete_age_ms).max();
@@ -83,7 +83,7 @@ fn tiles(cluster: &Cluster, out: &mut String) {
     out.push_str("</ul>");
 }
 
-/// The sum of the work of a role's servers.
+/// Sums up the work of a role's servers.
 fn busy<'a>(servers: impl Iterator<Item = &'a Server>) -> String {
     let loads: Vec<_> = servers.filter_map(|one| one.load.as_ref()).collect();
     if loads.is_empty() {
@@ -110,7 +110,7 @@ fn owner(owner: Option<&Owner>, out: &mut String) {
     tile(out, "epoch", &owner.epoch.to_string(), None, &format!("lease of {}", span(owner.lease_ms.cast_signed())));
 }
 
-/// How many groups of partitions have owners, of several.
+/// Renders how many partition groups have owners, if there is more than one group.
 fn group_tile(groups: &[GroupOwner], out: &mut String) {
     let held = groups.iter().filter_map(|group| group.owner.as_ref()).filter(|owner| owner.state == Lease::Held);
     let nodes: BTreeSet<&str> = held.clone().map(|owner| owner.node.as_str()).collect();
@@ -120,7 +120,7 @@ fn group_tile(groups: &[GroupOwner], out: &mut String) {
     tile(out, "groups without an owner", &grouped(free.count() as u64), None, "writes to them wait");
 }
 
-/// Who owns each group of partitions, of several.
+/// Renders the owner of each partition group, if there is more than one group.
 fn owners(groups: &[GroupOwner], out: &mut String) {
     if groups.is_empty() {
         return;
@@ -164,7 +164,7 @@ fn collections(cluster: &Cluster, out: &mut String) {
     all.sort_by_key(|one| (one.error.is_none(), std::cmp::Reverse(entries(one))));
     let mut names =
         vec!["Collection", "Partitions", "Epoch", "Segments", "Rows", "Size", "Unflushed", "Complete", "Readers"];
-    // It takes the room of the others.
+    // The error column takes the room of the others.
     let is_any_wrong = all.iter().any(|one| one.error.is_some());
     names.extend(is_any_wrong.then_some("Error"));
     let shown = listed(out, &all, LISTED_MAX, "collections");
@@ -315,7 +315,7 @@ fn error(why: &str) -> String {
     format!("<span class=\"wrong\">{}</span>", escape(why))
 }
 
-/// Questions to scan servers, and how many of them were in vain.
+/// Formats the number of queries sent to scan servers, with the shares that found them busy or fell back to the owner.
 fn eventual(reads: &meridian_backend::cluster::ScanReads) -> String {
     let share = |percent: Option<u64>, what: &str| percent.map(|n| format!("{n}\u{202f}% {what}"));
     let shares = [share(reads.busy_percent(), "busy"), share(reads.fallback_percent(), "to the owner")];

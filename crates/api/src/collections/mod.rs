@@ -1,4 +1,4 @@
-//! `/collections`: listing, creating, changing and removing collections.
+//! `/collections`: lists, creates, changes and removes collections.
 
 mod settings;
 
@@ -61,7 +61,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
     respond::document("application/json", &document)
 }
 
-/// The collections with the schemas of their events, for Arrow Flight.
+/// Lists the collections with the schemas of their events, for Arrow Flight.
 #[cfg(feature = "flight")]
 fn with_schemas(state: &Scope) -> Result<Response> {
     let mut collections = state.view().list().map_err(errors::store_problem)?;
@@ -85,14 +85,14 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     respond::document("application/json", &describe(&context, &*collection))
 }
 
-/// Max bytes of a collection's title and description, which are in every list of collections.
+/// Max bytes of a collection's title and description, which appear in every list of collections.
 const TITLE_BYTES_MAX: usize = 1_000;
 const DESCRIPTION_BYTES_MAX: usize = 10_000;
 
 /// `PUT /collections/{c}`: creates a collection. If it exists with this schema, the request changes the settings that
-/// it names. If it exists with another one and was never written to, it gets this one.
+/// it names. If it exists with another schema and was never written to, it gets this one.
 pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
-    // Before the body is received: the request cannot succeed, whatever the schema.
+    // Before the body is received: with an invalid name the request cannot succeed, whatever the schema.
     validate_name("collection", &name).map_err(|e| Problem::invalid_parameter("collection", e))?;
     let mut params = Params::parse(context.query.as_deref())?;
     let named = settings::take(&mut params)?;
@@ -100,7 +100,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     params.finish()?;
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    // Made before `named` is moved: the audit line states what was requested.
+    // Built before `named` is moved: the audit line describes the request.
     let note = settings::note(&named, &[]);
     let put = stream::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
@@ -149,7 +149,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     let mut params = Params::parse(context.query.as_deref())?;
     let confirmed = settings::take_confirmed(&mut params)?;
     params.finish()?;
-    // Before the permit: a slow sender must not hold one.
+    // Received before the permit is taken: a slow sender must not hold one.
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     stream::run(run, move |_| {
@@ -168,9 +168,9 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     .await
 }
 
-/// Gives a collection another name.
+/// Renames a collection.
 fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Response> {
-    // As much as removing the one and creating the other needs.
+    // Requires the rights to remove the old collection and to create the new one.
     if !state.view().may(Action::Manage, new) {
         return Err(Problem::new(Kind::Forbidden, format!("the credential may not create a collection {new:?}")));
     }
@@ -184,7 +184,7 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
         StoreError::Invalid(e) => Problem::invalid_body(Invalid { field: Some("id".to_owned()), ..e }),
         other => errors::store_problem(other),
     })?;
-    // Removed since, by another request.
+    // Another request has removed it since.
     if !renamed {
         return Err(no_collection(name));
     }
@@ -198,7 +198,7 @@ fn rename(state: &Scope, context: &Context, name: &str, new: &str) -> Result<Res
 
 /// `DELETE /collections/{c}`
 pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
-    // Checked first, so that a name that the caller may not see is 404.
+    // Checked first, so that a name that the caller may not see yields 404.
     state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
@@ -240,19 +240,18 @@ fn path(name: &str) -> String {
     format!("/collections/{}", links::escape(name))
 }
 
-/// Reads a JSON Schema, or a SimpleFeatureType spec.
+/// Parses a JSON Schema or a SimpleFeatureType spec.
 fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         Problem::invalid_body(Invalid::new(format!("the schema is not UTF-8 after byte {}", e.valid_up_to())))
     })?;
-    // The type of the body selects the parser: a spec and a JSON Schema can both be text.
+    // The media type selects the parser: both a spec and a JSON Schema can be sent as text.
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let json = match essence.as_str() {
         "application/schema+json" | "application/json" => true,
         "text/plain" => false,
-        // A body of an unspecific type is identified by its first character; so is an empty body, which needs no
-        // type.
+        // A body of an unspecific type is identified by its first character. So is an empty body, which needs no type.
         "" | "application/octet-stream" => text.trim_start().starts_with('{'),
         _ => {
             let taken = [SCHEMA_JSON, "application/json", "text/plain"].map(|name| (name, ""));
@@ -278,7 +277,7 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
     Ok(schema)
 }
 
-/// The description of a collection.
+/// Describes a collection.
 fn describe(context: &Context, collection: &dyn Collection) -> Described {
     let (schema, stats, settings) = (collection.schema(), collection.stats(), collection.settings());
     let name = collection.name();
@@ -321,7 +320,7 @@ fn describe(context: &Context, collection: &dyn Collection) -> Described {
     }
 }
 
-/// Describes a collection that cannot be opened: its name, and why.
+/// Describes a collection that cannot be opened: its name and the reason.
 fn describe_damaged(context: &Context, damaged: &Damaged) -> Described {
     let root = context.url(&path(&damaged.name));
     Described {
@@ -334,7 +333,7 @@ fn describe_damaged(context: &Context, damaged: &Damaged) -> Described {
     }
 }
 
-/// Spatial and temporal extent of the events. Deleted events that are still on disk count.
+/// Returns the spatial and temporal extent of the events. Deleted events that are still on disk count.
 fn extent(schema: &Schema, stats: &CollectionStats) -> Option<Extent> {
     let bounds: Bounds = stats.bounds?;
     let spatial = (schema.geometry.is_some() && !bounds.is_nowhere()).then(|| Spatial {

@@ -12,7 +12,7 @@ use meridian_model::{Field, IdRole, Invalid, Mode, Schema, schema_json};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Takes the settings that the parameters of a request name.
+/// Takes the settings named by the parameters of a request.
 pub fn take(params: &mut Params) -> Result<SettingsChange> {
     let durability = match params.take("durability").as_deref() {
         None => None,
@@ -36,9 +36,9 @@ pub fn take(params: &mut Params) -> Result<SettingsChange> {
     Ok(SettingsChange { durability, retention, retention_bytes, partitions: partitions.transpose()? })
 }
 
-/// The number of partitions of a new collection whose request names none.
+/// Returns the number of partitions of a new collection whose request names none.
 pub fn partitions(state: &AppState, schema: &Schema) -> u16 {
-    // With both, an event would have one partition by its id and one by its object.
+    // With both, an event would have one partition by its id and another by its object.
     match schema.mode == Mode::Latest && schema.id == IdRole::Given {
         true => 1,
         false => state.config.partitions,
@@ -76,7 +76,7 @@ pub fn take_name(change: &mut Map<String, Value>, name: &str) -> Result<Option<S
         return Ok(None);
     }
     validate_name("collection", &new).map_err(|e| Invalid { field: Some("id".to_owned()), ..e })?;
-    // Settings and name are kept in two places, so a crash could come between.
+    // Settings and name are stored in two places, so a crash could leave one changed without the other.
     if let Some(other) = change.keys().next() {
         return Err(Invalid::field("id", format!("a new name comes alone: change {other:?} by another request")));
     }
@@ -111,7 +111,7 @@ pub fn read(collection: &dyn Collection, change: Map<String, Value>) -> Result<(
     Ok((named, fields))
 }
 
-/// The record of a change, in words.
+/// Describes a change for the audit log.
 pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
     let mut words = Vec::new();
     if let Some(retention) = named.retention {
@@ -127,7 +127,7 @@ pub fn note(named: &SettingsChange, fields: &[Field]) -> Note {
     Note { change: (!words.is_empty()).then(|| words.join(", ")), ..Note::default() }
 }
 
-/// Parses properties that the schema does not have yet; all of them optional.
+/// Parses properties that the schema does not have yet; all must be optional.
 fn new_fields(schema: &Schema, properties: &Map<String, Value>) -> Result<Vec<Field>, Invalid> {
     for (name, property) in properties {
         if schema.field_index(name).is_some() || *name == schema.geometry_name || *name == schema.id_name {
@@ -152,13 +152,13 @@ pub fn put(state: &AppState, collection: &dyn Collection, named: SettingsChange,
     }
 }
 
-/// The named settings that can be changed.
+/// Returns the named settings that can be changed.
 ///
 /// # Errors
-/// 409 where one cannot, and is another than the collection's.
+/// 409 if a setting cannot be changed and differs from the collection's.
 pub fn changeable(state: &AppState, collection: &dyn Collection, named: SettingsChange) -> Result<SettingsChange> {
     let before = collection.settings();
-    // A store in memory ignores the durability of its collections, whatever was requested at their creation.
+    // A store in memory ignores the durability of its collections, whatever was requested when they were created.
     let durability = named.durability.filter(|_| !state.backend.is_ephemeral());
     if durability.is_some_and(|durability| durability != before.durability) {
         let detail = format!(
@@ -186,7 +186,7 @@ pub fn apply(
     named: &SettingsChange,
     confirmed: Option<u64>,
 ) -> Result<()> {
-    // A collection that accepts no writes takes no changes either, and the request is not at fault.
+    // A collection that refuses writes refuses changes too, and the request is not at fault.
     if let Some(why) = collection.stats().refuses {
         return Err(errors::write_problem(collection, WriteError::Refused(why)));
     }
@@ -199,7 +199,7 @@ pub fn apply(
 }
 
 fn confirm(collection: &dyn Collection, settings: &Settings, confirmed: Option<u64>) -> Result<()> {
-    // Counted now, and compared with what the client has seen: late events may have raised it.
+    // Counted now and compared with the number confirmed by the client: late events may have increased it.
     let count = collection.removed_by(settings).map_err(errors::store_problem)?;
     if count <= confirmed.unwrap_or(0) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The connections that each address has open, and its TLS handshakes.
+//! Tracks the open connections and the TLS handshakes of each address.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// TLS handshakes of one address in progress at once. More wait for their turn.
+/// Max concurrent TLS handshakes of one address; further ones wait for their turn.
 const HANDSHAKES_MAX: usize = 64;
 
-/// The open connections by address.
+/// The open connections, by address.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses(Arc<Mutex<HashMap<IpAddr, Open>>>);
 
@@ -20,7 +20,7 @@ struct Open {
     handshakes: Arc<Semaphore>,
 }
 
-/// A connection of an address, counted until it is dropped.
+/// A connection of an address, counted until dropped.
 #[derive(Debug)]
 pub struct Counted {
     addresses: Addresses,
@@ -29,14 +29,14 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The places for handshakes of its address.
+    /// Returns the semaphore for handshakes of its address.
     pub fn handshakes(&self) -> &Semaphore {
         &self.handshakes
     }
 }
 
 impl Addresses {
-    /// Counts a connection, unless its address has `max` already.
+    /// Counts a connection, unless its address already has `max`.
     pub fn enter(&self, peer: IpAddr, max: usize) -> Option<Counted> {
         let address = network(peer);
         let mut open = self.0.lock();
@@ -57,7 +57,7 @@ impl Drop for Counted {
         let mut open = self.addresses.0.lock();
         if let Some(entry) = open.get_mut(&self.address) {
             entry.connections -= 1;
-            // With its last connection, so that the table has at most as many entries as there are connections.
+            // Removed with its last connection, so that the table never has more entries than there are connections.
             if entry.connections == 0 {
                 open.remove(&self.address);
             }
@@ -65,7 +65,7 @@ impl Drop for Counted {
     }
 }
 
-/// The unit counted as one client: an address of IPv4, a /64 of IPv6, as one site gets at least that (RFC 6177).
+/// Returns the unit counted as one client: an IPv4 address, or an IPv6 /64, since a site gets at least that (RFC 6177).
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -1,4 +1,4 @@
-//! One request over HTTP/2 and its response.
+//! One HTTP/2 request and its response.
 
 use super::Door;
 use super::wire::{FIELDS_MAX, head_too_large};
@@ -17,19 +17,19 @@ use std::time::SystemTime;
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
-/// Fields of HTTP/1.1 that have no meaning in HTTP/2 and make a response malformed (RFC 9113, 8.2.2).
+/// HTTP/1.1 fields that have no meaning in HTTP/2 and make a response malformed (RFC 9113, 8.2.2).
 const CONNECTION_FIELDS: [HeaderName; 4] =
     [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
 
 /// How an exchange ended.
 pub enum Ended {
-    /// A response was begun.
+    /// A response was started.
     Answered,
     /// The client cancelled the request before that.
     Cancelled,
 }
 
-/// Answers a request.
+/// Handles a request.
 pub async fn run(
     door: Door,
     from: Connection,
@@ -39,7 +39,7 @@ pub async fn run(
     let is_head = *request.method() == Method::HEAD;
     let (asks, mut wanted) = oneshot::channel();
     let answer = async {
-        // The library bounds the bytes of a head, not its fields.
+        // The library bounds the bytes of a head, but not the number of its fields.
         if request.headers().len() > FIELDS_MAX {
             return head_too_large().into_response();
         }
@@ -49,14 +49,14 @@ pub async fn run(
     let mut response = loop {
         tokio::select! {
             response = &mut answer => break response,
-            // The sender is dropped if the client does not wait.
+            // The sender is dropped if the client does not wait for `100 Continue`.
             Ok(()) = &mut wanted, if !wanted.is_terminated() => {
                 let mut go_on = Response::new(());
                 *go_on.status_mut() = StatusCode::CONTINUE;
                 // If the stream has ended meanwhile, its reset reports it.
                 let _ = respond.send_informational(go_on);
             }
-            // The request's work ends with its future.
+            // The request's work ends when its future is dropped.
             _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
         }
     };
@@ -70,12 +70,12 @@ pub async fn run(
     Ended::Answered
 }
 
-/// The request in its HTTP/1.1 form: the authority is in `Host` instead of the target. If its client waits for
-/// `100 Continue`, the first read of the body asks for it through `asks`.
+/// Converts the request to its HTTP/1.1 form: the authority is in `Host` instead of the target. If its client waits for
+/// `100 Continue`, the first read of the body requests it through `asks`.
 fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Request<RequestBody> {
     let (mut parts, stream) = request.into_parts();
     if let Some(authority) = parts.uri.authority().and_then(|one| HeaderValue::from_str(one.as_str()).ok()) {
-        // A client may send both, which must then be equal (RFC 9113, 8.3.1). Two hosts are refused.
+        // A client may send both, which must then be equal (RFC 9113, 8.3.1). Two different hosts are refused.
         if parts.headers.get(header::HOST) != Some(&authority) {
             parts.headers.append(header::HOST, authority);
         }
@@ -89,7 +89,7 @@ fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Reques
     Request::from_parts(parts, RequestBody { stream, length, asks: waits.then_some(asks) })
 }
 
-/// Joins cookies, each of which may be in a field of its own for better compression (RFC 9113, 8.2.3).
+/// Joins cookies, which may be sent as separate fields for better compression (RFC 9113, 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let parts: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if parts.len() > 1
@@ -121,7 +121,7 @@ impl HttpBody for RequestBody {
             Some(Err(e)) => return Poll::Ready(Some(Err(e))),
             None => return Poll::Ready(None),
         };
-        // The reader has accounted for this data, so the client may send as much again.
+        // The reader has accounted for this data, so the client may send the same amount again.
         let released = self.stream.flow_control().release_capacity(data.len());
         Poll::Ready(Some(released.map(|()| Frame::data(data))))
     }
@@ -137,9 +137,9 @@ impl HttpBody for RequestBody {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Sent {
-    /// All of it, or as much as the client or the body allowed.
+    /// All of it was sent, or as much as the client or the body allowed.
     Done,
-    /// The client took nothing for too long.
+    /// The client read nothing for too long.
     Stalled,
 }
 
@@ -157,7 +157,7 @@ async fn send(
     for name in &CONNECTION_FIELDS {
         parts.headers.remove(name);
     }
-    // The HTTP/1.1 library adds this field, the HTTP/2 library does not.
+    // The HTTP/1.1 library adds this field; the HTTP/2 library does not.
     if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(now)) {
         parts.headers.insert(header::DATE, date);
     }
@@ -174,14 +174,14 @@ async fn send(
         sent = send_body(&mut stream, body, stall) => return sent,
         () = poll_fn(|cx| control.poll_hang_up(cx)) => {}
     }
-    // The library drops its buffered part of the response.
+    // The library drops the buffered part of the response.
     stream.send_reset(Reason::CANCEL);
     Sent::Done
 }
 
 async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, stall: Duration) -> Sent {
     loop {
-        // Also while the body has nothing to send: a reset must end the query at once.
+        // Also checked while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
             frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
             _ = poll_fn(|cx| stream.poll_reset(cx)) => return Sent::Done,
@@ -190,7 +190,7 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
             Some(Ok(frame)) => {
                 let data = match frame.into_data() {
                     Ok(data) => data,
-                    // The last frame: answers of gRPC end with their status.
+                    // The last frame: gRPC responses end with their status.
                     Err(frame) => match frame.into_trailers() {
                         Ok(trailers) => {
                             let _ = stream.send_trailers(trailers);
@@ -218,15 +218,15 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
     }
 }
 
-/// Sends data as the client grants room for it; `true` if it was the last. The library would accept and keep any
-/// amount, so it is given only what has room.
+/// Sends data as the client's window allows; returns true if it was the last. The library would buffer any amount, so
+/// it is given only what fits.
 async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall: Duration) -> Result<bool, Sent> {
     let mut until = Instant::now() + stall;
     while !data.is_empty() {
         stream.reserve_capacity(data.len());
         let room = match stream.capacity() {
             0 => match tokio::time::timeout_at(until, poll_fn(|cx| stream.poll_capacity(cx))).await {
-                // A client can withdraw room. That is no progress.
+                // A client can shrink its window, which is not progress.
                 Ok(Some(Ok(0))) => continue,
                 Ok(Some(Ok(room))) => room,
                 Ok(_) => return Err(Sent::Done),

@@ -1,7 +1,7 @@
 //! Counts the frames of an HTTP/2 connection that carry neither a request nor its body.
 //!
-//! SETTINGS, PING and PRIORITY frames cost the server work, and their client almost nothing. The library
-//! counts only frames that are errors. A client that sends more than it has a use for is disconnected.
+//! SETTINGS, PING and PRIORITY frames cost the server work and their client almost nothing. The library counts only
+//! invalid frames. A client that sends more of them than any legitimate use requires is disconnected.
 
 use std::io;
 use std::pin::Pin;
@@ -12,18 +12,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Frames that a client may send at once.
+/// Number of frames that a client may send at once.
 const BURST: u64 = 1_000;
-/// Further ones for each second of the connection.
+/// Further frames allowed per second of the connection.
 const PER_SECOND: u64 = 50;
-/// A client widens its windows as it takes responses: one more frame may come for each of these bytes sent to it.
+/// A client widens its windows as it reads responses, so one more frame is allowed per this many bytes sent to it.
 const BYTES_PER_FRAME: u64 = 256;
-/// The bytes that a client sends before its first frame (RFC 9113, 3.4).
+/// Length of the client preface, sent before the first frame (RFC 9113, 3.4).
 const PREFACE_BYTES: u64 = 24;
-/// Length, type, flags and stream of a frame.
+/// Length of a frame header: length, type, flags and stream id.
 const HEAD_BYTES: usize = 9;
 
-/// Whether a connection has sent too many frames, for the task that serves it.
+/// Reports, to the task that serves a connection, that the client sent too many frames.
 #[derive(Debug, Default)]
 pub(super) struct Flood {
     began: AtomicBool,
@@ -31,9 +31,9 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    /// Completes once too many frames were read.
+    /// Completes once too many frames have been read.
     pub(super) async fn began(&self) {
-        // `notify_one` keeps a permit, so a flood that began before this call is seen.
+        // `notify_one` stores a permit, so a flood that began before this call is seen.
         while !self.began.load(Ordering::Relaxed) {
             self.seen.notified().await;
         }
@@ -53,7 +53,7 @@ pub(super) struct Counted<S> {
     since: Instant,
     control: u64,
     written: u64,
-    /// Bytes until the next head: of the preface, or of the payload of a frame.
+    /// Bytes until the next frame header: the rest of the preface or of a payload.
     skip: u64,
     head: [u8; HEAD_BYTES],
     have: usize,
@@ -88,7 +88,7 @@ impl<S> Counted<S> {
                 self.have = 0;
                 let [high, middle, low, kind, ..] = self.head;
                 self.skip = u64::from(u32::from_be_bytes([0, high, middle, low]));
-                // DATA, HEADERS and CONTINUATION are bounded by windows and by the limits of the library.
+                // DATA, HEADERS and CONTINUATION frames are bounded by windows and by the library's limits.
                 self.control += u64::from(!matches!(kind, 0 | 1 | 9));
             }
         }
@@ -148,7 +148,7 @@ mod tests {
         bytes
     }
 
-    /// Frames after a preface, in pieces of a size.
+    /// Feeds frames after a preface, in pieces of the given size. Returns whether they are a flood.
     fn floods(frames: &[u8], piece: usize, written: u64) -> bool {
         let (mut counted, flood) = Counted::new(());
         counted.written = written;
@@ -163,7 +163,7 @@ mod tests {
             let (pings, bodies) = (frame(6, 8).repeat(1_001), frame(0, 300).repeat(5_000));
             assert!(floods(&pings, piece, 0), "{piece}");
             assert!(!floods(&pings[17..], piece, 0) && !floods(&bodies, piece, 0), "{piece}");
-            // Payloads are skipped, whatever they hold; both kinds are told apart in one stream of bytes.
+            // Payloads are skipped, whatever they contain; both kinds of frames are distinguished in one byte stream.
             assert!(floods(&[bodies, pings.clone()].concat(), piece, 0), "{piece}");
             assert!(!floods(&pings, piece, 256), "one that has read a response may send one more");
         }

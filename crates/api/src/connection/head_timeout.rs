@@ -1,4 +1,4 @@
-//! The time that a client may take for a head, its idle time before that included.
+//! Bounds the time in which a client must send a head, including its idle time before that.
 
 use std::future::Future;
 use std::io;
@@ -8,22 +8,22 @@ use tokio::time::{Duration, Instant, Sleep};
 
 /// A deadline that moves with each request.
 ///
-/// A timer set and cancelled for each request would cost more than to parse its head. So one timer stays set while the
-/// deadline moves on, and is set again when it fires too early.
+/// Setting and cancelling a timer for each request would cost more than parsing its head. Instead one timer stays set
+/// while the deadline moves on, and is reset if it fires too early.
 pub struct HeadTimeout {
     limit: Duration,
-    /// The wait in progress: which one it is, and since when.
+    /// The wait in progress: its number, and when it began.
     wait: Option<(u32, Instant)>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl HeadTimeout {
-    /// Waits of up to `limit`.
+    /// Creates a timeout for waits of up to `limit`.
     pub fn new(limit: Duration) -> HeadTimeout {
         HeadTimeout { limit, wait: None, timer: None }
     }
 
-    /// Goes on with the wait of this number, or begins it. Ready with an error once it has lasted too long.
+    /// Continues the wait with this number, or begins it. Ready with an error once it has lasted too long.
     pub fn poll(&mut self, number: u32, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let since = match self.wait {
             Some((one, since)) if one == number => since,
@@ -34,7 +34,7 @@ impl HeadTimeout {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         loop {
             ready!(timer.as_mut().poll(cx));
-            // It was set for an earlier head.
+            // The timer was set for an earlier head.
             if timer.deadline() < until {
                 timer.as_mut().reset(until);
                 continue;

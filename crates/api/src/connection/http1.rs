@@ -29,7 +29,7 @@ where
         }
     });
     let serving = http1::Builder::new()
-        // `Wire` bounds the wait for a head.
+        // `Wire` bounds the wait for a head instead.
         .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
@@ -39,14 +39,14 @@ where
     let mut closing = false;
     let ended = loop {
         tokio::select! {
-            // In this order: a response's requests are known once it has begun.
+            // The order matters: a response's instructions are known only once it has begun.
             biased;
             ended = serving.as_mut() => break ended,
             () = poll_fn(|cx| control.poll_hang_up(cx)) => {
                 return tracing::debug!("hung up on a client that does not read");
             }
             _ = stopping.wait_for(|stop| *stop), if !closing => {
-                // Ends the connection after the response in progress. The server's grace period bounds that.
+                // Ends the connection after the response in progress. The server's grace period bounds the wait.
                 serving.as_mut().graceful_shutdown();
                 closing = true;
             }

@@ -1,14 +1,14 @@
 //! HTTP/2 over one connection (RFC 9113).
 //!
-//! The library handles frames and flow control. The time limits are set here, as for HTTP/1.1. They are for the head
-//! of a request, a client that takes nothing of a response, and an idle connection. Each stream is a task of its
+//! The library handles frames and flow control. Time limits are enforced here, as for HTTP/1.1: on the head of a
+//! request, on a client that reads nothing of a response, and on an idle connection. Each stream is a task of its
 //! connection, and ends with it.
 //!
-//! These numbers bound attacks by cheap frames. The client gets `ENHANCE_YOUR_CALM` and the
-//! connection ends:
+//! The following limits bound attacks with cheap frames. The client gets `ENHANCE_YOUR_CALM` and the connection ends:
 //! - streams that are reset as soon as they are opened (CVE-2023-44487): [`RESETS_PENDING_MAX`], [`CANCELLED_MAX`];
-//! - heads in endless `CONTINUATION` frames (CVE-2024-27316), and heads that unfold to more than [`HEAD_BYTES_MAX`];
-//! - frames that are errors: [`ERRORS_MAX`];
+//! - heads in endless `CONTINUATION` frames (CVE-2024-27316), and heads that decompress to more than
+//!   [`HEAD_BYTES_MAX`];
+//! - invalid frames: [`ERRORS_MAX`];
 //! - frames that carry no request: `frames.rs`.
 
 use super::Door;
@@ -25,20 +25,20 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep_until};
 
-/// Streams that a client may have open at once; further ones are refused.
+/// Max number of open streams per client; further ones are refused.
 const STREAMS_MAX: u32 = 100;
-/// Bytes that a client may send ahead of what is read, by stream and in all. They are memory of the connection, outside the
-/// budget for bodies.
+/// Bytes that a client may send ahead of what is read, per stream and in total. They take memory of the connection,
+/// outside the budget for bodies.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 128 << 10;
-/// Bytes of a response that wait in the library for their turn on the connection.
+/// Bytes of a response that the library buffers for the connection.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Max streams that were reset before they were accepted. The library keeps each of them until then.
 const RESETS_PENDING_MAX: usize = 20;
 /// Max invalid frames of one connection.
 const ERRORS_MAX: usize = 100;
-/// Max requests that a client may cancel before their response, beyond the number of its answered ones. A map that is
-/// moved cancels many.
+/// Max requests that a client may cancel before their response, in excess of the number of responses. Moving a map
+/// cancels many.
 const CANCELLED_MAX: u64 = 1000;
 /// How often the client is pinged while streams are open.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ where
     let mut streams: JoinSet<Ended> = JoinSet::new();
     let (mut answered, mut cancelled) = (0u64, 0u64);
     let (mut closing, mut flooded) = (false, false);
-    // When the connection has been idle for long enough: it is asked to close, and dropped if it does not.
+    // When the connection has been idle long enough, it is asked to close; if it does not, it is dropped.
     let mut idle_until = Instant::now() + head_timeout;
     loop {
         tokio::select! {
@@ -76,7 +76,7 @@ where
                     Ok(Ended::Cancelled) => cancelled += 1,
                     Ok(Ended::Answered) | Err(_) => answered += 1,
                 }
-                // The allowance grows with the answers: a map that is used for hours cancels many requests in total.
+                // The allowance grows with the responses: a map in use for hours cancels many requests in total.
                 if cancelled > CANCELLED_MAX + answered {
                     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 }
@@ -91,7 +91,7 @@ where
                 idle_until = Instant::now() + head_timeout;
             }
             () = flood.began(), if !flooded => {
-                // Its `GOAWAY` goes out as the connection is polled on, which then ends.
+                // The `GOAWAY` is sent as the connection is polled further; then the connection ends.
                 flooded = true;
                 connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             }
@@ -137,7 +137,7 @@ impl Alive {
         let Some(pings) = &mut self.pings else { return std::future::pending().await };
         loop {
             tokio::select! {
-                // An answer that has arrived counts, even if this task runs late.
+                // A pong that has arrived counts even if this task runs late.
                 biased;
                 pong = poll_fn(|cx| pings.poll_pong(cx)), if self.waiting => {
                     self.waiting = false;

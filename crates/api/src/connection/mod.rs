@@ -1,8 +1,8 @@
-//! Connections: their protocols, and refusals before there is a request.
+//! Connections: their protocols, and refusals before any request.
 //!
 //! The layers, from the bottom: a stream that does not stall (`stall.rs`), TLS if configured (`tls.rs`), then one of
-//! two protocols. These are HTTP/1.1 (`http1.rs` over `wire.rs`) and HTTP/2 (`http2.rs`, one request in
-//! `exchange.rs`). The entry point above does not know the layers.
+//! two protocols. These are HTTP/1.1 (`http1.rs` over `wire.rs`) and HTTP/2 (`http2.rs`, one request in `exchange.rs`).
+//! The entry point above does not know about the layers.
 
 mod addresses;
 mod exchange;
@@ -36,15 +36,15 @@ use tokio::sync::watch;
 /// The handler of a connection's requests.
 #[derive(Clone)]
 pub enum Door {
-    /// HTTP, of both versions.
+    /// HTTP, both versions.
     Http(Arc<Entry>),
-    /// Arrow Flight, over HTTP/2 alone.
+    /// Arrow Flight, over HTTP/2 only.
     #[cfg(feature = "flight")]
     Flight(Arc<Flight>),
 }
 
 impl Door {
-    /// The server's state.
+    /// Returns the server's state.
     pub fn state(&self) -> &AppState {
         match self {
             Door::Http(entry) => entry.state(),
@@ -53,18 +53,18 @@ impl Door {
         }
     }
 
-    /// Answers a request.
+    /// Handles a request.
     async fn answer<B: Incoming>(&self, from: Connection, request: Request<B>) -> Response {
         match self {
             Door::Http(entry) => entry.answer(from, request).await,
-            // Boxed: the future of every request has room for everything that it may await.
+            // Boxed: otherwise the future of every request would have room for everything that Flight may await.
             #[cfg(feature = "flight")]
             Door::Flight(flight) => Box::pin(flight.answer(from, request)).await,
         }
     }
 }
 
-/// Serves a client of the network until it or `stopping` ends the connection.
+/// Serves a network client until it or `stopping` ends the connection.
 pub async fn serve(
     stream: TcpStream,
     address: IpAddr,
@@ -79,13 +79,13 @@ pub async fn serve(
         let stream = Stalling::new(stream, config.write_stall);
         return match &door {
             Door::Http(entry) => http1::serve(stream, from, entry, stopping).await,
-            // Clients of gRPC know that a server speaks HTTP/2 (RFC 9113, 3.3).
+            // gRPC clients know in advance that a server speaks HTTP/2 (RFC 9113, 3.3).
             #[cfg(feature = "flight")]
             Door::Flight(_) => http2::serve(stream, from, &door, stopping).await,
         };
     };
     let secured = async {
-        // Decided by the first byte, before the limits: a client that sends nothing takes no place of a handshake.
+        // Decided by the first byte, before the limits: a client that sends nothing takes no handshake slot.
         if !plain::speaks_tls(&stream).await? {
             plain::refuse(stream).await;
             return Ok(None);
@@ -93,7 +93,7 @@ pub async fn serve(
         let stream = Stalling::new(stream, config.write_stall);
         tls.shake_hands(stream, counted.handshakes()).await.map(Some)
     };
-    // One deadline for first byte, turn and handshake: a silent client holds its connection no longer.
+    // One deadline for first byte, turn and handshake, so that a silent client cannot hold its connection longer.
     let secured = tokio::select! {
         secured = tokio::time::timeout(config.handshake_timeout, secured) => secured,
         // No request has begun.

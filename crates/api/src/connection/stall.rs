@@ -1,4 +1,4 @@
-//! A byte stream whose writes fail when the other end takes nothing for too long.
+//! A byte stream whose writes fail if the peer reads nothing for too long.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -16,13 +16,13 @@ pub struct Stalling<S> {
 }
 
 impl<S> Stalling<S> {
-    /// A stream whose writes may wait for `stall`.
+    /// Creates a stream whose writes may wait for `stall`.
     pub fn new(stream: S, stall: Duration) -> Stalling<S> {
         Stalling { stream, stall, timer: None }
     }
 
     fn bounded<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        // Any progress, or an error, ends the wait; the next wait gets the full time.
+        // Progress or an error ends the wait; the next wait gets the full time.
         if outcome.is_ready() {
             self.timer = None;
             return outcome;

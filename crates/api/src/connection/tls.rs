@@ -1,4 +1,4 @@
-//! TLS: the server's certificate, which can change while it runs, and handshakes within limits.
+//! TLS: the server's certificate, which can be replaced at run time, and handshakes within limits.
 
 use arc_swap::ArcSwap;
 use rustls::crypto::CryptoProvider;
@@ -17,11 +17,11 @@ use tokio::time::Duration;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Max concurrent handshakes. More wait until their deadline.
+/// Max concurrent handshakes; further ones wait until their deadline.
 const HANDSHAKES_MAX: usize = 1024;
-/// Encrypted bytes of a connection that wait for its client.
+/// Max encrypted bytes of a connection that wait for its client.
 const UNSENT_BYTES: usize = 32 << 10;
-/// A time after every certificate's, in seconds since 1970: the year 9999.
+/// A time later than the expiry of any certificate, in seconds since 1970: the year 9999.
 const FAR_FUTURE: Duration = Duration::from_secs(253_402_300_799);
 
 /// HTTP/2 in ALPN (RFC 9113, 3.2).
@@ -38,19 +38,19 @@ pub struct Certificate {
 /// Why a certificate and a key cannot be used. The text completes "FILE: ".
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
 pub enum CertificateFault {
-    /// The file of the certificate is at fault.
+    /// The certificate file is at fault.
     #[error("{0}")]
     Certificate(String),
-    /// The file of the key is at fault.
+    /// The key file is at fault.
     #[error("{0}")]
     Key(String),
 }
 
 impl Certificate {
-    /// Reads a chain of certificates, the server's own first, and the private key, both as PEM (RFC 7468).
+    /// Parses a certificate chain, the server's own first, and the private key, both as PEM (RFC 7468).
     ///
     /// # Errors
-    /// If one is missing or unreadable, or if they do not belong together. An expired certificate is no error.
+    /// If one is missing or unreadable, or if they do not belong together. An expired certificate is not an error.
     pub fn of_pem(chain: &[u8], key: &[u8]) -> Result<Certificate, CertificateFault> {
         let of_chain = CertificateFault::Certificate;
         let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -78,22 +78,22 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(loaded), not_after: not_after(&own, &provider) })
     }
 
-    /// Certificate and key, for other servers and clients than those of this crate.
+    /// Returns certificate and key, for servers and clients outside this crate.
     pub fn key(&self) -> Arc<CertifiedKey> {
         self.key.clone()
     }
 
-    /// When it expires, in seconds since 1970, if that can be read.
+    /// Returns its expiry in seconds since 1970, if that can be determined.
     pub fn not_after(&self) -> Option<i64> {
         self.not_after
     }
 }
 
-/// The end of a certificate's validity. The verifier checks dates first, and its error has the date.
+/// Returns the end of a certificate's validity. The verifier checks dates first, and its error contains the date.
 fn not_after(certificate: &CertificateDer<'_>, provider: &CryptoProvider) -> Option<i64> {
     let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
     let algorithms = provider.signature_verification_algorithms.all;
-    // Verified at a time after its expiry, on purpose: the error then holds the date, and no parser of dates is needed.
+    // Deliberately verified at a time after its expiry: the error then contains the date, and no date parser is needed.
     let (time, usage) = (UnixTime::since_unix_epoch(FAR_FUTURE), webpki::KeyUsage::server_auth());
     match parsed.verify_for_usage(algorithms, &[], &[], time, usage, None, None).err()? {
         webpki::Error::CertExpired { not_after, .. } => i64::try_from(not_after.as_secs()).ok(),
@@ -101,7 +101,7 @@ fn not_after(certificate: &CertificateDer<'_>, provider: &CryptoProvider) -> Opt
     }
 }
 
-/// TLS as the server speaks it, versions 1.2 and 1.3. Clones share the certificate.
+/// The server's TLS configuration, versions 1.2 and 1.3. Clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     acceptor: TlsAcceptor,
@@ -109,7 +109,7 @@ pub struct Tls {
     handshakes: Arc<Semaphore>,
 }
 
-/// The certificate of new connections.
+/// The certificate for new connections.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 
@@ -120,7 +120,7 @@ impl ResolvesServerCert for Current {
 }
 
 impl Tls {
-    /// TLS with this certificate. HTTP/2 and HTTP/1.1 are offered, in this order.
+    /// Creates the configuration with this certificate. Offers HTTP/2 and HTTP/1.1, in this order.
     ///
     /// # Errors
     /// If the library rejects its own defaults.
@@ -129,7 +129,7 @@ impl Tls {
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            // Asked at each handshake, so that a new certificate needs no new acceptor.
+            // Consulted at each handshake, so that a new certificate needs no new acceptor.
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![H2.to_vec(), HTTP_1_1.to_vec()];
         // A handshake costs more processor time than a request, so a flood of them must not take all of it.
@@ -137,12 +137,12 @@ impl Tls {
         Ok(Tls { acceptor: TlsAcceptor::from(Arc::new(config)), current, handshakes })
     }
 
-    /// Uses another certificate for new connections. Open ones keep theirs.
+    /// Replaces the certificate for new connections. Open ones keep theirs.
     pub fn replace(&self, certificate: Certificate) {
         self.current.0.store(certificate.key);
     }
 
-    /// Performs the TLS handshake of a connection. Waits for a place among the handshakes of its address, then among
+    /// Performs the TLS handshake of a connection. Waits for a slot among the handshakes of its address, then among
     /// all. The caller sets the deadline.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Tls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        // In this order: connections of one address that wait for each other must not keep places from the others.
+        // In this order: connections of one address that wait for each other must not hold slots that others need.
         let _of_address = of_address.acquire().await.map_err(io::Error::other)?;
         let _of_all = self.handshakes.acquire().await.map_err(io::Error::other)?;
         self.acceptor.accept_with(stream, |connection| connection.set_buffer_limit(Some(UNSENT_BYTES))).await

@@ -1,10 +1,9 @@
-//! The byte stream of a connection, below the library of HTTP/1.1.
+//! The byte stream of a connection, below the HTTP/1.1 library.
 //!
-//! The stream does three things that the library does not, or not as cheaply. It ends a connection whose client takes too long for
-//! a head (`head_timeout.rs`). It replaces the library's own refusals by problem documents.
-//! The library refuses a malformed or too large head, or too long a target, with a bare status before our code sees
-//! it. And a connection whose client may still be sending lingers before it closes, so that the client can read the
-//! reason.
+//! The stream does three things that the library cannot do, or not as cheaply. It ends a connection whose client takes
+//! too long to send a head (`head_timeout.rs`). It replaces the library's own refusals with problem documents: the
+//! library refuses a malformed or too large head, or too long a target, with a bare status before our code sees it. And
+//! if a client may still be sending, the connection lingers before it closes, so that the client can read the reason.
 
 use super::head_timeout::HeadTimeout;
 use crate::problem::{Kind, Problem};
@@ -27,9 +26,10 @@ pub const TARGET_BYTES_MAX: usize = 65_534;
 pub const HEAD_BYTES_MAX: usize = (64 + 32) << 10;
 /// Max number of fields in a head: the library's own limit.
 pub const FIELDS_MAX: usize = 100;
-/// How much of a refused request is read and discarded. More stays unread: reading costs more than the refusal.
+/// How much of a refused request is read and discarded. The rest stays unread: reading it would cost more than the
+/// refusal.
 const LINGER_BYTES_MAX: usize = 256 << 10;
-/// How long a connection lingers in all.
+/// Max total time for which a connection lingers.
 const LINGER_MAX: Duration = Duration::from_secs(2);
 
 /// The exchanges of one connection that our code handles.
@@ -38,10 +38,10 @@ pub struct Exchanges(Arc<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    /// Even while there is no exchange. Odd from the arrival of a request until the library drops the body of its
+    /// Even while no exchange is in progress. Odd from the arrival of a request until the library drops the body of its
     /// response.
     count: AtomicU32,
-    /// Whether a response closes the connection, because its request was not read to the end.
+    /// Whether a response closes the connection because its request was not read to the end.
     closes: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl Exchanges {
 impl Exchange {
     /// Ties the exchange to a response: it ends when the library drops the body.
     pub fn of(mut self, response: Response) -> hyper::Response<ExchangeBody> {
-        // After a switch of protocols the library writes no responses of its own: the exchange never ends.
+        // After a protocol switch the library writes no responses of its own, so the exchange never ends.
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.0 = None;
         }
@@ -111,10 +111,10 @@ impl HttpBody for ExchangeBody {
 pub struct Wire<S> {
     stream: S,
     exchanges: Exchanges,
-    /// The count of exchanges at the last complete flush. While it has not changed, the library writes responses of
-    /// its own.
+    /// The count of exchanges at the last complete flush. While it is unchanged, whatever the library writes is a
+    /// response of its own.
     flushed: u32,
-    /// The request line, in what was read since then.
+    /// The request line, as far as read since that flush.
     line: RequestLine,
     /// The unsent rest of the problem document that replaces a response of the library.
     refusal: Option<Bytes>,
@@ -122,13 +122,13 @@ pub struct Wire<S> {
     head_timeout: HeadTimeout,
 }
 
-/// The first line of a head, as far as it was read: a method, a target and a version, with a space between.
+/// The first line of a head, as far as it was read: a method, a target and a version, separated by spaces.
 #[derive(Default)]
 struct RequestLine {
     bytes: usize,
     ended: bool,
     spaces: usize,
-    /// The first byte of the target that a URL has in its escaped form only.
+    /// The first byte of the target that a URL may contain only in escaped form.
     unescaped: Option<u8>,
 }
 
@@ -141,7 +141,7 @@ impl RequestLine {
         let part = &bytes[..end.unwrap_or(bytes.len())];
         self.ended = end.is_some();
         self.bytes += part.len();
-        // Counts without a branch are fast, and nearly every line is well-formed.
+        // Branchless counting is fast, and nearly every line is well-formed.
         let spaces = part.iter().filter(|byte| **byte == b' ').count();
         let is_well_formed = part.iter().filter(|byte| is_unescaped(**byte)).count() == 0;
         if is_well_formed && self.spaces + spaces <= 2 {
@@ -161,34 +161,34 @@ impl RequestLine {
     }
 }
 
-/// Whether a URL has this byte, which is not a space, in its escaped form only.
+/// Returns whether a URL may contain this byte, which is not a space, only in escaped form.
 fn is_unescaped(byte: u8) -> bool {
     byte < b'\r' || matches!(byte, b'"' | b'<' | b'>' | b'`')
 }
 
 /// The end of a connection whose client may still be sending.
 struct Linger {
-    /// Bytes that may still be read and discarded.
+    /// Number of bytes that may still be read and discarded.
     bytes: usize,
     until: Pin<Box<Sleep>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// The stream of a connection, whose client may take `head_timeout` for each head.
+    /// Creates the stream of a connection whose client may take `head_timeout` for each head.
     pub fn new(stream: S, exchanges: Exchanges, head_timeout: Duration) -> Wire<S> {
         let (flushed, head_timeout) = (exchanges.now(), HeadTimeout::new(head_timeout));
         Wire { stream, exchanges, flushed, line: RequestLine::default(), refusal: None, linger: None, head_timeout }
     }
 
-    /// Whether these bytes are a refusal by the library itself. If so, a problem document is sent instead.
+    /// Returns whether these bytes are a refusal by the library itself, which a problem document then replaces.
     ///
-    /// Between the last byte of a response and the next request, the library writes only such a refusal. Every write
-    /// is followed by a flush. So once an ended exchange is flushed, none of its bytes are left.
+    /// Between the last byte of a response and the next request, the library writes nothing but such a refusal. Every
+    /// write is followed by a flush, so once an ended exchange is flushed, none of its bytes are left.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
         if self.refusal.is_some() {
             return true;
         }
-        // An exchange has begun or ended since the last flush, so these bytes may belong to a response of ours.
+        // An exchange has begun or ended since the last flush, so these bytes may belong to one of our responses.
         if self.exchanges.now() != self.flushed {
             return false;
         }
@@ -197,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         true
     }
 
-    /// Writes what is left of a refusal.
+    /// Writes the rest of a refusal.
     fn poll_refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(text) = self.refusal.as_mut().filter(|text| !text.is_empty()) {
             let n = ready!(Pin::new(&mut self.stream).poll_write(cx, text))?;
@@ -206,8 +206,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and discards some of what the refused client still sends, and waits until it closes. A connection that is
-    /// closed with unread bytes is reset, and the refusal may be lost with it.
+    /// Reads and discards some of what the refused client still sends, and waits until it closes. A connection closed
+    /// with unread bytes is reset, and the refusal may be lost with it.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(linger) = &mut self.linger else { return Poll::Ready(()) };
         let mut room = [0; 4096];
@@ -244,7 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.replaces(bytes) {
-            // Reported as written, so that the library goes on to flush and shut down, where the problem document is
+            // Reported as written, so that the library proceeds to flush and shut down, where the problem document is
             // sent instead.
             return Poll::Ready(Ok(bytes.len()));
         }
@@ -279,7 +279,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_refuse(cx))?;
-        // Shut once only: a second call after the end was sent may fail, and the lingering is polled many times.
+        // Shut down only once: a second call after the end was sent may fail, and lingering is polled many times.
         if self.linger.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
             if self.refusal.is_none() && !self.exchanges.0.closes.load(Ordering::Relaxed) {
@@ -293,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 }
 
-/// The problem that corresponds to a refusal of the library.
+/// Returns the problem that corresponds to a refusal of the library.
 fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
     let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     let too_long = || {
@@ -304,7 +304,7 @@ fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
     };
     Some(match status {
         b"414" => too_long(),
-        // The library rejects the head before it sees that the target alone is too long.
+        // The library rejects the head before it notices that the target alone is too long.
         b"431" if line.bytes > TARGET_BYTES_MAX => too_long(),
         b"431" => head_too_large(),
         b"400" => Problem::new(
@@ -323,7 +323,7 @@ fn problem_of(bytes: &[u8], line: &RequestLine) -> Option<Problem> {
     })
 }
 
-/// The refusal of a head that is too large.
+/// Returns the refusal of a head that is too large.
 pub fn head_too_large() -> Problem {
     Problem::new(
         Kind::HeadTooLarge,
@@ -332,7 +332,7 @@ pub fn head_too_large() -> Problem {
     .with("limit_bytes", HEAD_BYTES_MAX)
 }
 
-/// A problem as a complete response, after which the connection closes.
+/// Formats a problem as a complete response, after which the connection closes.
 fn canned(problem: &Problem) -> Bytes {
     let status = problem.status();
     let body = problem.document().to_string();
@@ -357,7 +357,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// However a request line arrives, its length and the first byte of its target that should be escaped are known.
+        /// However a request line is split, its length and the first unescaped byte of its target are detected.
         #[test]
         fn a_line_is_read_in_any_parts(
             text in "[GET /a<\"\t`>]{0,12}( |)[/a<> ]{0,6}( HTTP|)\n{0,2}[a< ]{0,4}",
@@ -371,7 +371,7 @@ mod tests {
                 from = cut;
             }
             let first = text.split('\n').next().unwrap_or_default();
-            // The target, and after a third space anything: the line has too many parts.
+            // The target, plus everything after a third space: the line then has too many parts.
             let mut parts = first.splitn(3, ' ').skip(1);
             let in_target = parts.next().and_then(|target| target.bytes().find(|byte| is_unescaped(*byte)));
             let third = parts.next().and_then(|rest| rest.contains(' ').then_some(b' '));

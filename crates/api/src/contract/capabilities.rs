@@ -1,4 +1,4 @@
-//! What the server is and does, and how it refuses.
+//! Responses about the server itself, and its refusals.
 
 use super::Link;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! What the server is doing now.
+//! The server's current load.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,11 +1,11 @@
-//! The client of a request and its connection, as proxies state them in its head.
+//! Determines the client of a request and its connection from the headers that proxies add.
 //!
 //! Any client can write these headers, so each statement is trusted only if it comes from a proxy in the settings.
-//! Every proxy appends the other end of its own connection to the list. The list is therefore read from its end, as
-//! long as the hops are proxies in the settings. Anything before the first other hop is that client's own claim.
+//! Every proxy appends the peer of its own connection to the list. The list is therefore read from its end, for as long
+//! as the hops are proxies in the settings. Anything before the first other hop is only that client's claim.
 //!
-//! Two forms are known: `Forwarded` (RFC 7239), and `X-Forwarded-For` with `X-Forwarded-Proto`. A proxy sets one and may
-//! pass on what a client wrote into the other, so both must name the same client.
+//! Two forms are supported: `Forwarded` (RFC 7239), and `X-Forwarded-For` with `X-Forwarded-Proto`. A proxy sets one
+//! and may pass on what a client wrote into the other, so both must name the same client.
 
 use crate::fields;
 use crate::network::Network;
@@ -25,7 +25,7 @@ static ALL: [HeaderName; 6] = [
     header::VIA,
 ];
 
-/// Whether a request came through a proxy, as far as its head shows. If so, a peer on this machine is the proxy.
+/// Returns whether the head shows that a request came through a proxy. If so, a peer on this machine is the proxy.
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
     fields::has_any(headers, &ALL)
 }
@@ -39,17 +39,17 @@ pub struct Client {
     pub secure: bool,
 }
 
-/// One statement of a proxy: the other end of its connection, if it says, and whether that connection used TLS.
+/// One statement of a proxy: the peer of its connection, if stated, and whether that connection used TLS.
 #[derive(Debug, Clone, Copy, Default)]
 struct Hop {
     from: Option<IpAddr>,
     secure: Option<bool>,
 }
 
-/// The client behind the `peer` of a connection.
+/// Returns the client behind the `peer` of a connection.
 ///
 /// # Errors
-/// 400 if two headers of a trusted proxy name different clients, or one cannot be parsed.
+/// 400 if two headers of a trusted proxy name different clients, or if one cannot be parsed.
 pub fn client(peer: Client, proxies: &[Network], headers: &HeaderMap) -> Result<Client> {
     let trusted = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
     if !trusted(peer.address) {
@@ -65,20 +65,20 @@ pub fn client(peer: Client, proxies: &[Network], headers: &HeaderMap) -> Result<
             "Forwarded and X-Forwarded-For name different clients: the proxy must remove the one that it does not set",
         )),
         (Some(client), _) | (None, Some(client)) => Ok(client),
-        // A proxy that states no address may still state how it is reached.
+        // A proxy that states no address may still state how it was reached.
         (None, None) => Ok(Client { secure: protocols(headers).last().is_some_and(is_https), ..peer }),
     }
 }
 
-/// Follows the hops from the last one, which the peer added, to the client.
+/// Follows the hops from the last one, which the peer added, back to the client.
 fn walk(peer: Client, trusted: impl Fn(IpAddr) -> bool, hops: Vec<Hop>) -> Client {
     let mut client = peer;
     for hop in hops.into_iter().rev() {
-        // How the client is connected is known only from the proxy that it is connected to.
+        // Only the proxy that a client is connected to knows how it is connected.
         client.secure = hop.secure.unwrap_or(false);
         match hop.from {
             Some(from) => client.address = from,
-            // Hidden on purpose (`unknown`, `_hidden`) or unreadable: anything before it cannot be trusted.
+            // Deliberately hidden (`unknown`, `_hidden`) or unreadable: anything before it cannot be trusted.
             None => return client,
         }
         if !trusted(client.address) {
@@ -88,7 +88,7 @@ fn walk(peer: Client, trusted: impl Fn(IpAddr) -> bool, hops: Vec<Hop>) -> Clien
     client
 }
 
-/// The elements of `Forwarded` (RFC 7239, 4).
+/// Parses the elements of `Forwarded` (RFC 7239, 4).
 fn forwarded(headers: &HeaderMap) -> Result<Vec<Hop>> {
     let mut hops = Vec::new();
     for value in headers.get_all(header::FORWARDED) {
@@ -109,11 +109,11 @@ fn forwarded(headers: &HeaderMap) -> Result<Vec<Hop>> {
     Ok(hops)
 }
 
-/// The addresses of `X-Forwarded-For`, each with its value of `X-Forwarded-Proto`.
+/// Parses the addresses of `X-Forwarded-For`, each with its value of `X-Forwarded-Proto`.
 fn x_forwarded(headers: &HeaderMap) -> Vec<Hop> {
     let mut hops: Vec<Hop> = values(headers, &FOR).map(|from| Hop { from: node(from), secure: None }).collect();
     let protocols: Vec<bool> = protocols(headers).map(is_https).collect();
-    // Some proxies add a value each. Others replace the value: then it is that of the last proxy, for all hops.
+    // Some proxies append one value each. Others replace the value, so that the last proxy's value stands for all hops.
     let replaced = protocols.len() != hops.len();
     for (n, hop) in hops.iter_mut().enumerate() {
         hop.secure = if replaced { protocols.last() } else { protocols.get(n) }.copied();
@@ -125,12 +125,13 @@ fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values(headers, &PROTO)
 }
 
-/// The members of a list that may be spread over several fields (RFC 9110, 5.3).
+/// Iterates over the members of a list that may be spread over several fields (RFC 9110, 5.3).
 fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
     headers.get_all(name).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b',').map(text))
 }
 
-/// A part of a field; empty if it is not text. Parsed separately from the other parts, which may have another author.
+/// Returns a part of a field as text; empty if it is not text. Parts are parsed separately, since they may have
+/// different authors.
 fn text(part: &[u8]) -> &str {
     std::str::from_utf8(part).unwrap_or_default().trim()
 }
@@ -139,7 +140,7 @@ fn is_https(protocol: &str) -> bool {
     protocol.eq_ignore_ascii_case("https") || protocol.eq_ignore_ascii_case("wss")
 }
 
-/// An address with or without a port (RFC 7239, 6); `None` if it is not one.
+/// Parses an address with or without a port (RFC 7239, 6); `None` if it is not one.
 fn node(text: &str) -> Option<IpAddr> {
     let bare = || text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text).parse::<IpAddr>().ok();
     let address = text.parse::<SocketAddr>().map(|socket| socket.ip()).ok().or_else(bare)?;
@@ -149,7 +150,7 @@ fn node(text: &str) -> Option<IpAddr> {
 /// Splits at a separator that is not within quotes.
 ///
 /// # Errors
-/// 400 at a quote that is not closed: a client could hide the proxy's statement behind it.
+/// 400 for an unclosed quote: a client could hide the proxy's statement behind it.
 fn split(field: &[u8], separator: u8) -> Result<Vec<&[u8]>> {
     let (mut quoted, mut escaped) = (false, false);
     let parts = field.split(|&byte| {
@@ -185,7 +186,7 @@ mod tests {
         found.map(|client| (client.address.to_string(), client.secure)).map_err(|problem| problem.status().as_u16())
     }
 
-    /// Fields of a head, and the client that they name.
+    /// The fields of a head, and the client that they name.
     type Case = (&'static [(&'static str, &'static str)], &'static str, bool);
 
     #[test]
@@ -201,7 +202,7 @@ mod tests {
             (&[("x-forwarded-for", "192.0.2.7:4711")], "192.0.2.7", false),
             (&[("x-forwarded-for", "[2001:db8::7]:4711")], "2001:db8::7", false),
             (&[("x-forwarded-for", "::ffff:192.0.2.7")], "192.0.2.7", false),
-            // Beyond a hidden hop no address is trusted.
+            // No address beyond a hidden hop is trusted.
             (&[("x-forwarded-for", "192.0.2.7, unknown")], "10.0.0.1", false),
             (&[("x-forwarded-for", "192.0.2.7, nonsense, 10.0.0.2")], "10.0.0.2", false),
             (&[("x-forwarded-for", "")], "10.0.0.1", false),

@@ -1,4 +1,4 @@
-//! The permit that a request holds, from its admission until its work is done.
+//! The permit of a request, held from its admission until its work is done.
 
 use crate::overload;
 use crate::problem::Result;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// A request's permit. Clones share it. It is released with the last of them, or by the work that took it.
+/// A request's permit. Clones share it. It is released with the last clone, or by the work that took it.
 #[derive(Clone)]
 pub struct Lease(Arc<Inner>);
 
@@ -22,20 +22,21 @@ struct Inner {
 }
 
 impl Lease {
-    /// A lease of a permit, or of none yet.
+    /// Creates a lease of a permit, or an empty one.
     pub fn new(gate: Gate, account: Account, permit: Option<Permit>) -> Lease {
         Lease(Arc::new(Inner { gate, account, permit: Mutex::new(permit) }))
     }
 
-    /// Says that the current work has this permit: it gives it back while it waits for another process.
+    /// Associates the current work with this permit, so that the slot is given back while the work waits for another
+    /// process.
     pub fn hold(&self) {
         observe::hold(&self.0);
     }
 
-    /// Takes the permit for a run. Without one, it waits until `deadline`: the body had to arrive first, or an
-    /// earlier run used the permit.
+    /// Takes the permit for a run. Without one it waits for a permit until `deadline`: either the body had to arrive
+    /// first, or an earlier run used the permit.
     pub async fn run(&self, state: &AppState, deadline: Instant) -> Result<Run> {
-        // Taken in a separate statement, so that the lock is not held over the wait.
+        // Taken in a separate statement, so that the lock is not held during the wait.
         let held = self.0.permit.lock().take().filter(|permit| !permit.is_closed());
         let permit = match held {
             Some(permit) => permit,
@@ -50,18 +51,18 @@ impl Lease {
         gate.enter(account, deadline).await.map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }
 
-    /// Refuses a write that would wait long for its permit behind others, before its body is read.
+    /// Refuses a write before its body is read if it would wait long for a permit behind others.
     pub fn refuse_early(&self, state: &AppState) -> Result<()> {
         let Inner { gate, account, .. } = &*self.0;
         gate.refuse_early(account).map_err(|refusal| overload::refused(state, refusal, gate.counts().slots))
     }
 
-    /// Gives the permit back before a wait for something else. The run takes another one.
+    /// Gives the permit back before a wait for something else. The next run acquires another one.
     pub fn give_back(&self) {
         drop(self.0.permit.lock().take());
     }
 
-    /// The account that the request is charged to.
+    /// Returns the account that the request is charged to.
     pub fn account(&self) -> &Account {
         &self.0.account
     }
@@ -69,7 +70,7 @@ impl Lease {
     /// Waits for a permit for the rest of the request, once its body has arrived.
     pub async fn enter(&self, state: &AppState, deadline: Instant) -> Result<()> {
         let permit = self.admit(state, deadline).await?;
-        // Stored, not returned: the run takes it, and an error before the run releases it with the lease.
+        // Stored instead of returned: the run takes it, and after an earlier error it is released with the lease.
         *self.0.permit.lock() = Some(permit);
         self.hold();
         Ok(())
@@ -77,7 +78,7 @@ impl Lease {
 }
 
 impl Inner {
-    /// The meter of the permit, while nobody has taken it. The lock is not held over a wait.
+    /// Returns the permit's meter, unless the permit was taken. The lock is not held during a wait.
     fn meter(&self) -> Option<Arc<Meter>> {
         self.permit.lock().as_ref().map(|permit| permit.meter().clone())
     }

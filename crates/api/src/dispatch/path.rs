@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The variable segments of a path, decoded: one text, or a tuple of them.
 pub struct Path<T>(pub T);
 
-/// Segments as they are in the URL, encoded.
+/// Segments as they appear in the URL, encoded.
 #[derive(Clone, Default)]
 pub struct Segments(Vec<Box<str>>);
 
@@ -21,7 +21,7 @@ impl Segments {
         Segments(params.iter().map(|(_, value)| value.into()).collect())
     }
 
-    /// The first one, decoded.
+    /// Returns the first segment, decoded.
     pub fn first(&self) -> Result<String> {
         self.text(0)
     }
@@ -33,9 +33,9 @@ impl Segments {
     }
 }
 
-/// A percent-decoded segment; 404 where it is not UTF-8.
+/// Percent-decodes a segment; 404 if it is not UTF-8.
 pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
-    // Most names need no decoding, and then no allocation.
+    // Most names need no decoding, and therefore no allocation.
     if !segment.contains('%') {
         return Ok(segment.into());
     }
@@ -46,7 +46,7 @@ pub fn decoded(segment: &str) -> Result<Cow<'_, str>> {
 
 /// Types that a handler can take from a path.
 pub trait FromSegments: Sized {
-    /// Reads the segments in order.
+    /// Parses the segments in order.
     fn read(segments: &Segments) -> Result<Self>;
 }
 

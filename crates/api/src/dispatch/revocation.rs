@@ -1,4 +1,4 @@
-//! When the credential of a caller is checked again, while something is still being sent to it.
+//! Repeated checks of a caller's credential while a response is still being sent.
 
 use crate::state::AppState;
 use meridian_admission::identity::Caller;
@@ -8,7 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 /// How often a credential is checked again: streams end within a second of its revocation.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Completes when the caller is void; never for one that cannot become so.
+/// Completes when the caller becomes void; never for one that cannot.
 pub async fn void(caller: Caller, state: AppState) {
     if !state.may_become_void(&caller) {
         return std::future::pending().await;

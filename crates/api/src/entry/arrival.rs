@@ -21,7 +21,7 @@ pub(super) fn access(peer: Peer, route: &Route) -> Option<Access> {
 }
 
 impl Entry {
-    /// Where a request came from. Without proxies in the settings, nothing of its head is read for this.
+    /// Determines where a request came from. Reads nothing of its head for this if the settings list no proxies.
     pub(super) fn arrival(&self, connection: Connection, at: Instant, headers: &HeaderMap) -> Result<Arrival> {
         let Connection { peer, secure } = connection;
         let address = match peer {

@@ -1,4 +1,4 @@
-//! Browsers that open a page: what they are, and what they get in place of a problem document.
+//! Browsers that open a page: how they are recognized, and the pages that they get instead of problem documents.
 
 use crate::fields;
 use crate::html;
@@ -10,21 +10,21 @@ use axum::response::Response;
 use memchr::memmem;
 use serde_json::Value;
 
-/// How a page of a browser uses what it asks for.
+/// How a browser uses the requested resource.
 pub static FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-/// Max bytes of a problem document that becomes a page; a longer one becomes a page without its detail.
+/// Max bytes of a problem document that is turned into a page; for a longer one the page omits the detail.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
-/// Whether a browser opens a page: by its address, a link or a form, and not a script of a page.
+/// Returns whether a browser opens a page, by its address, a link or a form, as opposed to a script of a page.
 pub fn opens_page(method: &Method, headers: &HeaderMap) -> bool {
-    // First, as programs name no such type.
+    // Checked first, since programs do not list this type.
     let takes_pages = fields::first(headers, &header::ACCEPT)
         .is_some_and(|accept| memmem::find(accept.as_bytes(), b"text/html").is_some());
     if !takes_pages {
         return false;
     }
     let mode = headers.get(&FETCH_MODE);
-    // Older browsers do not say; a program that says it takes pages is then taken at its word.
+    // Older browsers do not send the header; a program that claims to accept pages is then believed.
     let navigates = match mode {
         Some(mode) => mode == "navigate",
         None => matches!(*method, Method::GET | Method::HEAD),
@@ -32,7 +32,8 @@ pub fn opens_page(method: &Method, headers: &HeaderMap) -> bool {
     navigates && !headers.contains_key(header::UPGRADE)
 }
 
-/// Whether a problem is to be shown as a page: to a browser that opens one, unless its address asks for another format.
+/// Returns whether a problem is to be shown as a page: to a browser that opens one, unless its address requests another
+/// format.
 pub fn reads_problems_as_pages(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     if !opens_page(method, headers) {
         return false;
@@ -44,7 +45,7 @@ pub fn reads_problems_as_pages(method: &Method, uri: &Uri, headers: &HeaderMap) 
     }
 }
 
-/// A problem document as a page of the same status and headers; another response as it is.
+/// Turns a problem document into a page with the same status and headers; leaves other responses unchanged.
 pub async fn shown(mut response: Response, id: &str) -> Response {
     if response.status() < StatusCode::BAD_REQUEST
         || response.headers().get(header::CONTENT_TYPE).is_none_or(|kind| kind != PROBLEM_JSON)

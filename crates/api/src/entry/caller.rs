@@ -1,4 +1,4 @@
-//! Step 4 of the entry point: the caller, and whether it has the access that a row needs.
+//! Step 4 of the entry point: identifies the caller, and checks that it has the access required by a route.
 
 use crate::credentials::BEHIND;
 use crate::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 static TENANT: HeaderName = HeaderName::from_static("meridian-tenant");
 
-/// Identifies the caller of a request. A row that needs no access is served to every caller: without a valid credential as
-/// `nobody`. So a monitor with an expired token does not report that the server is down.
+/// Identifies the caller of a request. A route that requires no access is served to every caller: without a valid
+/// credential as `nobody`. A monitor with an expired token therefore does not report the server as down.
 ///
 /// # Errors
-/// The status is 401 if a credential is needed, and is absent or invalid. It is 503 if its validity cannot be
-/// checked. It is 403 if a page that is not known to be of this server uses a session.
+/// 401 if a credential is required and is absent or invalid. 503 if its validity cannot be checked. 403 if a session is
+/// used by a page that is not known to belong to this server.
 pub fn identify(
     state: &AppState,
     guard: &Guard,
@@ -34,7 +34,7 @@ pub fn identify(
 ) -> Result<Caller> {
     if state.registry.is_behind() && matches!(arrival.peer, Peer::Address(_)) {
         return match access {
-            // What everyone may see. The caller cannot be known, nor whether a credential exists.
+            // The public view: neither the caller nor the existence of a credential can be determined.
             Access::Open => Ok(state.callers.nobody.clone()),
             Access::Needs(..) => Err(Problem::new(Kind::Overloaded, BEHIND).retry_after(Duration::from_secs(1))),
         };
@@ -61,8 +61,8 @@ pub fn identify(
             },
             Credential::Malformed => nobody(MALFORMED)?,
             Credential::Token(text) => state.registry.caller(&text, state.now()).or_else(|why| {
-                // Only for the operator's log: clients get the same answer in all cases, as details would help them
-                // guess.
+                // Only for the operator's log: clients get the same response in all cases, because details would help
+                // them guess.
                 tracing::debug!(?why, "a credential is refused");
                 nobody(UNKNOWN)
             })?,
@@ -70,15 +70,15 @@ pub fn identify(
     };
     match fields::only(headers, &TENANT) {
         None => Ok(caller),
-        // An open row is served to every caller, also under an expired token of an operator.
+        // An open route is served to every caller, even with an operator's expired token.
         Some((_, false)) if access == Access::Open && caller.is_anonymous() => Ok(caller),
         Some((tenant, false)) => within(state, caller, tenant),
-        // A proxy and this server might each pick a different one.
+        // A proxy and this server might pick different ones.
         Some((_, true)) => Err(Problem::parameter("Meridian-Tenant", "the request has more than one: expected one")),
     }
 }
 
-/// Whether the sender of a request is known: by a credential, the socket, or as a program on this machine.
+/// Returns whether the sender of a request is known: by a credential, by the socket, or as a program on this machine.
 pub fn is_known(state: &AppState, guard: &Guard, arrival: &Arrival, request: (&Method, &Uri, &HeaderMap)) -> bool {
     let needs = Access::Needs(Action::Read, Resource::Collections);
     identify(state, guard, arrival, needs, request).is_ok_and(|caller| !caller.is_anonymous())
@@ -91,7 +91,7 @@ const ENDED: &str = "the session has ended: sign in at /login";
 const MALFORMED: &str = "the header Authorization is neither Bearer TOKEN nor Basic with the token as password";
 const UNKNOWN: &str = "the token is unknown, expired or revoked";
 
-/// The caller in the tenant that the request names. Operators may name any; others only their own.
+/// Returns the caller within the tenant named by the request. Operators may name any tenant, others only their own.
 fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Caller> {
     let name = tenant.to_str().unwrap_or_default();
     if *caller.tenant == *name {
@@ -109,8 +109,9 @@ fn within(state: &AppState, caller: Caller, tenant: &HeaderValue) -> Result<Call
     }
 }
 
-/// The caller of a session, by the text in its cookie; `None` if the session has ended. Such a request is refused even if everyone may read:
-/// the answer could be from another tenant than the previous one.
+/// Returns the caller of the session whose text is in the cookie; `None` if the session has ended. A request whose
+/// session has ended is refused even if anyone may read: the response could come from another tenant than the previous
+/// one.
 fn of_session(
     state: &AppState,
     guard: &Guard,
@@ -120,7 +121,7 @@ fn of_session(
 ) -> Result<Option<Caller>> {
     let upgrades = headers.contains_key(header::UPGRADE);
     let Ok(session) = state.registry.session(text, &state.config.session, state.now()) else { return Ok(None) };
-    // The browser sends the cookie for any page. Open routes, for signing in and out, protect themselves.
+    // The browser sends the cookie for any page. The open routes for signing in and out protect themselves.
     if upgrades {
         guard.of_own_page(headers)?;
     } else if !is_safe(method) && access != Access::Open {
@@ -137,38 +138,38 @@ fn credential(headers: &HeaderMap) -> Credential<'_> {
     match fields::only(headers, &header::AUTHORIZATION) {
         None => Credential::Absent,
         Some((value, false)) => Credential::of_header(value.as_bytes()),
-        // Which of the two a proxy has checked is unknown.
+        // It is unknown which of the two a proxy has checked.
         Some((_, true)) => Credential::Malformed,
     }
 }
 
-/// Whether a program on this machine sent the request, under a name of this machine and not through a proxy. Pages of
-/// other origins in a local browser may not even read, unless the settings list them. Nothing else would stop them
-/// while there is no token.
+/// Returns whether a program on this machine sent the request, under a name of this machine and not through a proxy.
+/// Pages of other origins in a local browser may not even read unless the settings list them: as long as no token
+/// exists, nothing else would stop them.
 fn is_local(guard: &Guard, arrival: &Arrival, (method, uri, headers): (&Method, &Uri, &HeaderMap)) -> bool {
     let Peer::Address(address) = arrival.peer else { return false };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     address.to_canonical().is_loopback()
         && is_loopback_name(host)
-        // An absolute target counts instead of `Host` (RFC 9112, 3.2.2).
+        // An absolute target takes precedence over `Host` (RFC 9112, 3.2.2).
         && uri.authority().is_none_or(|authority| is_loopback_name(authority.as_str()))
         && !is_forwarded(headers)
         && (!is_read_by_another_origin(method, headers) || guard.foreign_page(headers).is_some())
 }
 
-/// Whether this is a read by a page of another origin. The guard has decided about all other requests of pages.
+/// Returns whether this is a read by a page of another origin. The guard decides about all other requests of pages.
 fn is_read_by_another_origin(method: &Method, headers: &HeaderMap) -> bool {
     let checked = !is_safe(method) || fields::has(headers, &header::UPGRADE);
     !checked && fields::first(headers, &SEC_FETCH_SITE).is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 
-/// Whether the authority of a URL names this machine by a loopback address or by `localhost`.
+/// Returns whether the authority of a URL names this machine, by a loopback address or by `localhost`.
 fn is_loopback_name(authority: &str) -> bool {
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
     };
-    // The last label: browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3).
+    // Only the last label matters: browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3).
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
@@ -178,13 +179,13 @@ fn unauthorized(detail: &str) -> Problem {
     Problem::new(Kind::Unauthorized, detail).header(header::WWW_AUTHENTICATE, CHALLENGE.clone())
 }
 
-/// Whether a caller has the access that a row needs.
+/// Checks that a caller has the access required by a route.
 ///
 /// # Errors
 /// 403, or 404 if the caller may not know whether the target exists.
 pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Result<()> {
     let Access::Needs(action, resource) = access else { return Ok(()) };
-    // Open are the collections that an operator named. What users of the tenant ask for is not.
+    // Anonymous callers may read the collections that an operator opened, but not what users of the tenant search for.
     if resource == Resource::SavedSearch && caller.is_anonymous() {
         return Err(unauthorized(NEEDED));
     }
@@ -205,10 +206,11 @@ pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Resu
     decide(caller, action, target, &name)
 }
 
-/// Whether the caller of a call may write to a collection. It is decided again with each request made of the call.
+/// Checks that the caller of a Flight call may write to a collection. Each request derived from the call is checked
+/// again.
 ///
 /// # Errors
-/// As [`allow`], for a row that writes.
+/// As for [`allow`] on a writing route.
 #[cfg(feature = "flight")]
 pub fn may_write(caller: &Caller, name: &str) -> Result<()> {
     decide(caller, Action::Write, Target::Collection(name), name)

@@ -1,8 +1,8 @@
-//! Conditions of reads, and ranges of files (RFC 9110, 13 and 14).
+//! Conditional reads, and ranges of files (RFC 9110, 13 and 14).
 //!
-//! A handler answers as if there were none. Its response says which state it shows (`ETag`, `Last-Modified`)
-//! and whether parts of it are served (`Accept-Ranges`). Conditions of writes are their handlers': they hold
-//! in the moment of the write.
+//! Handlers respond as if there were no conditions. Their responses name the state that they show (`ETag`,
+//! `Last-Modified`) and whether parts of it are served (`Accept-Ranges`). Handlers evaluate the conditions of writes
+//! themselves, since these must hold at the moment of the write.
 
 use crate::fields;
 use crate::problem::{Kind, Problem, Result};
@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use httpdate::parse_http_date;
 
-/// Max bytes of a file that parts are served of.
+/// Max bytes of a file that is served in parts.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// The conditions of a read.
@@ -26,11 +26,11 @@ pub struct Conditions {
     if_range: Option<HeaderValue>,
 }
 
-/// The headers of conditions.
+/// The headers that state conditions.
 static HEADERS: [HeaderName; 4] =
     [header::IF_NONE_MATCH, header::IF_MATCH, header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE];
 
-/// Refuses a write with a condition that its route does not take: it must not be done as if there were none.
+/// Refuses a write with a condition that its route does not support: the write must not be done as if there were none.
 ///
 /// # Errors
 /// 501
@@ -49,24 +49,24 @@ pub fn check(route: &Route, headers: &HeaderMap) -> Result<()> {
 }
 
 impl Conditions {
-    /// The conditions of a read with these headers; `None` without any.
+    /// Parses the conditions of a read; `None` if there are none.
     pub fn of(method: &Method, headers: &HeaderMap) -> Option<Conditions> {
         let is_read = matches!(*method, Method::GET | Method::HEAD);
         if !is_read || !(fields::has_any(headers, &HEADERS) || fields::has(headers, &header::RANGE)) {
             return None;
         }
         Some(Conditions {
-            // No state has a tag that cannot be read.
+            // A malformed header matches no state.
             matches: Tags::of(headers, &header::IF_MATCH).unwrap_or(Some(Tags::Listed(Vec::new()))),
             none: Tags::of(headers, &header::IF_NONE_MATCH).unwrap_or_default(),
             modified_since: headers.get(header::IF_MODIFIED_SINCE).cloned(),
-            // For GET alone (RFC 9110, 14.2).
+            // Only for GET (RFC 9110, 14.2).
             range: headers.get(header::RANGE).filter(|_| *method == Method::GET).cloned(),
             if_range: headers.get(header::IF_RANGE).cloned(),
         })
     }
 
-    /// The response under these conditions.
+    /// Returns the response under these conditions.
     pub async fn apply(self, response: Response) -> Response {
         if response.status() != StatusCode::OK {
             return response;
@@ -105,7 +105,7 @@ impl Conditions {
         since.zip(at).is_some_and(|(since, at)| at <= since)
     }
 
-    /// Whether parts of the response are served, and the client has a part of the same state.
+    /// Returns whether parts of the response are served and the client's part belongs to the same state.
     fn range_counts(&self, headers: &HeaderMap) -> bool {
         let is_same = |value: &HeaderValue| match value.as_bytes().starts_with(b"\"") {
             // A compressed response has another tag, and other bytes.
@@ -117,7 +117,8 @@ impl Conditions {
     }
 }
 
-/// 304: what the client has is what it would get. `tag`: as the client has it, which may be of a compressed response.
+/// Builds a 304: the client already has the current state. `tag` is the client's, which may be that of a compressed
+/// response.
 fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
     let (mut parts, _) = response.into_parts();
     parts.status = StatusCode::NOT_MODIFIED;
@@ -140,7 +141,7 @@ async fn part(response: Response, asked: &HeaderValue) -> Response {
         };
     };
     let (mut parts, body) = response.into_parts();
-    // In memory already, so this waits for nothing.
+    // Already in memory, so this does not wait.
     let Ok(whole) = axum::body::to_bytes(body, FILE_BYTES_MAX).await else {
         return Problem::internal("a file that parts are served of is too large").into_response();
     };

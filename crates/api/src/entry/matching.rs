@@ -1,4 +1,4 @@
-//! Steps 2 to 4: the host, the row of the route table, and the caller with its access.
+//! Steps 2 to 4: the host, the route, and the caller with its access.
 
 use super::observation::Observation;
 use super::table::Row;
@@ -18,20 +18,20 @@ use meridian_backend::Act;
 /// All methods of all routes, for `OPTIONS *`.
 static METHODS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, POST, PUT, PATCH, DELETE");
 
-/// The methods that a server has for collections which another process writes.
+/// The methods available for collections that another process writes.
 static READS: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD");
 
-/// The match of a request in the route table.
+/// The result of matching a request against the route table.
 pub(super) enum RouteMatch<'e, 'p> {
-    /// A row, whose handler responds.
+    /// A route, whose handler responds.
     Row { row: &'e Row, caller: Caller, segments: Params<'e, 'p> },
     /// A request for the allowed methods, with the headers of the response.
     Options(HeaderMap),
 }
 
 impl Entry {
-    /// Finds the row of a request, or the error to respond with. Sets the number of its path as soon as
-    /// that is known, so that metrics of refused requests carry the route.
+    /// Finds the route of a request, or the error to respond with. Sets the path number as soon as it is known, so that
+    /// metrics of refused requests carry the route.
     pub(super) fn route<'e, 'p, B: HttpBody>(
         &'e self,
         arrival: &Arrival,
@@ -39,10 +39,10 @@ impl Entry {
         observation: &mut Observation<'_>,
     ) -> Result<RouteMatch<'e, 'p>> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        // First, before the path is matched: a foreign host learns nothing, not even which paths exist.
+        // Checked before the path is matched: a foreign host learns nothing, not even which paths exist.
         self.guard.admit(method, uri, headers)?;
         if *method == Method::OPTIONS && uri.path() == "*" {
-            // The server as a whole (RFC 9110, 9.3.7).
+            // `*` denotes the server as a whole (RFC 9110, 9.3.7).
             return Ok(RouteMatch::Options(HeaderMap::from_iter([(header::ALLOW, METHODS.clone())])));
         }
         let found = self.table.find(uri.path()).ok_or_else(|| {
@@ -50,7 +50,7 @@ impl Entry {
         })?;
         observation.path = Some(found.number);
         if *method == Method::OPTIONS {
-            // Before the caller is identified: a browser sends no credential with the question whether it may send one.
+            // Before the caller is identified: browsers send preflights without a credential.
             return Ok(RouteMatch::Options(self.guard.options(headers, found.allow())));
         }
         let row = found.row(method)?;
@@ -62,7 +62,7 @@ impl Entry {
         };
         if *method != Method::GET && !request.body().is_end_stream() {
             let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
-            // Any page can make a browser send a form without asking first, so its origin must be stated.
+            // Any page can make a browser submit a form without a preflight, so its origin must be stated.
             if types::check(method, headers, media_types)? == types::Sender::MayBeForm {
                 self.guard.of_own_page(headers)?;
             }
@@ -85,8 +85,8 @@ impl Entry {
         Ok(RouteMatch::Row { row, caller, segments: found.segments })
     }
 
-    /// Refuses changes of collections where another process has them: this server shows what that one has flushed. Tokens, tenants and users
-    /// are changed at any server.
+    /// Refuses changes of collections owned by another process: this server shows what the owner has flushed. Tokens,
+    /// tenants and users can be changed at any server.
     fn takes(&self, route: &Route) -> Result<()> {
         let Access::Needs(Action::Write | Action::Manage, Resource::Collection | Resource::Places) = route.access
         else {

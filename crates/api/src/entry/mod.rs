@@ -1,14 +1,17 @@
-//! The single entry point: the steps of every request before its handler, in this order.
+//! The single entry point: the steps that every request passes before its handler, in this order.
 //!
-//! 1. It is observed: counted, timed and given an id. Its client is found, which proxies may name (`forwarded.rs`).
+//! 1. It is observed: counted, timed and given an id. Its client is determined, possibly from proxies' headers
+//!    (`forwarded.rs`).
 //! 2. Its host and origin are checked (`guard`).
-//! 3. Its row of the route table is found.
-//! 4. Its caller is identified, and checked against the access that the row needs (`caller.rs`).
+//! 3. Its route is found in the route table.
+//! 4. Its caller is identified, and checked against the access that the route requires (`caller.rs`).
 //! 5. The quotas of its tenant are checked (`quota.rs`).
-//! 6. It is admitted: it gets a permit to run, as the class of its row specifies.
-//! 7. The row's handler responds, or another gateway of the cluster (`relay`). An administrative act is recorded before and after (`audit`).
+//! 6. It is admitted: it gets a permit to run, as the class of its route specifies.
+//! 7. The route's handler responds, or another gateway of the cluster does (`relay`). An administrative act is recorded
+//!    before and after (`audit`).
 //!
-//! No request bypasses these steps. The near query, which is worth a shorter path, has a handler that is not boxed.
+//! No request bypasses these steps. The handler of the near query is not boxed, since that query is cheap enough for a
+//! box to matter.
 
 mod arrival;
 mod browser;
@@ -62,7 +65,7 @@ pub use table::Row;
 use table::Table;
 use tokio::time::{Duration, Instant};
 
-/// How urgent a request is (RFC 9218).
+/// The priority of a request (RFC 9218).
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// The entry point, shared by all connections.
@@ -72,20 +75,20 @@ pub struct Entry {
     table: Table,
 }
 
-/// The body of a request, as it comes in over a connection of whatever version of HTTP.
+/// The body of an incoming request, over either HTTP version.
 pub trait Incoming: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static {}
 
 impl<B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static> Incoming for B {}
 
 impl Entry {
-    /// The entry point of a server that listens on `listen`.
+    /// Creates the entry point of a server that listens on `listen`.
     pub fn new(state: AppState, listen: SocketAddr) -> io::Result<Entry> {
         let table = Table::new(ROUTES).map_err(io::Error::other)?;
         state.metrics.count_routes(table.paths());
         Ok(Entry { guard: Guard::new(&state.config, listen), table, state })
     }
 
-    /// The server's state.
+    /// Returns the server's state.
     pub fn state(&self) -> &AppState {
         &self.state
     }
@@ -93,14 +96,15 @@ impl Entry {
     /// Responds to one request.
     pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        // The connection's own value, for a refusal before a proxy's statement is read.
+        // The connection's own value, for refusals before a proxy's headers are read.
         let (is_head, mut secure) = (*method == Method::HEAD, connection.secure);
-        // What another gateway has passed on is shown by that one.
+        // For a relayed request, the gateway that relayed it renders the page.
         let by_page = !fields::has(headers, &relay::HEADER) && browser::reads_problems_as_pages(method, uri, headers);
         let at = Instant::now();
         let page = self.guard.foreign_page(headers).cloned();
         let arrival = self.arrival(connection, at, headers);
-        // Evaluated only if the request names a trace. Unknown senders must not use up the rate of callers' traces.
+        // Evaluated only if the request names a trace. Unknown senders must not use up the rate reserved for callers'
+        // traces.
         let is_known = || {
             let of = (method, uri, headers);
             arrival.as_ref().is_ok_and(|arrival| caller::is_known(&self.state, &self.guard, arrival, of))
@@ -115,26 +119,27 @@ impl Entry {
             }
             Err(problem) => Box::pin(refuse(problem.into_response(), request)).await,
         };
-        // For refusals of every step.
+        // Applies to refusals by any step.
         if by_page {
             response = Box::pin(browser::shown(response, observation.id())).await;
         }
-        // After the handler, which computes a HEAD like a GET: headers, lengths and errors are the same by
+        // After the handler, which treats HEAD like GET, so that headers, lengths and errors are the same by
         // construction.
         if is_head {
             remove_body(&mut response);
         }
-        // For refusals as well: security headers must not depend on the path taken.
+        // Applies to refusals as well: security headers must not depend on the path taken.
         self.guard.seal(&mut response, secure);
         self.guard.share(&mut response, page);
         observation.end(&mut response);
         response
     }
 
-    /// The caller of a call that is not a request for a row yet. It is identified again with each request made of the call.
+    /// Identifies the caller of a Flight call before it becomes requests. The caller is identified again with each of
+    /// these.
     ///
     /// # Errors
-    /// Those of steps 2 and 4, as for a row that needs a credential.
+    /// Those of steps 2 and 4, as for a route that requires a credential.
     #[cfg(feature = "flight")]
     pub fn caller(&self, connection: Connection, head: (&Method, &Uri, &HeaderMap)) -> Result<Caller> {
         let (method, uri, headers) = head;
@@ -143,8 +148,8 @@ impl Entry {
         caller::identify(&self.state, &self.guard, &arrival, Access::Needs(Action::Read, Resource::Collections), head)
     }
 
-    /// Steps 2 to 7. Rare futures are boxed, since the future of every request has room for everything that it may
-    /// await.
+    /// Performs steps 2 to 7. Rare futures are boxed, since every request's future reserves room for everything that it
+    /// may await.
     async fn dispatch<B: Incoming>(
         &self,
         arrival: Arrival,
@@ -162,7 +167,7 @@ impl Entry {
             }
         };
         let is_relayed = arrival.relayed.is_some();
-        // The gateway that passed it on has counted it.
+        // The gateway that relayed it has already counted it.
         let entered = if is_relayed { Ok(None) } else { quota::enter(&self.state, row.route, &caller, arrival.at) };
         let place = match entered {
             Ok(place) => place,
@@ -170,7 +175,7 @@ impl Entry {
         };
         // Ends the span here: admission and handler have their own.
         drop(access);
-        // The near query is not tracked beyond its own span: it would cost as much as its answer.
+        // The near query is not tracked beyond its own span: tracking would cost as much as the query.
         let mut tracked = match &row.handler {
             Handler::Near => None,
             Handler::Boxed(_) => Some(observation.track(row, &caller, request.uri())),
@@ -178,22 +183,23 @@ impl Entry {
         let shown = caching::shows_credential(request.headers());
         let accepted = self.accepted(request.headers(), is_relayed);
         let conditions = Conditions::of(request.method(), request.headers());
-        // After the quotas: a request over its own tenant's quota must not use the queue that all share.
+        // After the quotas: a request beyond its own tenant's quota must not use the shared queue.
         let gate = self.gate(row.route.class);
-        // A caller may lower its class. The account is made where it is used: copies change a reference count that all threads change.
+        // A caller may lower its class. The account is built where it is used, because copies change a reference count
+        // on which all threads contend.
         let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, request::class_of);
         let is_write = row.route.class == Class::Write;
         let account = || Account { ledger: caller.ledger.clone(), class, is_write };
         let permit = match row.route.class {
-            // Their permits are taken later: by a write once its body has arrived, by a stream for each read.
+            // These take permits later: a write once its body has arrived, a stream for each read.
             Class::Write | Class::Stream => None,
             Class::Reserved | Class::Interactive => {
                 let _admission = observe::stage(Stage::Admission);
                 match gate.try_enter(account()) {
-                    // The common case takes no await: the near query's latency is a few microseconds in all.
+                    // The common case does not await: the total latency of the near query is a few microseconds.
                     Some(permit) => Some(permit),
                     None => {
-                        // Only read while waiting; an invalid value is reported by the handler.
+                        // Parsed only when the request waits; the handler reports an invalid value.
                         let timeout = request::requested_timeout(request.uri(), request.headers());
                         match Box::pin(self.wait(gate, account(), arrival.at, timeout)).await {
                             Ok(permit) => Some(permit),
@@ -269,7 +275,7 @@ impl Entry {
         response
     }
 
-    /// The codings that a request accepts. None of one that another gateway has passed on: that gateway compresses.
+    /// Parses the codings that a request accepts. Empty for a relayed request: the relaying gateway compresses.
     fn accepted(&self, headers: &HeaderMap, is_relayed: bool) -> Accepted {
         match self.state.config.compress && !is_relayed {
             true => Accepted::of(headers),
@@ -277,7 +283,7 @@ impl Entry {
         }
     }
 
-    /// The response in the coding that its client prefers.
+    /// Encodes the response with the coding that its client prefers.
     async fn encoded(&self, response: Response, accepted: &Accepted, caller: &Caller) -> Response {
         match accepted.coding() {
             None => response,
@@ -285,11 +291,11 @@ impl Entry {
         }
     }
 
-    /// The gate of a class.
+    /// Returns the gate of a class.
     fn gate(&self, class: Class) -> &Gate {
         match class {
             Class::Reserved => &self.state.reserved,
-            // One gate for all: separate ones would each fill the processors.
+            // One gate for all of them: separate gates would each fill the processors.
             Class::Interactive | Class::Write | Class::Stream => &self.state.gate,
         }
     }
@@ -302,7 +308,7 @@ impl Entry {
     }
 }
 
-/// Ends a request with a response, without its body.
+/// Ends a request with a response, without reading its body.
 async fn refuse<B: Incoming>(mut response: Response, request: Request<B>) -> Response {
     let (parts, body) = request.into_parts();
     unread::refuse(&parts.headers, Body::new(body), &mut response).await;
@@ -311,7 +317,7 @@ async fn refuse<B: Incoming>(mut response: Response, request: Request<B>) -> Res
 
 /// Removes the body of a response to HEAD; its length stays.
 fn remove_body(response: &mut Response) {
-    // A streamed body has no exact length; HEAD then answers without one, as GET does.
+    // A streamed body has no exact length; HEAD then reports none, as GET does.
     let length = response.body().size_hint().exact().filter(|length| *length > 0);
     if let Some(length) = length {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(length.into());

@@ -1,4 +1,4 @@
-//! The data of a request for metrics, logs and traces, from its arrival to the head of its response.
+//! Observes a request for metrics, logs and traces, from its arrival to the head of its response.
 
 use super::Row;
 use crate::fields;
@@ -17,37 +17,37 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static PARENT: HeaderName = HeaderName::from_static(TRACEPARENT);
 static STATE: HeaderName = HeaderName::from_static(TRACESTATE);
 
-/// A request that has no response yet.
+/// A request without a response yet.
 pub struct Observation<'a> {
     state: &'a AppState,
-    /// Counts the request as running until its head is ready: its body may take as long as its client.
+    /// Counts the request as running until its head is ready: the body may take as long as its client.
     _active: Active<'a>,
     /// When the request's head had been read.
     pub arrived: Instant,
-    /// The address of the client, once it is known.
+    /// The address of the client, once known.
     pub client: Option<IpAddr>,
-    /// The number of its path in the route table, once it is known.
+    /// The number of its path in the route table, once known.
     pub path: Option<usize>,
     method: Method,
     id: Option<HeaderValue>,
     trace: Option<HeaderValue>,
     span: Span,
-    /// The work that log lines name.
+    /// The work to which log lines refer.
     current: Current,
     /// Its target, for log lines.
     uri: Uri,
 }
 
 impl<'a> Observation<'a> {
-    /// Records that a request arrived at this time. Returns its work, in the trace that the request names if its caller
-    /// `is_known`.
+    /// Records that a request arrived at this time. Returns its work, within the trace named by the request if its
+    /// caller `is_known`.
     pub fn begin(
         state: &'a AppState,
         arrived: Instant,
         (method, uri, headers): (&Method, &Uri, &HeaderMap),
         is_known: impl FnOnce() -> bool,
     ) -> (Observation<'a>, Current) {
-        // A client's own id is kept, so that its logs and the server's can be joined.
+        // A client's own id is kept, so that its logs can be joined with the server's.
         let given = fields::first(headers, &REQUEST_ID).filter(|id| is_request_id(id));
         let request = match given.and_then(|id| id.to_str().ok()) {
             Some(text) => RequestId::Given(text.into()),
@@ -75,12 +75,12 @@ impl<'a> Observation<'a> {
         (observation, current)
     }
 
-    /// The request's id.
+    /// Returns the request's id.
     pub fn id(&self) -> &str {
         self.id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default()
     }
 
-    /// Measures the work from now on: its route and caller are known.
+    /// Starts measuring the work, once its route and caller are known.
     pub fn track(&mut self, row: &Row, caller: &Caller, uri: &Uri) -> Tracked {
         let span = std::mem::replace(&mut self.span, Span::none());
         Tracked::begin(self.state, row.route, caller, self.arrived, uri, span)
@@ -93,7 +93,7 @@ impl<'a> Observation<'a> {
         let status = response.status();
         state.metrics.end(*path, method, status, elapsed);
         if span.is_recorded() {
-            // Those without a row, and the near query.
+            // Requests without a route, and the near query.
             let route = state.metrics.path(*path);
             span.rename(|| format!("{method} {route}").into());
             span.set("http.request.method", Arc::<str>::from(method.as_str()));
@@ -125,7 +125,7 @@ impl<'a> Observation<'a> {
     }
 }
 
-/// The span of the caller. Two headers count as none, since it is unknown which one is meant.
+/// Parses the caller's span. Two headers count as none, since it is unknown which one is meant.
 fn parent(headers: &HeaderMap) -> Option<Parent> {
     match fields::only(headers, &PARENT) {
         Some((parent, false)) => Parent::parse(parent.as_bytes(), headers.get(&STATE).map(HeaderValue::as_bytes)),
@@ -133,12 +133,13 @@ fn parent(headers: &HeaderMap) -> Option<Parent> {
     }
 }
 
-/// A number in 16 hexadecimal digits, as [`RequestId`] prints it. Every response has one, and formatting would cost more.
+/// Formats a number as 16 hexadecimal digits, like [`RequestId`]. Every response has one, and the standard formatting
+/// is slower.
 fn hexadecimal(number: u64) -> [u8; 16] {
     std::array::from_fn(|at| b"0123456789abcdef"[(number >> (60 - 4 * at) & 0xf) as usize])
 }
 
-/// Whether a client's request id is short and printable, since it goes to logs.
+/// Returns whether a client's request id is short and printable, since it is logged.
 fn is_request_id(value: &HeaderValue) -> bool {
     (1..=128).contains(&value.len())
         && value.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=".contains(b))

@@ -1,5 +1,5 @@
-//! The body of a response that is being sent. It is charged to the tenant, and holds the request's place of the
-//! quota. It ends once the credential of its caller is revoked or has expired.
+//! The body of a response while it is sent. It is charged to the tenant, and holds the request's place under the quota.
+//! It ends once the credential of its caller is revoked or has expired.
 
 use crate::dispatch::ticks;
 use crate::state::AppState;
@@ -15,13 +15,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::{Duration, Interval};
 
-/// Bytes of a response that the request's fixed charge covers.
+/// Bytes of a response that are covered by the fixed charge of a request.
 const SMALL_BYTES: u64 = 16 << 10;
-/// Processor time for a byte that is sent, in nanoseconds, the kernel's work included: measured over loopback (decision 031).
+/// Processor time per byte sent in nanoseconds, including the kernel's work; measured over loopback (decision 031).
 const NANOS_PER_BYTE: u64 = 1;
 
-/// The response, with a body that is charged and can end early. It then ends as a failure, so that no client mistakes it
-/// for complete.
+/// Wraps the response's body so that it is charged and can end early. It then ends with an error, so that no client
+/// mistakes it for complete.
 pub fn charged(
     response: Response,
     caller: &Caller,
@@ -56,7 +56,7 @@ pub fn charged(
     })
 }
 
-/// Charges sent bytes, to the quota and as processor time.
+/// Charges the bytes sent to the quota, and as processor time.
 fn charge(state: &AppState, caller: &Caller, bytes: u64) {
     caller.ledger.charge(Quota::ResultBytesPerSecond, bytes);
     // A small response is covered by the fixed charge of every request.
@@ -65,15 +65,15 @@ fn charge(state: &AppState, caller: &Caller, bytes: u64) {
     }
 }
 
-/// A body that is charged as it is sent.
+/// A body that is charged while it is sent.
 struct ChargedBody {
     body: Body,
     caller: Caller,
     state: AppState,
-    /// When to check whether the caller is void, if it may become so.
+    /// Ticks at which to check whether the caller has become void; `None` if it cannot.
     ticks: Option<Interval>,
     _place: Option<Held>,
-    /// Dropped before the request that contains the measurement.
+    /// Declared before `_tracked`, so that it is dropped before the request's measurement, which contains it.
     _send: Option<Measured>,
     _tracked: Option<Tracked>,
 }
@@ -83,14 +83,14 @@ impl HttpBody for ChargedBody {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // Polled until it is pending, so that this task wakes at the next tick although the body has nothing to send.
+        // Polled until pending, so that this task wakes at the next tick even if the body has nothing to send.
         while self.ticks.as_mut().is_some_and(|ticks| ticks.poll_tick(cx).is_ready()) {
             if self.state.is_void(&self.caller) {
                 return Poll::Ready(Some(Err(axum::Error::new("the credential is void, or may be"))));
             }
         }
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        // By frame: a client that disconnects early pays for the bytes that were sent.
+        // Charged per frame: a client that disconnects early pays for the bytes that were sent.
         if let Poll::Ready(Some(Ok(frame))) = &frame {
             let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
             charge(&self.state, &self.caller, bytes);

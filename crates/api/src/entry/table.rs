@@ -1,4 +1,4 @@
-//! Finds the row of a request.
+//! Finds the route of a request.
 
 use crate::problem::{Kind, Problem, Result};
 use crate::route::{Handler, Route};
@@ -21,7 +21,7 @@ struct PathRows {
 
 /// A row with its handler.
 pub struct Row {
-    /// As the table lists it.
+    /// The route as listed in the table.
     pub route: &'static Route,
     /// Its handler.
     pub handler: Handler,
@@ -31,20 +31,22 @@ pub struct Row {
 pub struct Found<'t, 'p> {
     /// Number of the path among [`Table::paths`].
     pub number: usize,
-    /// The variable segments, as they are in the URL.
+    /// The variable segments, as they appear in the URL.
     pub segments: Params<'t, 'p>,
     path: &'t PathRows,
 }
 
 impl Table {
-    /// A table of these routes; an error where two paths are ambiguous.
+    /// Builds a table of these routes.
+    ///
+    /// # Errors
+    /// Two paths that are ambiguous.
     pub fn new(routes: &'static [Route]) -> std::result::Result<Table, InsertError> {
         let mut table = Table { paths: Router::new(), rows: Vec::new() };
         for route in routes {
             let row = Row { route, handler: (route.handler)() };
-            // The matcher holds one entry per path; methods are distinguished below it, so that a wrong one is 405 and
-            // not
-            // 404.
+            // The matcher holds one entry per path. Methods are distinguished below it, so that a wrong one yields 405
+            // and not 404.
             match table.rows.iter_mut().find(|at| at.path == route.path) {
                 Some(at) => at.rows.push(row),
                 None => {
@@ -60,7 +62,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The paths, in order of their numbers.
+    /// Iterates over the paths in order of their numbers.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
         self.rows.iter().map(|at| at.path)
     }
@@ -76,7 +78,7 @@ impl Table {
 }
 
 impl<'t> Found<'t, '_> {
-    /// The row for a method; 405 where there is none.
+    /// Returns the row for a method; 405 if there is none.
     pub fn row(&self, method: &Method) -> Result<&'t Row> {
         let wanted = if *method == Method::HEAD { &Method::GET } else { method };
         self.path.rows.iter().find(|row| row.route.method == *wanted).ok_or_else(|| {
@@ -85,7 +87,7 @@ impl<'t> Found<'t, '_> {
         })
     }
 
-    /// The methods of the path, as `Allow` lists them.
+    /// Returns the methods of the path, as listed in `Allow`.
     pub fn allow(&self) -> HeaderValue {
         self.path.allow.clone()
     }

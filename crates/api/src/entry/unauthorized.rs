@@ -1,5 +1,5 @@
-//! How a request without a valid credential is refused: a browser gets the sign-in page, a page's script and a program
-//! get 401.
+//! Refuses a request without a valid credential: a browser gets the sign-in page, a page's script or a program gets
+//! 401.
 
 use super::browser;
 use crate::problem::{Kind, Problem};
@@ -12,9 +12,9 @@ static CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
 /// Characters that need no encoding in the value of a parameter.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// The response to a request that a problem ends.
+/// Returns the response to a request that ends with a problem.
 pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
-    // Without users and issuers nobody can sign in; a browser then asks for a token because of the challenge.
+    // Without users and issuers no one can sign in; the challenge then makes a browser ask for a token.
     if problem.kind() != Kind::Unauthorized || !state.registry.signs_in() {
         return problem.into_response();
     }
@@ -24,7 +24,7 @@ pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, h
         let page = format!("/login?next={}", utf8_percent_encode(asked, PLAIN));
         let mut response = StatusCode::SEE_OTHER.into_response();
         crate::respond::insert(response.headers_mut(), header::LOCATION, &page);
-        // After sign-in the same URL is a page, so no cache may keep the redirect.
+        // After sign-in the same URL shows a page, so no cache may keep the redirect.
         crate::respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
         return response;
     }

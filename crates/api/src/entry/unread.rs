@@ -1,9 +1,9 @@
-//! The treatment of an unread body: of a refused request, or of one whose handler does not need it.
+//! Handles an unread body, of a refused request or of one whose handler does not need it.
 //!
-//! A small body is read and discarded, so that its connection stays usable. A large one is left unread, since reading it
-//! would cost more than the response. Its connection then ends with the response, and lingers so that the client can read
-//! it (`connection/wire.rs`). Over HTTP/2 a small one is read too: the rest of a stream is refused by RST_STREAM, and some
-//! clients then drop the response.
+//! A small body is read and discarded, so that its connection stays usable. A large one is left unread, since reading
+//! it would cost more than the response. Its connection then ends with the response, and lingers so that the client can
+//! read it (`connection/wire.rs`). Over HTTP/2 a small one is read too: the rest of a stream is refused by RST_STREAM,
+//! and some clients then drop the response.
 
 use crate::body::frame;
 use axum::body::{Body, HttpBody};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::Duration;
 
-/// A body up to this size is read and discarded.
+/// Max size of a body that is read and discarded.
 const DRAIN_BYTES_MAX: u64 = 256 << 10;
 /// Max time for that.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub struct Rest {
     expects: bool,
 }
 
-/// Lends a body to a handler. Returns the handle to the unread rest too, unless there is no body.
+/// Lends a body to a handler. Also returns the handle to the unread rest, unless there is no body.
 pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
     if body.is_end_stream() {
         return (body, None);
@@ -44,34 +44,34 @@ pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
 }
 
 impl Rest {
-    /// Reads the rest, or marks the response as the last of its connection. A handler that still holds the body in
-    /// another task reads on.
+    /// Reads the rest, or marks the response as the last one of its connection. If a handler still holds the body in
+    /// another task, it keeps reading.
     pub async fn settle(self, response: &mut Response) {
         let Some(body) = self.slot.lock().take() else { return };
         discard(self.expects, body, response).await;
     }
 }
 
-/// Reads a body that is not wanted, or marks the response as the last of its connection.
+/// Reads an unwanted body, or marks the response as the last one of its connection.
 pub async fn refuse(headers: &HeaderMap, body: Body, response: &mut Response) {
     discard(headers.contains_key(header::EXPECT), body, response).await;
 }
 
 async fn discard(expects: bool, mut body: Body, response: &mut Response) {
-    // The handler may have ended the connection already, for example for a body that is too slow.
+    // The handler may have ended the connection already, for example because the body is too slow.
     if !response.headers().contains_key(header::CONNECTION) && !read_if_small(expects, &mut body).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
 }
 
-/// Reads and discards a body if it is small. Returns whether nothing of it is left.
+/// Reads and discards a body if it is small. Returns whether all of it was consumed.
 async fn read_if_small(expects: bool, body: &mut Body) -> bool {
     let is_small = body.size_hint().upper().is_some_and(|bytes| bytes <= DRAIN_BYTES_MAX);
-    // A client that waits for `100 Continue` has sent no body yet; reading the body would make it send.
+    // A client that waits for `100 Continue` has sent no body yet; reading would make it send one.
     body.is_end_stream() || is_small && !expects && drain(body).await
 }
 
-/// Reads a body to its end; `false` if it is too slow or breaks off.
+/// Reads a body to its end; returns false if it is too slow or is interrupted.
 async fn drain(body: &mut Body) -> bool {
     let all = async {
         loop {
@@ -85,9 +85,9 @@ async fn drain(body: &mut Body) -> bool {
     tokio::time::timeout(DRAIN_MAX, all).await.unwrap_or(false)
 }
 
-/// A body that is lent to a handler.
+/// A body lent to a handler.
 struct LentBody {
-    /// Absent once it has ended.
+    /// `None` once it has ended.
     body: Option<Body>,
     slot: Slot,
 }

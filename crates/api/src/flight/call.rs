@@ -1,4 +1,4 @@
-//! A call, and the requests that are made of it.
+//! A call, and the requests derived from it.
 
 use super::meter::Meter;
 use super::status;
@@ -14,7 +14,7 @@ use meridian_admission::identity::Caller;
 use tokio::time::{Duration, Instant};
 use tonic::Status;
 
-/// Headers of a call that its requests have too. Others are of gRPC, or of browsers.
+/// Headers copied from a call to its requests. All others belong to gRPC or to browsers.
 static PASSED: [HeaderName; 18] = [
     header::AUTHORIZATION,
     header::FORWARDED,
@@ -38,31 +38,31 @@ static PASSED: [HeaderName; 18] = [
 static GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 static TIMEOUT: HeaderName = HeaderName::from_static("meridian-timeout");
 
-/// Facts about a call before its messages, as an extension of its request.
+/// What is known about a call before its messages, as an extension of its request.
 #[derive(Clone)]
 pub struct Arrived {
-    /// Where it came from.
+    /// The connection that it arrived on.
     pub connection: Connection,
     /// Its caller.
     pub caller: Caller,
-    /// The memory of its messages.
+    /// Accounts for the memory of its messages.
     pub meter: Meter,
 }
 
-/// A call that is being answered.
+/// A call in progress.
 #[derive(Clone)]
 pub struct Call {
-    /// Where it came from, and its caller.
+    /// The connection and the caller.
     pub arrived: Arrived,
     headers: HeaderMap,
-    /// Its idempotency keys: requests have others, made of them.
+    /// Its idempotency keys; its requests have keys derived from them.
     keys: Vec<HeaderValue>,
-    /// When its client stops waiting, if that is known.
+    /// When its client stops waiting, if known.
     deadline: Option<Instant>,
 }
 
 impl Call {
-    /// The call of a request.
+    /// Extracts the call from a request.
     ///
     /// # Errors
     /// A fault of the server.
@@ -76,7 +76,7 @@ impl Call {
                 headers.append(name.clone(), value.clone());
             }
         }
-        // A client that names both times has the shorter one in mind for this server.
+        // If a client states both times, the shorter one is meant for this server.
         let of_grpc = all.get(&GRPC_TIMEOUT).and_then(grpc_timeout);
         let own = all.get(&TIMEOUT).and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_millis);
         let timeout = [of_grpc, own].into_iter().flatten().min();
@@ -85,15 +85,15 @@ impl Call {
         Ok(Call { arrived, headers, keys, deadline })
     }
 
-    /// The header of the credential.
+    /// Returns the header with the credential.
     pub fn authorization(&self) -> Option<&HeaderValue> {
         self.headers.get(header::AUTHORIZATION)
     }
 
-    /// The idempotency key in its metadata.
+    /// Returns the idempotency key in its metadata.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if it has more than one, or one that is not text.
+    /// `INVALID_ARGUMENT` if there is more than one, or one that is not text.
     pub fn key(&self) -> Result<Option<String>, Status> {
         let wrong = || status::of_problem(&Problem::parameter("idempotency-key", "expected one, of printable ASCII"));
         let mut values = self.keys.iter();
@@ -104,7 +104,7 @@ impl Call {
         }
     }
 
-    /// Asks a row of the route table.
+    /// Sends a request to a route of the route table.
     ///
     /// # Errors
     /// The problem of the response, as a status.
@@ -114,7 +114,7 @@ impl Call {
         self.send(entry, request).await
     }
 
-    /// A request of this call.
+    /// Builds a request of this call.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the target is too long.
@@ -127,7 +127,7 @@ impl Call {
         *request.uri_mut() = uri;
         *request.headers_mut() = self.headers.clone();
         if let Some(deadline) = self.deadline {
-            // At least a millisecond: that the time is over is for the request to find.
+            // At least a millisecond: the request itself must detect that its time is over.
             let left = deadline.saturating_duration_since(Instant::now()).as_millis().max(1);
             let left = u64::try_from(left).unwrap_or(u64::MAX);
             request.headers_mut().insert(TIMEOUT.clone(), left.into());
@@ -135,12 +135,12 @@ impl Call {
         Ok(request)
     }
 
-    /// Has a request answered.
+    /// Sends a request through the entry point.
     ///
     /// # Errors
     /// The problem of the response, as a status.
     pub async fn send(&self, entry: &Entry, request: Request<Body>) -> Result<Response, Status> {
-        // Boxed, as the future of a request is large.
+        // Boxed, because the future of a request is large.
         let response = Box::pin(entry.answer(self.arrived.connection, request)).await;
         match response.status().is_success() {
             true => Ok(response),
@@ -148,13 +148,13 @@ impl Call {
         }
     }
 
-    /// Memory for the messages of an answer, as the tenant may take it.
+    /// Returns the budget for response messages, as seen by the tenant.
     pub fn answers(&self, state: &AppState) -> meridian_admission::ByteBudget {
         state.answers.of(&self.arrived.caller.tenant)
     }
 }
 
-/// The time in `grpc-timeout`: at most eight digits and a unit. A malformed one counts as none.
+/// Parses `grpc-timeout`: at most eight digits and a unit. A malformed one counts as none.
 fn grpc_timeout(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

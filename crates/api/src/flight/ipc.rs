@@ -1,8 +1,7 @@
-//! Arrow IPC streams and the messages of Flight: the same messages, framed in another way.
+//! Arrow IPC streams and Flight messages: the same messages in different framing.
 //!
-//! A message in a stream begins with four bytes of 255 and the length of its header. The header (a
-//! flatbuffer, padded to eight bytes) follows, then a body as long as the header says. A length of 0 ends the
-//! stream.
+//! A message in a stream begins with four bytes of 255 and the length of its header. The header (a flatbuffer, padded
+//! to eight bytes) follows, then a body whose length the header states. A length of 0 ends the stream.
 
 use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
@@ -13,9 +12,9 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::sync::Arc;
 
 const MARK: [u8; 4] = [0xff; 4];
-/// Bytes of the mark and the length.
+/// Bytes of the marker and the length.
 const PREFIX_BYTES: usize = 8;
-/// Ends a stream.
+/// The end-of-stream marker.
 const END: [u8; PREFIX_BYTES] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The kind of a message.
@@ -23,16 +22,17 @@ const END: [u8; PREFIX_BYTES] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 pub enum Content {
     /// The schema of a stream.
     Schema,
-    /// A dictionary, by its number; `replaces` earlier ones of that number.
+    /// A dictionary and its number; `replaces` earlier ones with that number.
     Dictionary { id: i64, replaces: bool },
-    /// The number of rows.
+    /// A record batch, with its number of rows.
     Rows(u64),
 }
 
-/// Reads the head of a message.
+/// Parses the head of a message.
 ///
 /// # Errors
-/// A sentence, if it is not one of a stream of record batches, or is not about a body of `body_bytes`.
+/// A sentence, if the message does not belong to a stream of record batches, or does not describe a body of
+/// `body_bytes`.
 pub fn content(header: &[u8], body_bytes: usize) -> Result<Content, String> {
     let message = root_as_message(header).map_err(|e| format!("a message is no Arrow: {e}"))?;
     if usize::try_from(message.bodyLength()) != Ok(body_bytes) {
@@ -59,35 +59,35 @@ fn kind(message: &arrow_ipc::Message<'_>) -> Result<Content, String> {
     }
 }
 
-/// Takes a stream apart, however its bytes arrive.
+/// Splits a stream into messages, however its bytes arrive.
 #[derive(Default)]
 pub struct Splitter {
     have: BytesMut,
-    /// Bytes that the next message needs, as far as that is known.
+    /// Number of bytes required for the next message, as far as known.
     wants: usize,
     over: bool,
 }
 
 impl Splitter {
-    /// Takes more of the stream.
+    /// Appends more of the stream.
     pub fn push(&mut self, data: &[u8]) {
         self.have.extend_from_slice(data);
     }
 
-    /// Bytes that the next message takes, as far as that is known.
+    /// Returns the number of bytes required for the next message, as far as known.
     pub fn wants(&self) -> usize {
         self.wants
     }
 
-    /// Whether the stream has ended.
+    /// Returns whether the stream has ended.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The next message; `None` if more of the stream is needed, or at its end.
+    /// Returns the next message; `None` if more of the stream is needed, or at its end.
     ///
     /// # Errors
-    /// A sentence, if the bytes are no such stream.
+    /// A sentence, if the bytes are not such a stream.
     pub fn message(&mut self) -> Result<Option<(Content, FlightData)>, String> {
         if self.over || self.have.len() < self.wants.max(PREFIX_BYTES) {
             return Ok(None);
@@ -121,30 +121,30 @@ impl Splitter {
     }
 }
 
-/// The frames of a message in a stream.
+/// Returns the frames of a message in a stream.
 pub fn framed(message: &FlightData) -> [Bytes; 2] {
     let header = &message.data_header;
     let padded = header.len().next_multiple_of(8);
     let mut frame = Vec::with_capacity(PREFIX_BYTES + padded);
     frame.extend_from_slice(&MARK);
-    // A header is at most as long as a message of gRPC, whose length has 32 bits.
+    // A header is at most as long as a gRPC message, whose length has 32 bits.
     frame.extend_from_slice(&u32::try_from(padded).unwrap_or(u32::MAX).to_le_bytes());
     frame.extend_from_slice(header);
     frame.resize(PREFIX_BYTES + padded, 0);
     [frame.into(), message.data_body.clone()]
 }
 
-/// Bytes of the frames of a message in a stream.
+/// Returns the size of a message's frames in a stream.
 pub fn framed_bytes(message: &FlightData) -> usize {
     PREFIX_BYTES + message.data_header.len().next_multiple_of(8) + message.data_body.len()
 }
 
-/// The end of a stream.
+/// Returns the end-of-stream marker.
 pub fn end() -> Bytes {
     Bytes::from_static(&END)
 }
 
-/// A message of no rows, which all clients accept where it only carries metadata.
+/// Returns a message without rows, which all clients accept as a carrier of metadata.
 pub fn empty(schema: Schema) -> Result<FlightData, ArrowError> {
     let batch = RecordBatch::new_empty(Arc::new(schema));
     let (mut dictionaries, options) = (DictionaryTracker::new(false), IpcWriteOptions::default());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// A stream that is taken apart at any places and put together again holds the same batches.
+        /// A stream that is split at arbitrary places and reassembled contains the same batches.
         #[test]
         fn a_stream_survives_the_way_there_and_back(
             rows in prop::collection::vec(0..40usize, 1..4),

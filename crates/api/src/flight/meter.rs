@@ -1,8 +1,8 @@
-//! The messages of a call as they arrive: what they take of the memory for bodies, and how slow they may be.
+//! Meters the messages of a call as they arrive: their share of the memory for bodies, and their min speed.
 //!
-//! The library of gRPC collects a message before it hands it over. The bytes of large ones are charged here meanwhile, to the
-//! budget of request bodies, until their reader releases the message. The library keeps the memory of the largest message for
-//! the next ones, so that one is charged until the call ends.
+//! The gRPC library collects a whole message before it hands it over. Meanwhile the bytes of large messages are charged
+//! here to the budget of request bodies, until the reader releases the message. The library keeps the memory of the
+//! largest message for later ones, so the largest stays charged until the call ends.
 
 use super::status;
 use crate::config::ServerConfig;
@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use tokio::time::{Duration, Instant, Sleep, sleep};
 use tonic::Status;
 
-/// Bytes before each message of gRPC: a flag, and its length.
+/// Bytes before each gRPC message: a flag and its length.
 const PREFIX_BYTES: usize = 5;
 /// Max bytes of all messages of a call that does not write.
 const SMALL_BYTES_MAX: usize = 256 << 10;
@@ -32,18 +32,18 @@ pub struct Meter(Arc<Mutex<Counts>>);
 struct Counts {
     limits: Limits,
     share: ByteShare,
-    /// Bytes that have arrived and are not released.
+    /// Bytes that have arrived and are not released yet.
     waiting: usize,
     /// Bytes of the largest message so far.
     largest: usize,
-    /// Sizes of the messages that have arrived and are not released.
+    /// Sizes of the complete messages that are not released yet, oldest first.
     complete: VecDeque<usize>,
     prefix: [u8; PREFIX_BYTES],
     have: usize,
     /// Bytes of the current message that have arrived, and that are still to come.
     current: usize,
     left: usize,
-    /// When the current message began, and when data arrived last.
+    /// When the current message began, and when data last arrived.
     begun: Instant,
     last: Instant,
 }
@@ -55,7 +55,7 @@ struct Limits {
 }
 
 impl Meter {
-    /// Nothing yet, of a budget.
+    /// Creates a meter that charges this budget.
     pub fn new(config: &ServerConfig, budget: ByteBudget) -> Meter {
         let limits = Limits { stall: config.body_stall, grace: config.body_grace, rate_min: config.body_rate_min };
         let now = Instant::now();
@@ -74,25 +74,27 @@ impl Meter {
         })))
     }
 
-    /// The first message that is not released yet is not held any more.
+    /// Releases the first message that is still held.
     pub fn release(&self) {
         let mut counts = self.0.lock();
         if let Some(bytes) = counts.complete.pop_front() {
             counts.waiting -= bytes;
+            // The library keeps a buffer as large as the largest message, so that much stays charged.
             let kept = counts.waiting.max(counts.largest);
             let less = counts.share.bytes().saturating_sub(kept);
             counts.share.shrink(less);
         }
     }
 
-    /// The time until now is not the client's: the server took nothing of the message that is on its way.
+    /// Restarts the client's clock: until now the server was not reading the message in transit, so that time is not
+    /// the client's.
     pub fn resume(&self) {
         let mut counts = self.0.lock();
         counts.begun = Instant::now();
         counts.last = counts.begun;
     }
 
-    /// Checks the speed of a message that is on its way. Between two messages a client may take its time.
+    /// Checks the speed of a message in transit. Between two messages a client may pause.
     ///
     /// # Errors
     /// `DEADLINE_EXCEEDED`
@@ -116,7 +118,7 @@ impl Meter {
 }
 
 impl Counts {
-    /// Counts data; `false` if there is no memory for it.
+    /// Counts arriving data; returns false if there is no memory for it.
     fn arrive(&mut self, mut data: &[u8]) -> bool {
         let waiting = self.waiting + data.len();
         if !self.share.try_grow(waiting) {
@@ -128,6 +130,7 @@ impl Counts {
             if self.current == 0 {
                 self.begun = self.last;
             }
+            // The prefix may arrive in pieces. Its last four bytes are the length of the message.
             if self.have < PREFIX_BYTES {
                 let taken = data.len().min(PREFIX_BYTES - self.have);
                 self.prefix[self.have..self.have + taken].copy_from_slice(&data[..taken]);
@@ -137,6 +140,7 @@ impl Counts {
                 let [_, length @ ..] = self.prefix;
                 self.left = u32::from_be_bytes(length) as usize;
             }
+            // Not `else`: the same data may end the prefix and go on, and an empty message is complete with its prefix.
             if self.have == PREFIX_BYTES {
                 let taken = data.len().min(self.left);
                 data.advance(taken);
@@ -153,26 +157,26 @@ impl Counts {
     }
 }
 
-/// A body whose messages are counted.
+/// A body whose messages are metered.
 pub struct Metered<B> {
     body: Pin<Box<B>>,
     bound: Bound,
 }
 
 enum Bound {
-    /// Charged as it arrives; its reader checks its speed.
+    /// Charged as it arrives; its reader checks the speed.
     Large(Meter),
-    /// A few bytes, until an instant.
+    /// A few bytes, until a deadline.
     Small { left: usize, until: Pin<Box<Sleep>> },
 }
 
 impl<B> Metered<B> {
-    /// The body of a call that writes.
+    /// Wraps the body of a call that writes.
     pub fn large(body: B, meter: Meter) -> Metered<B> {
         Metered { body: Box::pin(body), bound: Bound::Large(meter) }
     }
 
-    /// The body of any other call.
+    /// Wraps the body of any other call.
     pub fn small(body: B, config: &ServerConfig) -> Metered<B> {
         let until = Box::pin(sleep(config.body_stall));
         Metered { body: Box::pin(body), bound: Bound::Small { left: SMALL_BYTES_MAX, until } }
@@ -193,6 +197,7 @@ where
             (Poll::Ready(frame), _) => frame,
             (Poll::Pending, Bound::Large(_)) => return Poll::Pending,
             (Poll::Pending, Bound::Small { until, .. }) => {
+                // One deadline for the whole body: arriving data does not restart it.
                 std::task::ready!(until.as_mut().poll(cx));
                 let slow = Status::deadline_exceeded("the message arrived too slowly");
                 return Poll::Ready(Some(Err(slow.into())));
@@ -264,7 +269,7 @@ mod tests {
             }
             meter.release();
             prop_assert_eq!(budget.held(), largest);
-            // In the place of the largest, as the library keeps it.
+            // Fits into the memory of the largest message, which the library keeps.
             prop_assert!(meter.0.lock().arrive(&[0]));
             prop_assert_eq!(budget.held(), largest);
             drop(meter);

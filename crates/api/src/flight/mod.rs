@@ -1,15 +1,15 @@
-//! Arrow Flight for clients: another door to what HTTP serves.
+//! Arrow Flight: a second protocol for the data served over HTTP.
 //!
-//! Each call becomes a request of a row of the route table, and passes the entry point like any other. So callers, access,
-//! quotas, admission, deadlines, audit, metrics and log lines are those of HTTP. The response becomes messages of Flight:
-//! its Arrow stream is taken apart into messages, its problem becomes a status.
+//! Each call becomes a request for a route of the route table, and passes the entry point like any other. Callers,
+//! access, quotas, admission, deadlines, audit, metrics and log lines are therefore the same as for HTTP. The response
+//! becomes Flight messages: its Arrow stream is split into messages, and a problem becomes a status.
 //!
-//! - `GetFlightInfo`, `GetSchema`: a question (`question.rs`) becomes a request for the description of its answer; the
-//!   tickets to it are signed (`ticket.rs`).
+//! - `GetFlightInfo`, `GetSchema`: a question (`question.rs`) becomes a request for a description of its answer, with
+//!   signed tickets (`ticket.rs`).
 //! - `DoGet`: a ticket becomes a request for the answer (`response.rs`).
-//! - `DoPut`: record batches become writes (`put.rs`). What is received counts as body bytes do (`meter.rs`).
+//! - `DoPut`: record batches become writes (`put.rs`). Received messages are charged like request bodies (`meter.rs`).
 //!
-//! The connections are those of HTTP/2, with the same limits (`connection`).
+//! Connections use HTTP/2, with the same limits (`connection`).
 
 mod call;
 mod ipc;
@@ -40,17 +40,18 @@ use std::sync::Arc;
 use ticket::{Ticket, Tickets};
 use tonic::codegen::Service as _;
 
-/// Bytes of a message beyond those of its record batch.
+/// Max bytes of a message beyond those of its record batch.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Max bytes of a message that writes nothing, for which the library sets memory aside once it is announced. More than such a call
-/// may send (`meter.rs`), whose refusal says so.
+/// Max bytes of a message in a call that does not write; the library allocates memory for it as soon as it is
+/// announced. The value exceeds what such a call may send (`meter.rs`), so that the meter's clearer refusal comes
+/// first.
 const SMALL_MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Media type of gRPC.
 const GRPC: &str = "application/grpc";
-/// The path of the call whose messages are as large as bodies.
+/// The path of the only call whose messages may be as large as bodies.
 const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 
-/// The target of the request that a command becomes, for `crate::fuzzed`.
+/// Returns the target of the request that a command becomes, for `crate::fuzzed`.
 ///
 /// # Errors
 /// 400 with the member at fault.
@@ -58,53 +59,54 @@ pub fn target_of(command: &[u8]) -> Result<String> {
     Ok(Asked::of(&FlightDescriptor::new_cmd(command.to_vec()))?.question.target())
 }
 
-/// A ticket read, used and written again, for `crate::fuzzed`.
+/// Parses, uses and rewrites a ticket, for `crate::fuzzed`.
 ///
 /// # Errors
-/// 400 if it is none.
+/// 400 if it is invalid.
 pub fn reread_ticket(json: &[u8]) -> Result<Vec<u8>> {
     let ticket = Ticket::read(json)?;
     let (_, _) = (ticket.pin()?, ticket.question.target());
     ticket.write()
 }
 
-/// Whether a media type is that of gRPC, or one of its subtypes, such as `application/grpc+proto`.
+/// Returns whether a media type is that of gRPC, or one of its subtypes, such as `application/grpc+proto`.
 fn is_grpc(media_type: &[u8]) -> bool {
     let rest = media_type.strip_prefix(GRPC.as_bytes());
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
-/// The door, shared by all connections.
+/// The Flight door, shared by all connections.
 pub struct Flight {
     entry: Arc<Entry>,
     service: FlightServiceServer<Service>,
 }
 
 impl Flight {
-    /// A door in front of an entry point. Its tickets count until it is dropped.
+    /// Creates a door in front of an entry point. Its tickets are valid until it is dropped.
     ///
     /// # Errors
-    /// Where the system has no random numbers.
+    /// If the system has no random numbers.
     pub fn new(entry: Arc<Entry>) -> io::Result<Flight> {
         let message_bytes = entry.state().config.body_bytes_max.saturating_add(HEAD_BYTES_MAX);
         let service = FlightServiceServer::new(Service::new(entry.clone(), Tickets::new()?));
         Ok(Flight { service: service.max_decoding_message_size(message_bytes), entry })
     }
 
-    /// The server's state.
+    /// Returns the server's state.
     pub fn state(&self) -> &AppState {
         self.entry.state()
     }
 
-    /// Answers a call. Its caller is known before its messages are read.
+    /// Handles a call. Its caller is identified before its messages are read.
     pub async fn answer<B: Incoming>(&self, connection: Connection, request: Request<B>) -> Response {
         let (mut parts, body) = request.into_parts();
         let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
         if !is_grpc(media_type) {
-            // From a browser or another client of HTTP, which cannot read a status of gRPC.
+            // From a browser or another HTTP client that cannot read a gRPC status.
             return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this port speaks Arrow Flight, over gRPC\n").into_response();
         }
-        // Sessions are of browsers, and no request made of a call has their cookie: its caller must be the same as here.
+        // Sessions belong to browsers, and no request derived from a call carries their cookie. Removed so that the
+        // caller is the same here.
         parts.headers.remove(header::COOKIE);
         let caller = match self.entry.caller(connection, (&parts.method, &parts.uri, &parts.headers)) {
             Ok(caller) => caller,

@@ -1,11 +1,13 @@
 //! `DoPut`: record batches as writes.
 //!
-//! Each write is a request of the route that takes Arrow bodies: the schema, the dictionaries so far, and some record
-//! batches. With an idempotency key each record batch is a write. Its key is that of the call and the number of the
-//! batch. So a client that sends all of them again writes nothing twice. Without one, what has arrived is one write.
+//! Each write is a request for the route that accepts Arrow bodies: the schema, the dictionaries so far, and some
+//! record batches. With an idempotency key, each record batch is a separate write. Its key consists of the call's key
+//! and the number of the batch, so a client that resends everything writes nothing twice. Without a key, all batches
+//! that have arrived form one write.
 //!
-//! A client is told of what is durable whenever nothing more waits to be written, and every few seconds. The counts are of
-//! the whole call. So a client may wait for each of its batches, or send many and look at the last.
+//! The client is notified of durable writes whenever nothing more waits to be written, and every few seconds. The
+//! counts cover the whole call, so a client may wait for each of its batches, or send many and read only the last
+//! result.
 
 mod head;
 mod target;
@@ -38,36 +40,36 @@ use tonic::{Status, Streaming};
 
 /// Max bytes of a write of several record batches.
 const WRITE_BYTES: usize = 4 << 20;
-/// How often a client that never pauses is told of what is durable.
+/// How often a client that never pauses is notified of durable writes.
 const ACK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the speed of a message is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Max bytes of the response to a write.
 const RECEIPT_BYTES_MAX: usize = 64 << 10;
 
-/// The durable writes, as the metadata of a result: the sums of all writes of the call.
+/// Durable writes so far, as the metadata of a result: sums over all writes of the call.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Ack {
-    /// Record batches.
+    /// Number of record batches.
     batches: u64,
-    /// Events written.
+    /// Number of events written.
     written: u64,
-    /// Of earlier events of an object.
+    /// Number of earlier events of an object that they replaced.
     replaced: u64,
-    /// Events that an earlier call with the same key had written.
+    /// Number of events already written by an earlier call with the same key.
     duplicates: u64,
     /// A position that covers all of them.
     position: String,
 }
 
 impl Ack {
-    /// Counts one more write, of `batches` record batches.
+    /// Adds another write of `batches` record batches.
     fn add(&mut self, batches: u64, receipt: Receipt) {
         self.batches += batches;
         self.written += receipt.written;
         self.replaced += receipt.replaced;
         self.duplicates += receipt.duplicates;
-        // Writes of one call go to several partitions.
+        // The writes of one call go to several partitions.
         let so_far = Positions::read(&self.position);
         self.position = match so_far.zip(Positions::read(&receipt.position)) {
             Some((so_far, newest)) => so_far.later(&newest).to_string(),
@@ -94,19 +96,19 @@ struct Put {
     head: Head,
     /// Batches of the next write.
     batches: Vec<[Bytes; 2]>,
-    /// Messages of the next write that the meter still counts.
+    /// Number of messages in the next write that the meter still counts.
     messages: usize,
     bytes: usize,
-    /// The durable writes, and when the client was told last.
+    /// The durable writes, and when the client was last notified.
     ack: Ack,
     told: Instant,
     until: Instant,
 }
 
-/// Writes what a client sends. The results come as it becomes durable.
+/// Writes what a client sends. Results are sent as it becomes durable.
 ///
 /// # Errors
-/// If the first message does not say where the batches go, or the caller may not write there.
+/// If the first message does not name the target of the batches, or if the caller may not write there.
 pub async fn put(
     entry: Arc<Entry>,
     call: Call,
@@ -118,7 +120,7 @@ pub async fn put(
         return Err(Status::invalid_argument("the call has no message: expected a schema"));
     };
     let mut target = Target::of(first.flight_descriptor.as_ref()).map_err(|problem| status::of_problem(&problem))?;
-    // Before more is taken: a call holds memory of all writers, and its client may be slow.
+    // Checked before more is read: a call holds memory shared by all writers, and its client may be slow.
     may_write(&call.arrived.caller, &target.collection).map_err(|problem| status::of_problem(&problem))?;
     if target.key.is_none() {
         target.key = call.key()?;
@@ -131,22 +133,22 @@ pub async fn put(
         Put { entry, call, stream, target, head, batches: Vec::new(), messages: 0, bytes: 0, ack, told: now, until };
     put.take(first)?;
     let (tell, told) = watch::channel(Ack::default());
-    // A task of its own: a client that reads no results must not stop its own writes. It ends with the stream.
+    // A separate task: a client that reads no results must not block its own writes. It ends with the stream.
     let mut task = JoinSet::new();
     task.spawn(async move { put.run(&tell).await });
     Ok(unfold(Some(Running { task, told }), results))
 }
 
-/// A call that writes, as its results see it.
+/// A call that writes, as seen by its result stream.
 struct Running {
     task: JoinSet<Result<(), Status>>,
     told: watch::Receiver<Ack>,
 }
 
-/// The next result, and what is left of the call.
+/// Returns the next result and the rest of the call.
 async fn results(running: Option<Running>) -> Option<(Result<PutResult, Status>, Option<Running>)> {
     let mut running = running?;
-    // The sender goes with the task. What it said last is seen before that.
+    // The sender is dropped with the task. Its last value is seen before that.
     if running.told.changed().await.is_ok() {
         let ack = running.told.borrow_and_update().clone();
         let result = serde_json::to_vec(&ack).map(|json| PutResult { app_metadata: json.into() });
@@ -159,7 +161,7 @@ async fn results(running: Option<Running>) -> Option<(Result<PutResult, Status>,
     }
 }
 
-/// The next message; `None` at the end. Between two messages a client may take its time.
+/// Returns the next message; `None` at the end. Between two messages a client may pause.
 async fn next(
     state: &AppState,
     call: &Call,
@@ -171,7 +173,7 @@ async fn next(
             Ok(message) => return message,
             Err(_) => call.arrived.meter.check()?,
         }
-        // Everything that has arrived is durable. A client that pauses must not keep the server from stopping.
+        // Everything received is durable. A paused client must not keep the server from stopping.
         if state.stopping.load(Ordering::Relaxed) {
             return Err(Status::unavailable("the server is stopping: begin another call once it is back"));
         }
@@ -181,14 +183,15 @@ async fn next(
     }
 }
 
-/// Whether a message has a dictionary. It may replace the one of the batches before it, so that these are written first.
+/// Returns whether a message holds a dictionary. It may replace the one used by the batches before it, so those are
+/// written first.
 fn is_dictionary(message: &FlightData) -> bool {
     let content = ipc::content(&message.data_header, message.data_body.len());
     matches!(content, Ok(Content::Dictionary { .. }))
 }
 
 impl Put {
-    /// Writes until the client has sent everything, and tells it of all that became durable, also before an error.
+    /// Writes until the client has sent everything, and notifies it of all that became durable, even before an error.
     async fn run(mut self, tell: &watch::Sender<Ack>) -> Result<(), Status> {
         let ended = self.write_all(tell).await;
         self.tell(tell);
@@ -208,7 +211,7 @@ impl Put {
             }
             let message = match more {
                 Some(message) => Some(message),
-                // Everything that has arrived is durable, and the client told of it: it may take its time.
+                // Everything received is durable and acknowledged, so the client may pause.
                 None => next(self.entry.state(), &self.call, &mut self.stream, self.until).await?,
             };
             match message {
@@ -218,7 +221,7 @@ impl Put {
         }
     }
 
-    /// The messages so far are held no longer.
+    /// Releases the messages so far.
     fn settle(&mut self) {
         for _ in 0..std::mem::take(&mut self.messages) {
             self.call.arrived.meter.release();
@@ -226,7 +229,7 @@ impl Put {
         self.bytes = 0;
     }
 
-    /// Tells the client of what became durable since it was told last.
+    /// Notifies the client of what became durable since the last notification.
     fn tell(&mut self, tell: &watch::Sender<Ack>) {
         self.told = Instant::now();
         tell.send_if_modified(|known| {
@@ -236,13 +239,14 @@ impl Put {
         });
     }
 
-    /// Gathers what has arrived for one write. Returns a message that is of the next one.
+    /// Collects the messages that have arrived for one write. Returns a message that belongs to the next one.
     async fn gather(&mut self) -> Result<Option<FlightData>, Status> {
         let one = self.target.key.is_some();
         // A single batch may be as large as a body; several together must not be larger.
         let max = WRITE_BYTES.min(self.entry.state().config.body_bytes_max);
         loop {
-            // Messages that wait are read even if they are of the next write. They show that the client need not be told yet.
+            // Waiting messages are read even if they belong to the next write: they show that the client need not be
+            // notified yet.
             let Some(arrived) = self.stream.message().now_or_never() else { return Ok(None) };
             let Some(message) = arrived? else { return Ok(None) };
             let bytes = self.head.bytes() + self.bytes + ipc::framed_bytes(&message) + ipc::end().len();
@@ -253,7 +257,7 @@ impl Put {
         }
     }
 
-    /// Takes a message.
+    /// Processes a message.
     fn take(&mut self, message: FlightData) -> Result<(), Status> {
         self.messages += 1;
         // Metadata alone has no meaning here.
@@ -275,7 +279,7 @@ impl Put {
                 let kept = self.head.keep(frames)?;
                 self.head.dictionaries.push((id, kept));
             }
-            // A write has events: this batch is done.
+            // A write must have events, so an empty batch is already done.
             Content::Rows(0) => self.ack.batches += 1,
             Content::Rows(_) => {
                 self.bytes += ipc::framed_bytes(&message);
@@ -285,7 +289,7 @@ impl Put {
         Ok(())
     }
 
-    /// Writes what was gathered.
+    /// Writes the collected batches.
     async fn write(&mut self) -> Result<(), Status> {
         let mut frames: Vec<Bytes> = self.head.frames().cloned().collect();
         let batches = std::mem::take(&mut self.batches);

@@ -1,7 +1,7 @@
-//! Questions as commands of descriptors: JSON whose members are the parameters of the HTTP route, by the same names.
+//! Questions as descriptor commands: JSON whose members are the parameters of the HTTP route, with the same names.
 //!
-//! A value becomes the text of its parameter, and that is parsed where parameters of HTTP are. So meanings, defaults and
-//! errors are the same.
+//! Each value becomes the text of its parameter, which is parsed like any HTTP parameter. Meanings, defaults and errors
+//! are therefore the same.
 
 use crate::links;
 use crate::problem::{Kind as ProblemKind, Problem, Result};
@@ -11,26 +11,26 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Max bytes of a command: what a target of HTTP has room for.
+/// Max bytes of a command: what fits in an HTTP target.
 const COMMAND_BYTES_MAX: usize = 64 << 10;
-/// Parts of an answer where the question does not say how many.
+/// Number of parts of an answer if the question does not name it.
 const PARTS_DEFAULT: usize = 8;
 /// Max parts of an answer.
 const PARTS_MAX: usize = 64;
 
-/// The request.
+/// The kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Events.
     Items,
-    /// Events by their distance from a place.
+    /// Events by their distance from a position.
     Near,
     /// Counts, sums, averages and extremes of groups.
     Aggregate,
     /// Counts on a grid.
     Density,
-    /// The places of one object.
+    /// The positions of one object.
     Track,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// The parameter that it cannot be asked without.
+    /// Returns its mandatory parameter.
     const fn needs(self) -> Option<&'static str> {
         match self {
             Kind::Near => Some("near"),
@@ -62,13 +62,13 @@ impl Kind {
 pub struct Question {
     /// The collection.
     pub collection: String,
-    /// The request.
+    /// The kind.
     pub kind: Kind,
     /// Its parameters, as a query string.
     pub query: String,
 }
 
-/// A question and the number of parts that its answer is wanted in.
+/// A question, and the number of parts in which its answer is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The question.
@@ -78,17 +78,17 @@ pub struct Asked {
 }
 
 impl Question {
-    /// All events of a collection.
+    /// Returns the question for all events of a collection.
     pub fn all(collection: &str) -> Question {
         Question { collection: collection.to_owned(), kind: Kind::Items, query: String::new() }
     }
 
-    /// The path and query of its HTTP route.
+    /// Returns the path and query of its HTTP route.
     pub fn target(&self) -> String {
         let collection = links::escape(&self.collection);
         let query = &self.query;
         match self.kind {
-            // Events have a form of Arrow over HTTP too.
+            // Events have an Arrow format over HTTP too.
             Kind::Items | Kind::Near => {
                 let and = if query.is_empty() { "" } else { "&" };
                 format!("/collections/{collection}/items?{query}{and}f=arrow")
@@ -98,7 +98,7 @@ impl Question {
         }
     }
 
-    /// Whether its rows have an order.
+    /// Returns whether its rows are ordered.
     pub fn is_ordered(&self) -> bool {
         let orders = |pair: &str| pair.starts_with("sortby=") || pair.starts_with("near=");
         self.kind != Kind::Items || self.query.split('&').any(orders)
@@ -106,7 +106,7 @@ impl Question {
 }
 
 impl Asked {
-    /// Reads a descriptor: a path of one collection, or a command.
+    /// Parses a descriptor: a path naming one collection, or a command.
     ///
     /// # Errors
     /// 400 with the member at fault.
@@ -145,10 +145,10 @@ impl Asked {
     }
 }
 
-/// Reads a command.
+/// Parses a command.
 ///
 /// # Errors
-/// 400 if it is not a JSON object, or too large.
+/// 400 if it is not a JSON object, or is too large.
 pub fn object(command: &[u8]) -> Result<Map<String, Value>> {
     if command.len() > COMMAND_BYTES_MAX {
         return Err(invalid("cmd", format!("the command is over the limit of {COMMAND_BYTES_MAX} bytes")));
@@ -160,7 +160,7 @@ pub fn object(command: &[u8]) -> Result<Map<String, Value>> {
     }
 }
 
-/// Takes a text out of a command.
+/// Takes a text from a command.
 ///
 /// # Errors
 /// 400 if it is something else.
@@ -172,7 +172,7 @@ pub fn take_text(members: &mut Map<String, Value>, name: &str) -> Result<Option<
     }
 }
 
-/// The number of parts that `parallel` asks for.
+/// Parses the number of parts requested by `parallel`.
 fn take_parts(parallel: Option<Value>) -> Result<usize> {
     match parallel {
         None | Some(Value::Null | Value::Bool(false)) => Ok(1),
@@ -186,7 +186,7 @@ fn take_parts(parallel: Option<Value>) -> Result<usize> {
     }
 }
 
-/// Refuses parts of an answer that has an order or a limit: both are of the answer as a whole.
+/// Refuses to split an answer that has an order or a limit, which apply to the answer as a whole.
 fn may_be_cut(question: &Question) -> Result<()> {
     let has = |name: &str| question.query.split('&').any(|pair| pair.split('=').next() == Some(name));
     match ["sortby", "limit", "near", "nearest"].into_iter().find(|name| has(name)) {
@@ -199,11 +199,11 @@ fn may_be_cut(question: &Question) -> Result<()> {
     }
 }
 
-/// The members of a command as the query string of its route.
+/// Formats the members of a command as the query string of its route.
 fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
     let mut pairs: Vec<(String, String)> = Vec::with_capacity(members.len());
     for (name, value) in members {
-        // Names that HTTP has and Flight does not: the form of an answer is Arrow, its place is in the ticket.
+        // Names that exist over HTTP but not in Flight: the format is always Arrow, and the place is in the ticket.
         if matches!(name.as_str(), "f" | "token" | "explain") {
             return Err(invalid(&name, "not for Flight: leave it out"));
         }
@@ -229,10 +229,11 @@ fn query(members: Map<String, Value>, kind: Kind) -> Result<String> {
     Ok(pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// The parameters that are lists over HTTP, by commas. A list for any other would become one text, which means something else.
+/// The parameters that are comma-separated lists over HTTP. A list for any other would become one text, which means
+/// something else.
 const LISTS: [&str; 6] = ["bbox", "near", "properties", "sortby", "function", "fields"];
 
-/// The text of a parameter: of a list, its elements with commas between them.
+/// Formats a parameter's value; a list becomes its elements separated by commas.
 fn text(name: &str, value: Value) -> Result<String> {
     match value {
         Value::Array(_) if !LISTS.contains(&name) => {
@@ -308,7 +309,7 @@ mod tests {
             (json!({"collection": "q", "kind": "rows"}), "kind"),
             (json!({"collection": "q", "kind": "near"}), "near"),
             (json!({"collection": "q", "kind": "track"}), "track"),
-            // Without it, each would be another question.
+            // Without it, each would be a different question.
             (json!({"collection": "q", "kind": "near", "near": null}), "near"),
             (json!({"collection": "q", "kind": "track", "track": null}), "track"),
             (json!({"collection": "q", "track": "a"}), "track"),
@@ -317,7 +318,7 @@ mod tests {
             (json!({"collection": "q", "bbox": {"w": 1}}), "bbox"),
             (json!({"collection": "q", "bbox": [[1]]}), "bbox"),
             (json!({"collection": "q", "bbox": [1, null, 3, 4]}), "bbox"),
-            // Each would be silently another question.
+            // Each would silently become a different question.
             (json!({"collection": "q", "filter": null}), "filter"),
             (json!({"collection": "q", "name": ["a", "b"]}), "name"),
             (json!({"collection": "q", "limit": [1, 2]}), "limit"),
@@ -338,7 +339,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a member is named and holds, no other parameter comes of it.
+        /// A member sets no other parameter, whatever its name and value.
         #[test]
         fn a_member_is_one_parameter(name in "[a-z&=#%+ é]{1,8}", value in "\\PC{0,20}") {
             prop_assume!(!["f", "token", "track", "kind", "fields", "filter", "explain", "parallel"].contains(&name.as_str()));

@@ -1,8 +1,8 @@
-//! `DoGet`: an Arrow stream of HTTP as messages of Flight.
+//! `DoGet`: converts an HTTP Arrow stream to Flight messages.
 //!
-//! A message is taken apart from the others without decoding it. One at a time is held, and counts as a response that its
-//! client has not taken yet. After the last rows a message says that the answer is complete; without it the answer ends
-//! with an error, never with status OK.
+//! Messages are separated without decoding them. One at a time is held, and is charged like a response that its client
+//! has not read yet. After the last rows, a final message reports that the result is complete. Without it the result
+//! ends with an error, never with status OK.
 
 use super::ipc::{self, Content, Splitter};
 use super::status;
@@ -27,9 +27,9 @@ use std::error::Error;
 use tokio::time::{Duration, Instant};
 use tonic::Status;
 
-/// How long a message waits for memory. Clients that take nothing of their responses leave meanwhile.
+/// How long a message waits for memory. Clients that do not read their responses are evicted meanwhile.
 const ROOM_WAIT: Duration = LEAVE_MAX.saturating_mul(2);
-/// How often the bytes of a message count: as collected, and as encoded for the connection.
+/// How often the bytes of a message are charged: once as collected, once as encoded for the connection.
 const TIMES: usize = 2;
 
 /// The metadata of the last message.
@@ -43,7 +43,7 @@ struct Last {
     /// The snapshot that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<String>,
-    /// How old the answer is, in seconds, as `Age` states it.
+    /// The age of the answer in seconds, as stated by `Age`.
     #[serde(skip_serializing_if = "Option::is_none")]
     age: Option<u64>,
     /// The number of rows of this answer.
@@ -64,9 +64,9 @@ impl Last {
     }
 }
 
-/// Why a body breaks off, if it says so.
+/// Finds out why a body ended early, if its error states that.
 fn why(error: &(dyn Error + 'static)) -> Option<Kind> {
-    // Bodies within bodies each have an error of their own.
+    // Nested bodies each wrap the error in one of their own.
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(BrokenOff(why)) = error.downcast_ref() {
@@ -77,7 +77,7 @@ fn why(error: &(dyn Error + 'static)) -> Option<Kind> {
     None
 }
 
-/// A response that is being sent as Flight messages.
+/// A response that is sent as Flight messages.
 struct ResponseStream {
     state: AppState,
     body: Body,
@@ -89,7 +89,7 @@ struct ResponseStream {
     ended: bool,
 }
 
-/// The messages of a response, whose memory is of a budget.
+/// Returns the messages of a response; their memory is charged to `budget`.
 pub fn messages(
     state: &AppState,
     budget: ByteBudget,
@@ -113,7 +113,7 @@ pub fn messages(
 }
 
 impl ResponseStream {
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     async fn message(&mut self) -> Result<Option<FlightData>, Status> {
         while !self.ended {
             let broken = |why: String| {
@@ -139,7 +139,7 @@ impl ResponseStream {
                     self.ended = true;
                     return self.finish().map(Some);
                 }
-                // Also after the last rows: only the end of the body says that it is complete.
+                // Even after the last rows: only the end of the body confirms that it is complete.
                 None => return Err(status::broken_off(None)),
                 Some(Err(error)) => return Err(status::broken_off(why(&error))),
             }
@@ -147,14 +147,14 @@ impl ResponseStream {
         Ok(None)
     }
 
-    /// Takes data, once there is memory for the message that it is of.
+    /// Takes data once there is memory for the message to which it belongs.
     async fn take(&mut self, data: &Bytes) -> Result<(), Status> {
         self.splitter.push(data);
         let wanted = TIMES * self.splitter.wants().max(data.len());
         if self.share.try_grow(wanted) {
             return Ok(());
         }
-        // Instead of a larger share beside the smaller one: answers that wait for each other would wait in vain.
+        // Given back before a larger share is taken: responses that wait for each other would deadlock.
         self.share = self.budget.empty();
         let until = Instant::now() + ROOM_WAIT;
         loop {
@@ -169,11 +169,11 @@ impl ResponseStream {
         }
     }
 
-    /// The last message.
+    /// Builds the last message.
     fn finish(&mut self) -> Result<FlightData, Status> {
         let schema = self.schema.take().ok_or_else(|| status::internal("an Arrow stream without a schema"))?;
         let last = serde_json::to_vec(&self.last).map_err(status::internal)?;
-        // Of no rows: some clients accept no message without a record batch, others stop at one.
+        // A record batch without rows: some clients accept no message without a record batch, others stop at one.
         Ok(ipc::empty(schema).map_err(status::internal)?.with_app_metadata(last))
     }
 }
@@ -201,7 +201,7 @@ mod tests {
         AppState::new(Embedded::new(store), &seams, ServerConfig::default()).unwrap()
     }
 
-    /// All messages, and the error at the end.
+    /// Reads all messages, and the error at the end.
     async fn read(state: &AppState, body: Body) -> (Vec<FlightData>, Option<Status>) {
         let all = messages(state, state.answers.clone(), body.into_response()).collect::<Vec<_>>().await;
         let (mut read, mut error) = (Vec::new(), None);
@@ -243,7 +243,7 @@ mod tests {
         broken(late).await;
         broken(pieces(b"no stream at all")).await;
         for (why, code) in [(Kind::DeadlineExceeded, Code::DeadlineExceeded), (Kind::Damaged, Code::DataLoss)] {
-            // As the body of a response wraps that of a query.
+            // Nested, as the body of a response wraps that of a query.
             let inner = Body::from_stream(iter(vec![Ok(Bytes::new()), Err(BrokenOff(Some(why)))]));
             let (_, error) = read(&state, Body::new(inner)).await;
             assert_eq!(error.map(|status| status.code()), Some(code));

@@ -1,4 +1,4 @@
-//! The calls of Arrow Flight that are served.
+//! The Arrow Flight calls that are served.
 
 use super::call::Call;
 use super::put;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status, Streaming};
 
-/// The calls, in front of an entry point.
+/// Implements the calls in front of an entry point.
 pub struct Service {
     entry: Arc<Entry>,
     tickets: Tickets,
@@ -32,12 +32,12 @@ pub struct Service {
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Service {
-    /// Calls that become requests of `entry`.
+    /// Creates a service whose calls become requests to `entry`.
     pub fn new(entry: Arc<Entry>, tickets: Tickets) -> Service {
         Service { entry, tickets }
     }
 
-    /// The description of the answer to a question.
+    /// Requests the description of the answer to a question.
     async fn describe(&self, call: &Call, asked: &Asked) -> Result<Described, Status> {
         let ask = Ask::Describe { parts: asked.parts };
         let mut response = call.ask(&self.entry, &asked.question.target(), ask).await?;
@@ -45,8 +45,8 @@ impl Service {
         described.ok_or_else(|| status::internal("an answer that does not describe itself"))
     }
 
-    /// The endpoint of a part of an answer. Its place is this server: a location would have to be an address that the client
-    /// can reach.
+    /// Returns the endpoint for a part of an answer. It names no location, which means this server: a location would
+    /// have to be an address that the client can reach.
     fn endpoint(&self, ticket: &Ticket) -> Result<FlightEndpoint, Status> {
         let sealed = self.tickets.seal(ticket).map_err(|problem| status::of_problem(&problem))?;
         let mut endpoint = FlightEndpoint::new().with_ticket(WireTicket::new(sealed));
@@ -55,7 +55,7 @@ impl Service {
         Ok(endpoint)
     }
 
-    /// A ticket that counts from now on.
+    /// Creates a ticket that is valid from now on.
     fn ticket(&self, call: &Call, question: Question) -> Ticket {
         Ticket {
             tenant: call.arrived.caller.tenant.to_string(),
@@ -76,7 +76,7 @@ impl Service {
         info.schema = schema.into();
         let whole = Ticket { snapshot: snapshot.clone(), began, ..self.ticket(call, asked.question) };
         let places: Vec<Vec<u8>> = cuts.iter().map(meridian_query::Cursor::to_bytes).collect();
-        // From each place to the next one, and beyond the last.
+        // One part from each place to the next, and one beyond the last.
         for part in 0..=places.len() {
             let after = part.checked_sub(1).and_then(|before| places.get(before)).cloned();
             let ticket = Ticket { part: (after, places.get(part).cloned()), ..whole.clone() };
@@ -89,7 +89,7 @@ impl Service {
     }
 }
 
-/// All of an answer that is known already.
+/// Returns a stream of messages that are all known already.
 fn all<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
     Box::pin(stream::iter(messages.into_iter().map(Ok)))
 }
@@ -112,8 +112,8 @@ impl FlightService for Service {
     type DoActionStream = Messages<arrow_flight::Result>;
     type ListActionsStream = Messages<ActionType>;
 
-    /// Gives the token of `Basic` back as `Bearer`, as clients expect of a server that checks passwords. The door has
-    /// checked it.
+    /// Returns the token of `Basic` as `Bearer`, as clients expect from a server that checks passwords. The door has
+    /// already checked it.
     async fn handshake(
         &self,
         request: Request<Streaming<HandshakeRequest>>,
@@ -129,7 +129,7 @@ impl FlightService for Service {
         Ok(response)
     }
 
-    /// The collections of the caller; the expression of the criteria is how their names begin.
+    /// Lists the caller's collections whose names begin with the expression of the criteria.
     async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
         let call = Call::of(&request)?;
         let criteria = request.into_inner();

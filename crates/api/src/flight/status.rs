@@ -1,4 +1,4 @@
-//! Problems as statuses of gRPC. The metadata of a status has the headers of the refusal, and the problem itself.
+//! Maps problems to gRPC statuses. The metadata of a status holds the headers of the refusal and the problem itself.
 
 use crate::problem::{Kind, Problem};
 use axum::body::to_bytes;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
-/// Headers of a refusal that its status has as metadata.
+/// Headers of a refusal that are kept as metadata of its status.
 static KEPT: [HeaderName; 5] = [
     header::RETRY_AFTER,
     HeaderName::from_static("ratelimit"),
@@ -16,25 +16,25 @@ static KEPT: [HeaderName; 5] = [
     HeaderName::from_static("x-request-id"),
     header::WWW_AUTHENTICATE,
 ];
-/// Metadata with the problem (RFC 9457), as JSON.
+/// Metadata key of the problem (RFC 9457), as JSON.
 const PROBLEM: &str = "meridian-problem-bin";
-/// Max bytes of that: clients accept 8 KiB of metadata in all.
+/// Max bytes of that value: clients accept 8 KiB of metadata in total.
 const PROBLEM_BYTES_MAX: usize = 2 << 10;
-/// Max bytes of a problem that is read: a hundred mistakes, of a sentence each.
+/// Max bytes of a problem that is read: a hundred mistakes of one sentence each.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
-/// The status of a problem.
+/// Returns the status for a problem.
 pub fn of_problem(problem: &Problem) -> Status {
     of(problem.status(), &HeaderMap::new(), problem.document())
 }
 
-/// The status of a problem that is the whole answer, with the headers that its response would have.
+/// Returns the status for a problem that is the whole response, with the headers that the response would have.
 pub fn of_refusal(problem: Problem) -> Status {
     let (status, document) = (problem.status(), problem.document());
     of(status, problem.into_response().headers(), document)
 }
 
-/// The status of a response that is a problem.
+/// Returns the status for a response that is a problem.
 pub async fn of_response(response: Response) -> Status {
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, DOCUMENT_BYTES_MAX).await.unwrap_or_default();
@@ -64,7 +64,7 @@ fn of(status: StatusCode, headers: &HeaderMap, mut document: Value) -> Status {
     Status::with_metadata(code, detail, metadata)
 }
 
-/// The message of a status: the problem's sentence, with the member at fault, which few clients read from the metadata.
+/// Returns the message of a status: the problem's detail with the member at fault, since few clients read the metadata.
 fn sentence(document: &Value) -> String {
     let detail = document["detail"].as_str().unwrap_or("the server refused the call");
     match document["field"].as_str() {
@@ -82,7 +82,7 @@ fn code(status: StatusCode, kind: &str) -> Code {
         StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
         StatusCode::CONFLICT => Code::AlreadyExists,
         StatusCode::GONE => Code::FailedPrecondition,
-        // A 503 too, but no retry helps.
+        // Also a 503, but a retry does not help.
         StatusCode::SERVICE_UNAVAILABLE if kind.ends_with(":damaged") => Code::DataLoss,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE => {
             Code::ResourceExhausted
@@ -92,12 +92,12 @@ fn code(status: StatusCode, kind: &str) -> Code {
     }
 }
 
-/// A fault of the server: the cause goes to the log.
+/// Returns the status for a fault of the server, and logs the cause.
 pub fn internal(cause: impl std::fmt::Display) -> Status {
     of_problem(&Problem::internal(cause))
 }
 
-/// An answer that ends before all of it was sent, because of a problem of this kind.
+/// Returns the status for an answer that ends before all of it was sent, because of a problem of this kind.
 pub fn broken_off(why: Option<Kind>) -> Status {
     match why {
         Some(Kind::DeadlineExceeded) => Status::deadline_exceeded(
@@ -110,7 +110,7 @@ pub fn broken_off(why: Option<Kind>) -> Status {
     }
 }
 
-/// The refusal of a message for lack of memory.
+/// Refuses a message for lack of memory.
 pub fn no_memory() -> Status {
     let mut status =
         Status::resource_exhausted("the request bodies being read use all the memory set aside for them: try again");
@@ -118,7 +118,7 @@ pub fn no_memory() -> Status {
     status
 }
 
-/// The end of an answer for whose messages there is no memory.
+/// Ends an answer for whose messages there is no memory.
 pub fn no_room() -> Status {
     let mut status = Status::resource_exhausted(
         "the responses that clients have not taken yet use all the memory set aside for them: try again, or ask for less",
@@ -127,7 +127,7 @@ pub fn no_room() -> Status {
     status
 }
 
-/// The refusal of a command or ticket that is too large.
+/// Refuses a command or ticket that is too large.
 pub fn too_large(limit: usize) -> Status {
     Status::invalid_argument(format!("the message is over the limit of {limit} bytes"))
 }

@@ -1,11 +1,11 @@
-//! Tickets: what `DoGet` answers, signed by the server that gave them.
+//! Tickets for `DoGet`, signed by the server that issued them.
 //!
 //! ```text
 //! version u8 = 1 | HMAC-SHA-256 of the version and the rest, 32 bytes | JSON
 //! ```
 //!
-//! A ticket gives no right: its bearer is a caller with a credential of its own, which is checked like that of any
-//! request. The signature keeps a client from asking for a snapshot or a part that no description named.
+//! A ticket grants no rights: its bearer is a caller with a credential of its own, which is checked like that of any
+//! request. The signature keeps a client from requesting a snapshot or a part that no description named.
 
 use super::question::Question;
 use crate::ask::Pin;
@@ -21,40 +21,41 @@ use std::io;
 const VERSION: u8 = 1;
 /// Bytes of a signature.
 const TAG_BYTES: usize = 32;
-/// How long a ticket counts, in microseconds: as long as its snapshot is kept.
+/// How long a ticket is valid, in microseconds: as long as its snapshot is kept.
 pub const VALID_US: i64 = 5 * 60 * 1_000_000;
 
-/// Signs and reads tickets, with a key of its own.
+/// Signs and verifies tickets, with a key of its own.
 pub struct Tickets(Key);
 
 /// The content of a ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
-    /// The tenant that it was made for.
+    /// The tenant that it was issued for.
     pub tenant: String,
     /// The question.
     pub question: Question,
-    /// The snapshot that the answer is read from; `None`: the newest by then.
+    /// The snapshot from which the answer is read; `None` for the newest at that time.
     pub snapshot: Option<Seqs>,
-    /// When the collection of that snapshot began, in microseconds since 1970: another one of its name has others.
+    /// When the content of the snapshot's collection began, in microseconds since 1970. Content that began at another
+    /// time has other snapshots.
     pub began: Option<i64>,
-    /// The part of the answer, as the bytes of the cursors before it and at its end.
+    /// The part of the answer, as the encoded cursors before it and at its end.
     pub part: (Option<Vec<u8>>, Option<Vec<u8>>),
-    /// When it ends, in microseconds since 1970.
+    /// When it expires, in microseconds since 1970.
     pub expires: i64,
 }
 
 impl Ticket {
-    /// Reads the JSON of a ticket.
+    /// Parses the JSON of a ticket.
     ///
     /// # Errors
-    /// 400 if it has other members than this version writes.
+    /// 400 if it has members that this version does not write.
     pub fn read(json: &[u8]) -> Result<Ticket> {
         serde_json::from_slice(json).map_err(|_| wrong("is of another version of Meridian"))
     }
 
-    /// It as JSON.
+    /// Formats it as JSON.
     ///
     /// # Errors
     /// A fault of the server.
@@ -62,10 +63,10 @@ impl Ticket {
         serde_json::to_vec(self).map_err(Problem::internal)
     }
 
-    /// The part and snapshot that it fixes.
+    /// Returns the part and snapshot that it fixes.
     ///
     /// # Errors
-    /// 400 if it has a place that this version does not know.
+    /// 400 if it has a place unknown to this version.
     pub fn pin(&self) -> Result<Pin> {
         let (after, until) = &self.part;
         Ok(Pin {
@@ -83,16 +84,16 @@ fn read(place: &[u8]) -> Result<Cursor> {
 }
 
 impl Tickets {
-    /// With a new key.
+    /// Creates an instance with a new key.
     ///
     /// # Errors
-    /// Where the system has no random numbers.
+    /// If the system has no random numbers.
     pub fn new() -> io::Result<Tickets> {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new());
         key.map(Tickets).map_err(|_| io::Error::other("the system has no random numbers for the key of tickets"))
     }
 
-    /// The bytes of a ticket.
+    /// Signs a ticket and returns its bytes.
     ///
     /// # Errors
     /// A fault of the server.
@@ -104,10 +105,10 @@ impl Tickets {
         Ok(bytes)
     }
 
-    /// Reads a ticket.
+    /// Verifies and parses a ticket.
     ///
     /// # Errors
-    /// 400 if this server did not give it, 410 if it has expired.
+    /// 400 if this server did not issue it, 410 if it has expired.
     pub fn open(&self, bytes: &[u8], now: i64) -> Result<Ticket> {
         let Some((VERSION, rest)) = bytes.split_first().map(|(version, rest)| (*version, rest)) else {
             return Err(wrong("is not one that this server gave"));

@@ -12,8 +12,8 @@ use meridian_model::{FieldType, Schema};
 use meridian_query::{Aggregate, Aggregated, ByValue, Function, FunctionValue};
 use std::sync::Arc;
 
-/// The columns: the window and the values of `by`, if the question has them, and the count. Then each
-/// function by name, and its error if it may have one.
+/// Returns the columns: the window and the values of `by`, if the question has them, and the count. Each function
+/// follows under its name, with its error if it may have one.
 pub fn schema(question: &Aggregate, schema: &Schema) -> ArrowSchema {
     let mut fields = Vec::new();
     if question.windows.is_some() {
@@ -30,10 +30,10 @@ pub fn schema(question: &Aggregate, schema: &Schema) -> ArrowSchema {
     ArrowSchema::new(fields)
 }
 
-/// The groups.
+/// Encodes the groups.
 ///
 /// # Errors
-/// 400 for an integer that 64 bits do not hold.
+/// 400 for an integer that does not fit in 64 bits.
 pub fn groups(answer: &Aggregated, question: &Aggregate, of: &Schema) -> Result<Vec<u8>> {
     let groups = &answer.groups;
     let mut columns: Vec<ArrayRef> = Vec::new();
@@ -63,7 +63,7 @@ pub fn groups(answer: &Aggregated, question: &Aggregate, of: &Schema) -> Result<
     stream(schema(question, of), columns)
 }
 
-/// The type of the values of a field of texts, integers or booleans.
+/// Returns the type of the values of a text, integer or boolean field.
 fn plain_type(schema: &Schema, field: usize) -> DataType {
     match schema.fields.get(field).map(|field| field.kind) {
         Some(FieldType::Int) => DataType::Int64,
@@ -131,7 +131,7 @@ fn float(value: &FunctionValue) -> Option<f64> {
     }
 }
 
-/// The most frequent values of each group.
+/// Encodes the most frequent values of each group.
 fn lists<'a>(values: impl Iterator<Item = &'a FunctionValue>, entry: Arc<Field>) -> Result<ArrayRef> {
     let tops: Vec<&[(ByValue, u64)]> =
         values.map(|value| if let FunctionValue::Top(top) = value { &top[..] } else { &[] }).collect();

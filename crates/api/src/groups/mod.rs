@@ -1,6 +1,6 @@
 //! The groups of an aggregate as JSON and as a table; [`arrow`] as an Arrow stream.
 //!
-//! Functions whose value may be an estimate have their error in a member or column of its own, `error(NAME)`.
+//! The error of a function whose value may be an estimate is in a separate member or column, `error(NAME)`.
 
 pub mod arrow;
 
@@ -12,15 +12,16 @@ use meridian_query::{Aggregate, Aggregated, ByValue, Control, Function, Function
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Groups written between two checks of the deadline.
+/// Number of groups written between two checks of the deadline.
 const GROUPS_UNSEEN: usize = 4096;
 
-/// Stops the writing of many groups at the deadline, or when the client has disconnected.
+/// Stops writing groups at the deadline, or when the client has disconnected.
 fn look_at_the_clock(group: usize, control: &Control) -> Result<()> {
     if group.is_multiple_of(GROUPS_UNSEEN) { control.check().map_err(errors::query_problem) } else { Ok(()) }
 }
 
-/// The functions besides the count, which is in every group anyway: the place of each, its name, and that of its error.
+/// Returns the functions besides the count, which is in every group anyway: the place of each, its name, and that of
+/// its error.
 fn others<'a>(question: &'a Aggregate, schema: &Schema) -> Vec<(usize, &'a Function, String, Option<String>)> {
     let all = question.functions.iter().enumerate().filter(|(_, function)| **function != Function::Count);
     all.map(|(at, function)| {
@@ -31,7 +32,7 @@ fn others<'a>(question: &'a Aggregate, schema: &Schema) -> Vec<(usize, &'a Funct
     .collect()
 }
 
-/// The names of the columns of the `by` fields.
+/// Returns the column names of the `by` fields.
 fn by_names(question: &Aggregate, schema: &Schema) -> Vec<String> {
     let name = |by: &usize| schema.fields.get(*by).map_or("", |field| &field.name);
     match &question.by[..] {
@@ -57,7 +58,7 @@ pub fn write_json(
     control: &Control,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    // Quoted once, not for each group.
+    // Quoted once instead of for each group.
     let quoted = |text: &str| Value::from(text).to_string();
     let by: Vec<String> =
         question.by.iter().map(|by| quoted(schema.fields.get(*by).map_or("", |field| &field.name))).collect();
@@ -129,8 +130,8 @@ fn write_value(value: &FunctionValue, out: &mut Vec<u8>) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Appends groups as comma-separated values (RFC 4180) with a header line. Columns are `window` (start/end) and `by`
-/// if the query has them (`by(NAME)` each of several), `count`, then each function by name. A missing value is empty.
+/// Appends groups as comma-separated values (RFC 4180) with a header line. Columns are `window` (start/end) and `by` if
+/// the query has them (`by(NAME)` for each of several), `count`, then each function by name. A missing value is empty.
 pub fn write_csv(
     answer: &Aggregated,
     question: &Aggregate,

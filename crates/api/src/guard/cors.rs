@@ -1,33 +1,33 @@
 //! Responses to pages of the origins in the settings (CORS, Fetch Standard, section 3.2).
 //!
-//! Such a page presents a token of its own. `Access-Control-Allow-Credentials` is never sent, so a browser hides what it
-//! fetched with the session of its user (docs/decisions/065).
+//! Such a page presents a token of its own. `Access-Control-Allow-Credentials` is never sent, so a browser hides
+//! responses that it fetched with its user's session (docs/decisions/065).
 
 use super::Guard;
 use crate::vary;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 
-/// The request headers that a page may set, besides the ones that need no preflight.
+/// The request headers that a page may set, besides those that need no preflight.
 static REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Crs, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, If-Range, \
      Last-Event-ID, Meridian-After, Meridian-Tenant, Meridian-Timeout, Prefer, Priority, Range, Traceparent, Tracestate, \
      X-Request-Id",
 );
 
-/// The response headers that a page may read, besides the ones that every page may read.
+/// The response headers that a page may read, besides those readable by every page.
 static RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Accept-Ranges, Age, Allow, Content-Crs, Content-Range, ETag, Link, Location, Meridian-Consistency, \
      Meridian-Missing, Meridian-Position, Meridian-Snapshot, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, \
      Traceparent, WWW-Authenticate, X-Request-Id",
 );
 
-/// Seconds for which a browser need not ask again. Shorter than what browsers cap it at: an origin that an operator
-/// removes should lose its access soon.
+/// Seconds for which a browser need not repeat a preflight. Shorter than the browsers' own cap: an origin that an
+/// operator removes should lose its access soon.
 static MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 impl Guard {
-    /// The `Origin` of the page that sent the request, if the settings list it.
+    /// Returns the `Origin` of the page that sent the request, if the settings list it.
     pub fn foreign_page<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderValue> {
         if self.origins.is_empty() {
             return None;
@@ -38,8 +38,8 @@ impl Guard {
         (second.is_none() && is_listed).then_some(first)
     }
 
-    /// The headers of a response to OPTIONS at a path that has the methods `allow`. A listed page that asks for one of
-    /// them gets permission to send it.
+    /// Returns the headers of a response to OPTIONS at a path with the methods `allow`. A listed page that asks for one
+    /// of them is permitted to send it.
     pub fn options(&self, headers: &HeaderMap, allow: HeaderValue) -> HeaderMap {
         let mut response = HeaderMap::new();
         let asked = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD).filter(|_| self.foreign_page(headers).is_some());
@@ -55,13 +55,13 @@ impl Guard {
         response
     }
 
-    /// Lets a listed page read the response, a refusal too.
+    /// Lets a listed page read the response, even a refusal.
     pub fn share(&self, response: &mut Response, page: Option<HeaderValue>) {
         if self.origins.is_empty() {
             return;
         }
         let headers = response.headers_mut();
-        // Also of a response without permission: a cache must not give it to a page that has it.
+        // Also set on a response without permission: a cache must not serve it to a page that has it.
         vary::on(headers, "Origin");
         if let Some(page) = page {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, page);

@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// A name or address of the server, as in `Host`: for one port, or for any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName {
-    /// Brackets around an IPv6 address are part of it.
+    /// Includes the brackets around an IPv6 address.
     host: Box<str>,
     port: Option<u16>,
 }
@@ -23,9 +23,9 @@ pub(super) enum Named {
 
 /// All names of a server.
 ///
-/// They are the loopback names, the address that the server listens on, the host of its public URL, and those in the
-/// settings. A server that listens on every address (`0.0.0.0` or `[::]`) cannot list its own. It accepts any
-/// address, but no other names. That is safe, since an address cannot be redirected as a name can: a page whose own
+/// These are the loopback names, the address that the server listens on, the host of its public URL, and the names in
+/// the settings. A server that listens on every address (`0.0.0.0` or `[::]`) cannot list its own. It accepts any
+/// address, but no other names. That is safe, since an address, unlike a name, cannot be redirected: a page whose own
 /// host is an address came from that address.
 ///
 /// Ports do not matter unless the settings name one: behind a forwarded port, the client's port differs from the
@@ -36,11 +36,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The names of a server that listens on `listen`.
+    /// Collects the names of a server that listens on `listen`.
     pub fn new(config: &ServerConfig, listen: SocketAddr) -> Hosts {
         let own = (!listen.ip().is_unspecified()).then(|| HostName::of(listen.ip()));
         let public = config.public_url.as_deref().and_then(|url| authority_of(url)?.parse().ok());
-        // Without the port: behind a proxy the `Host` may name another one.
+        // Without the port: behind a proxy the `Host` may contain another one.
         let public = public.map(|name: HostName| HostName { port: None, ..name });
         let loopback = ["127.0.0.1", "localhost", "[::1]"].map(|name| HostName { host: name.into(), port: None });
         let mut names: Vec<HostName> = Vec::new();
@@ -53,13 +53,13 @@ impl Hosts {
         Hosts { names, any_address: listen.ip().is_unspecified() }
     }
 
-    /// How an authority (a host with an optional port) relates to this server. Allocates nothing.
+    /// Returns how an authority (a host with an optional port) relates to this server. Allocates nothing.
     pub(super) fn named(&self, authority: &[u8]) -> Named {
         let Some((host, port)) = split(authority) else { return Named::Malformed };
         let is = |name: &HostName| {
             name.host.as_bytes().eq_ignore_ascii_case(host) && name.port.is_none_or(|wanted| Some(wanted) == port)
         };
-        // Listed names first, which is the common case. Only others are checked for their syntax.
+        // Listed names first, which is the common case. Only other names are checked for their syntax.
         if self.names.iter().any(is) {
             return Named::Ours;
         }
@@ -72,7 +72,7 @@ impl Hosts {
 }
 
 impl fmt::Display for Hosts {
-    /// The names, separated by commas.
+    /// Writes the names, separated by commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, name) in self.names.iter().enumerate() {
             write!(f, "{}{name}", if i == 0 { "" } else { ", " })?;
@@ -82,7 +82,7 @@ impl fmt::Display for Hosts {
 }
 
 impl HostName {
-    /// The name in a listen address (`events:7117`), at any port; `None` if it is an IP address.
+    /// Returns the name in a listen address (`events:7117`), for any port; `None` if it is an IP address.
     pub fn listened_on(listen: &str) -> Option<HostName> {
         let name: HostName = listen.parse().ok()?;
         matches!(shape(name.host.as_bytes()), Some(Shape::Name)).then_some(HostName { port: None, ..name })
@@ -127,7 +127,7 @@ impl FromStr for HostName {
             Some(Shape::Name) => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
             None => false,
         };
-        // A `Host` may end with a colon; a setting that does is a mistake.
+        // A `Host` may end with a colon; in a setting that is a mistake.
         if !plain || port.is_none() && host.len() != text.len() {
             return Err(expected());
         }
@@ -135,13 +135,13 @@ impl FromStr for HostName {
     }
 }
 
-/// Host and port of a URL: the part between `//` and the path.
+/// Returns host and port of a URL: the part between `//` and the path.
 pub(super) fn authority_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     rest.split(['/', '?', '#']).next()
 }
 
-/// Splits the port off an authority; `None` if the host is followed by anything but a port.
+/// Splits the port off an authority; `None` if anything but a port follows the host.
 fn split(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
     let end = match authority.first()? {
         b'[' => authority.iter().position(|&byte| byte == b']')? + 1,
@@ -149,7 +149,7 @@ fn split(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
     };
     let (host, rest) = authority.split_at(end);
     match rest {
-        // A colon without a port means the default one (RFC 3986, 3.2.3).
+        // A colon without a port denotes the default port (RFC 3986, 3.2.3).
         [] | [b':'] => Some((host, None)),
         [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {
             Some((host, Some(std::str::from_utf8(digits).ok()?.parse().ok()?)))
@@ -163,7 +163,7 @@ enum Shape {
     Name,
 }
 
-/// The syntax of a host; `None` if it is not one.
+/// Returns the syntactic form of a host; `None` if it is not one.
 fn shape(host: &[u8]) -> Option<Shape> {
     let text = std::str::from_utf8(host).ok()?;
     if let Some(inner) = text.strip_prefix('[') {

@@ -1,15 +1,15 @@
-//! Guards against hostile web pages: one decision about each request, before anything else is done for it.
+//! Protects against hostile web pages with one decision per request, before anything else is done for it.
 //!
-//! A page in the user's browser reaches this server with the user's network access, so being reachable proves
-//! nothing. Two headers that a page cannot forge identify its requests:
+//! A page in the user's browser reaches this server with the user's network access, so being reachable proves nothing.
+//! Two headers that a page cannot forge identify its requests:
 //! - `Host` is the name that the browser resolved. A page whose own name was pointed at this address (DNS rebinding)
-//!   sends that name, which is not one of this server: 421.
+//!   sends that name, which does not belong to this server: 421.
 //! - `Sec-Fetch-Site` and `Origin` name the origin of the page. Requests that change state, and every upgrade, are
-//!   refused for pages of other origins: 403. Programs send neither header, and pass.
+//!   refused for pages of other origins: 403. Programs send neither header and pass.
 //!
-//! The decision reads bytes and allocates nothing for a request that passes. The type of a body depends on its route
-//! (`types.rs`); the origins that may embed pages are in every page's policy (`seal.rs`). The origins whose pages may
-//! write are also those whose pages may read answers (`cors.rs`).
+//! The decision reads bytes and allocates nothing for a request that passes. The media type of a body is checked
+//! against its route (`types.rs`); every page's policy lists the origins that may embed it (`seal.rs`). The origins
+//! whose pages may write are also those whose pages may read responses (`cors.rs`).
 
 mod cors;
 mod hosts;
@@ -32,18 +32,18 @@ pub(crate) static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetc
 /// The checks, prepared once from the settings and the address that the server listens on.
 pub struct Guard {
     hosts: Hosts,
-    /// Origins whose pages may read and write, besides the one that a request's `Host` names and that of the public URL.
+    /// Origins whose pages may read and write, besides the origins of the request's `Host` and of the public URL.
     origins: Vec<WebOrigin>,
     /// The origin of the public URL.
     public: Option<WebOrigin>,
-    /// The directive that every page's policy ends with.
+    /// The directive appended to every page's policy.
     frame_ancestors: String,
-    /// The instruction to browsers after a response over TLS, if any.
+    /// The `Strict-Transport-Security` header of responses over TLS, if any.
     hsts: Option<HeaderValue>,
 }
 
 impl Guard {
-    /// The guard of a server that listens on `listen`.
+    /// Creates the guard of a server that listens on `listen`.
     pub fn new(config: &ServerConfig, listen: SocketAddr) -> Guard {
         let public = config.public_url.as_deref().and_then(|url| WebOrigin::of_url(url).ok());
         Guard {
@@ -55,9 +55,11 @@ impl Guard {
         }
     }
 
-    /// Accepts a request, or returns the refusal. It is 400 if the request does not name its host exactly
-    /// once, and 421 if that is not a name of this server. It is 403 if a page of another origin tries to
-    /// change something or to open a WebSocket.
+    /// Accepts a request, or returns the refusal.
+    ///
+    /// # Errors
+    /// 400 if the request does not name its host exactly once. 421 if the host is not a name of this server. 403 if a
+    /// page of another origin tries to change something or to open a WebSocket.
     pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let host = self.host(headers)?;
         // An absolute target takes precedence over `Host` (RFC 9112, 3.2.2): both must be names of this server.
@@ -71,9 +73,9 @@ impl Guard {
         self.page_origin(host, headers)
     }
 
-    /// Checks that a page of this server sent the request, as stated by the browser. For requests that any page can
-    /// make a browser send: forms, and upgrades with its cookies. Origins in the settings do not count, nor do
-    /// programs.
+    /// Checks that a page of this server sent the request, as stated by the browser. Used for requests that any page
+    /// can make a browser send: forms, and upgrades with its cookies. Neither origins in the settings nor programs
+    /// pass.
     ///
     /// # Errors
     /// 403
@@ -101,7 +103,7 @@ impl Guard {
         }
     }
 
-    /// The value of `Host`, which must be a name of this server.
+    /// Returns the value of `Host`, which must be a name of this server.
     fn host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8]> {
         match fields::only(headers, &header::HOST) {
             Some((host, false)) => self.named(host.as_bytes()).map(|()| host.as_bytes()),
@@ -127,8 +129,7 @@ impl Guard {
         }
     }
 
-    /// Checks that the page that sent the request, if it was a page, is of this server or of an origin in the
-    /// settings.
+    /// Checks that the page that sent the request, if any, belongs to this server or to an origin in the settings.
     fn page_origin(&self, host: &[u8], headers: &HeaderMap) -> Result<()> {
         let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
         // If the browser states how the two origins relate, it knows better than a server behind a proxy.
@@ -142,10 +143,10 @@ impl Guard {
         }
         let listed =
             |origin: &HeaderValue| self.origins.iter().chain(&self.public).any(|ours| ours.is(origin.as_bytes()));
-        // Without the browser's statement, `Origin` is compared with the host that the request names: `admit` has
-        // checked that host before.
+        // Without the browser's statement, `Origin` is compared with the host named by the request, which `admit` has
+        // already checked.
         let ours = |origin: &HeaderValue| listed(origin) || !stated && origins::is_of_host(origin.as_bytes(), host);
-        // Every value has to pass: a proxy may merge or repeat headers, and the first value is not more reliable than
+        // Every value has to pass: a proxy may merge or repeat headers, and the first value is no more reliable than
         // the last.
         if origins.peek().is_some() && origins.all(ours) {
             return Ok(());
@@ -233,9 +234,9 @@ mod tests {
             (&[("sec-fetch-site", "cross-site")], 403),
             (&[("sec-fetch-site", "something-new")], 403),
             (&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], 403),
-            // Behind a proxy that sends a host of its own the browser still knows.
+            // Behind a proxy that sends a host of its own, the browser still knows.
             (&[("sec-fetch-site", "same-origin"), ("origin", "https://another.example.org")], 200),
-            // The same host, but another origin: http where https is spoken, say.
+            // The same host but another origin, such as http where https is used.
             (&[("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:7117")], 403),
             (&[("sec-fetch-site", "cross-site"), ("origin", "http://tools.example.org:8080")], 200),
         ] {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub struct WebOrigin(Box<str>);
 
 impl WebOrigin {
-    /// The origin of a URL.
+    /// Returns the origin of a URL.
     pub fn of_url(url: &str) -> Result<WebOrigin, String> {
         let expected = || format!("{url:?}: expected an origin such as https://maps.example.org");
         let url = url.to_ascii_lowercase();
@@ -20,7 +20,7 @@ impl WebOrigin {
         Ok(WebOrigin(format!("{scheme}{authority}").into()))
     }
 
-    /// Whether an `Origin` header has this value.
+    /// Returns whether an `Origin` header has this value.
     pub(super) fn is(&self, origin: &[u8]) -> bool {
         self.0.as_bytes().eq_ignore_ascii_case(origin)
     }
@@ -35,7 +35,7 @@ impl fmt::Display for WebOrigin {
 impl FromStr for WebOrigin {
     type Err = String;
 
-    /// Parses scheme, host and port. A path is refused, since it would not count.
+    /// Parses scheme, host and port. A path is refused, since it would be ignored.
     fn from_str(text: &str) -> Result<WebOrigin, String> {
         let origin = WebOrigin::of_url(text)?;
         match authority_of(text) {
@@ -45,8 +45,8 @@ impl FromStr for WebOrigin {
     }
 }
 
-/// Whether an `Origin` names the host and port of a `Host`, by http or https. A proxy before this server may use
-/// either with its clients.
+/// Returns whether an `Origin` names the host and port of a `Host`, by http or https. A proxy before this server may
+/// use either with its clients.
 pub(super) fn is_of_host(origin: &[u8], host: &[u8]) -> bool {
     let Some((scheme, default)) = scheme_of(origin) else { return false };
     let without =
@@ -55,7 +55,7 @@ pub(super) fn is_of_host(origin: &[u8], host: &[u8]) -> bool {
     from[..without(from)].eq_ignore_ascii_case(&host[..without(host)])
 }
 
-/// The scheme that an origin begins with, and the port that it omits.
+/// Returns the scheme that an origin begins with, and the port that it omits.
 fn scheme_of(origin: &[u8]) -> Option<(&'static str, &'static str)> {
     [("http://", ":80"), ("https://", ":443")].into_iter().find(|(scheme, _)| {
         origin.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))

@@ -1,4 +1,4 @@
-//! The security headers that every response gets.
+//! The security headers of every response.
 
 use super::{Guard, WebOrigin};
 use axum::http::{HeaderValue, header};
@@ -6,7 +6,7 @@ use axum::response::Response;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The directive with the origins whose pages may embed the server's pages.
+/// Returns the directive that lists the origins whose pages may embed the server's pages.
 pub(super) fn directive(origins: &[WebOrigin]) -> String {
     let mut text = String::from("frame-ancestors");
     if origins.is_empty() {
@@ -18,17 +18,16 @@ pub(super) fn directive(origins: &[WebOrigin]) -> String {
     text
 }
 
-/// The header that makes browsers use only https for this time; none for zero, as it would affect all ports of the
-/// name.
+/// Returns the header that makes browsers use only https for this time. `None` for zero, because the header would
+/// affect all ports of the name.
 pub(super) fn hsts(time: Duration) -> Option<HeaderValue> {
     let seconds = time.as_secs();
     (seconds > 0).then(|| HeaderValue::from_str(&format!("max-age={seconds}")).ok()).flatten()
 }
 
 impl Guard {
-    /// Forbids browsers to guess another media type, and adds the origins that may embed a page to its policy.
-    /// `secure`: whether the client uses TLS. Without TLS, clients ignore `Strict-Transport-Security` (RFC 6797,
-    /// 7.2).
+    /// Forbids browsers to guess another media type, and adds the origins that may embed a page to its policy. `secure`
+    /// tells whether the client uses TLS; without TLS, clients ignore `Strict-Transport-Security` (RFC 6797, 7.2).
     pub fn seal(&self, response: &mut Response, secure: bool) {
         let headers = response.headers_mut();
         if let Some(hsts) = self.hsts.as_ref().filter(|_| secure) {

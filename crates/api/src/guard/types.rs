@@ -2,7 +2,7 @@
 //!
 //! Without a preflight request, pages of other origins can only send bodies without a type, or with one of the three
 //! types of forms. A route that accepts none of these cannot be reached by forms, whatever headers the browser sends.
-//! Only routes that name the type of forms accept it, and only from pages of this server.
+//! Only routes that list the form type accept it, and only from pages of this server.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 /// The media types of forms.
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// The type of forms that a route can name.
+/// The form type that a route can list.
 const FORM: &str = FORMS[0];
 
 /// The possible senders of a body.
@@ -22,8 +22,11 @@ pub enum Sender {
     MayBeForm,
 }
 
-/// Checks that a body has a type that its route accepts; else 415. `media_types` are the types in the route's
-/// description. The route may accept related ones, which its handler checks.
+/// Checks that a body has a type that its route accepts. `media_types` are the types in the route's description. The
+/// route may accept related ones, which its handler checks.
+///
+/// # Errors
+/// 415
 pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)]) -> Result<Sender> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let Some(value) = values.next() else {
@@ -47,7 +50,7 @@ pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)])
     Ok(Sender::Program)
 }
 
-/// 415, with the accepted types in its detail and in `Accept`.
+/// Returns a 415 with the accepted types in its detail and in `Accept`.
 pub fn refusal(found: &str, media_types: &[(&str, &str)]) -> Problem {
     let accepted: Vec<&str> = media_types.iter().map(|(name, _)| *name).collect();
     let accepted = accepted.join(", ");

@@ -1,4 +1,5 @@
-//! One question about a collection in three languages, to copy and run: how many events there are, by time where they have one.
+//! One question about a collection in three languages, to copy and run: the number of its events, over time if they
+//! have one.
 
 use super::escape;
 use crate::links;
@@ -6,14 +7,14 @@ use meridian_backend::CollectionStats;
 use meridian_model::{Bounds, Schema, TimeRole};
 use std::fmt::Write;
 
-/// Microseconds of a day.
+/// Microseconds per day.
 const DAY: i64 = 86_400 * 1_000_000;
-/// Max events that DuckDB is told to fetch; of larger collections it fetches the counts.
+/// Max events that DuckDB fetches; for larger collections it fetches the counts.
 const FETCHED_MAX: u64 = 5_000_000;
 
-/// A collection to ask about.
+/// The collection that the question is about.
 pub struct Question<'a> {
-    /// The address of the server.
+    /// The server's base URL.
     pub base: &'a str,
     /// The name of the collection.
     pub name: &'a str,
@@ -21,11 +22,11 @@ pub struct Question<'a> {
     pub schema: &'a Schema,
     /// Its size and extent.
     pub stats: &'a CollectionStats,
-    /// Whether the viewer needs a token to ask it outside of this page.
+    /// Whether the viewer needs a token to ask it outside this page.
     pub needs_token: bool,
 }
 
-/// The question in each language, as HTML.
+/// Renders the question in each language as HTML.
 pub fn panel(question: &Question<'_>) -> String {
     let mut out = String::from("<div class=\"ask\" aria-label=\"Language\">");
     for (id, title, note, command) in [
@@ -54,7 +55,8 @@ pub fn panel(question: &Question<'_>) -> String {
     out
 }
 
-/// The length of the windows of time, in ISO 8601 and in SQL, and the field of the time; none where events have no instant.
+/// Returns the length of the time windows, in ISO 8601 and in SQL, and the time field; `None` if events have no
+/// instant.
 fn windows<'a>(question: &Question<'a>) -> Option<(&'static str, &'static str, &'a str)> {
     let TimeRole::Instant(at) = question.schema.time else { return None };
     let Bounds { start, end, .. } = question.stats.bounds?;
@@ -71,7 +73,7 @@ fn path(question: &Question<'_>) -> String {
     format!("{}/collections/{}", question.base, links::escape(question.name))
 }
 
-/// The address of the counts.
+/// Returns the URL of the counts.
 fn counts(question: &Question<'_>) -> String {
     let window = windows(question).map_or_else(String::new, |(iso, ..)| format!("&window={iso}"));
     format!("{}/aggregate?function=count{window}&f=csv", path(question))
@@ -83,7 +85,7 @@ fn curl(question: &Question<'_>) -> String {
 }
 
 fn python(question: &Question<'_>) -> String {
-    // A string of JSON is one of Python.
+    // A JSON string is also a valid Python string.
     let name = serde_json::Value::from(question.name);
     let asked = match windows(question) {
         Some((iso, ..)) => format!("db[{name}].aggregate(\"count\", window=\"{iso}\").to_pandas()"),

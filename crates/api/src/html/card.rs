@@ -1,4 +1,5 @@
-//! The card of a collection: what it is, and room for a map and a line of time, which the page's script asks for.
+//! The card of a collection: its description, with placeholders for a map and a timeline that the page's script
+//! requests.
 
 use super::{escape, grouped, items::map_of};
 use crate::links;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// All collections as a table, and the reasons why damaged ones cannot be opened.
+/// Renders all collections as a table, and the reasons why damaged ones cannot be opened.
 pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[Damaged]) -> Page {
     let mut body = String::new();
     for damaged in damaged {
@@ -43,7 +43,7 @@ pub fn list(collections: &[(String, Arc<Schema>, CollectionStats)], damaged: &[D
     page("Collections", &[], &body).within("/collections")
 }
 
-/// One collection.
+/// Renders one collection.
 pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
     let Question { name, schema, stats, .. } = *question;
     let root = format!("/collections/{}", links::escape(name));
@@ -58,7 +58,7 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
         escape(&map_of(name))
     );
     if schema.geometry.is_some() || schema.has_time() {
-        // Its script asks for the map and the line of time.
+        // Its script requests the map and the timeline.
         body.push_str("<ul class=\"collections\">");
         card::write(&mut body, name, schema, stats);
         body.push_str("</ul>");
@@ -111,7 +111,7 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
     page(schema.title.as_deref().unwrap_or(name), &[trail()], &body).within("/collections")
 }
 
-/// A schema or queryables document.
+/// Renders a schema or queryables document.
 pub fn schema(name: &str, what: &str, document: &Value) -> Page {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     let title = if what == "schema" { "Schema" } else { "Queryables" };
@@ -124,7 +124,7 @@ pub fn schema(name: &str, what: &str, document: &Value) -> Page {
     page(title, &trail, &body).within("/collections")
 }
 
-/// A number of things, of which one has this name.
+/// Formats a count with its noun, given in the singular.
 fn counted(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(n), if n == 1 { "" } else { "s" })
 }

@@ -1,9 +1,9 @@
-//! The page of a refusal or failure: what a problem document says, for people.
+//! The page of a refusal or failure: the content of a problem document, for people.
 
 use super::{escape, facts, page};
 use serde_json::Value;
 
-/// The page of a problem document (RFC 9457); `id` is that of the request, by which the server's log names it.
+/// Renders a problem document (RFC 9457) as a page; `id` is the request id, which also appears in the server's log.
 pub fn of(problem: &Value, id: &str) -> String {
     let text = |name: &str| problem[name].as_str().unwrap_or_default();
     let mut detail = text("detail").chars();

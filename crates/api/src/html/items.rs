@@ -1,4 +1,4 @@
-//! The page of a list of events, and of one event.
+//! The pages of a list of events and of one event.
 
 use super::{Page, escape, page};
 use crate::links;
@@ -7,7 +7,7 @@ use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
 use meridian_query::Hits;
 use std::fmt::Write;
 
-/// A page of events as a table. `url` is its own URL, `next` that of the next page.
+/// Renders a page of events as a table. `url` is its own URL, `next` that of the next page.
 pub fn page_of(
     name: &str,
     schema: &Schema,
@@ -33,7 +33,7 @@ pub fn page_of(
     }
     // A URL with two formats would be refused.
     let bare = links::without(url, "f");
-    // A sort needs a limit, which only pages have by default.
+    // A sort requires a limit, which only pages have by default.
     let all = if bare.contains("limit=") { bare.clone() } else { links::without(&bare, "sortby") };
     body.push_str("As ");
     for (i, word) in ["json", "csv", "ndjson", "geojsonseq", "arrow", "parquet"].iter().enumerate() {
@@ -52,7 +52,7 @@ pub fn page_of(
         let class =
             if matches!(schema.fields[field].kind, FieldType::Int | FieldType::Float) { " class=\"num\"" } else { "" };
         let name = &schema.fields[field].name;
-        // Events near a place come in the order of their distance. Lists have no order, and a comma separates the keys of one.
+        // Events near a position come in order of distance. Lists have no order, and commas separate sort keys.
         match near || name.contains(',') || schema.fields[field].kind == FieldType::TextList {
             true => _ = write!(body, "<th{class}>{}</th>", escape(name)),
             false => sortable(&mut body, class, name, url),
@@ -95,7 +95,7 @@ pub fn page_of(
     page("Events", &trail(name), &body).within("/collections")
 }
 
-/// Appends the head of a column, which sorts the events by it: ascending, then descending.
+/// Appends a column header with a link that sorts the events by it: ascending, then descending.
 fn sortable(out: &mut String, class: &str, name: &str, url: &str) {
     let (up, down) = (links::escape(name), format!("-{}", links::escape(name)));
     let current = url.split(['?', '&']).find_map(|part| part.strip_prefix("sortby="));
@@ -104,12 +104,12 @@ fn sortable(out: &mut String, class: &str, name: &str, url: &str) {
         Some(key) if key == down => (" aria-sort=\"descending\"", name.to_owned()),
         _ => ("", name.to_owned()),
     };
-    // A token continues one order.
+    // A token continues one order only.
     let href = links::with(&links::without(&links::without(url, "sortby"), "token"), "sortby", &next);
     let _ = write!(out, "<th{class}{sort}><a href=\"{}\">{}</a></th>", escape(&href), escape(name));
 }
 
-/// One event.
+/// Renders one event.
 pub fn event(collection: &str, schema: &Schema, batch: &Batch, seq: Seq) -> Page {
     let id = batch.id_of(0, seq);
     let mut rows = Vec::new();
@@ -138,12 +138,12 @@ fn trail(collection: &str) -> Vec<(&str, String)> {
     ]
 }
 
-/// The URL of the map that shows a collection.
+/// Returns the URL of the map that shows a collection.
 pub fn map_of(collection: &str) -> String {
     format!("/map#c={}", links::escape(collection))
 }
 
-/// The URL of the map around the first event of a batch.
+/// Returns the URL of the map around the first event of a batch.
 fn map_at(collection: &str, batch: &Batch) -> String {
     let map = map_of(collection);
     match batch.geometry(0).as_ref().and_then(meridian_model::geometry::sides) {
@@ -156,7 +156,7 @@ fn item_path(collection: &str, id: &str) -> String {
     format!("/collections/{}/items/{}", links::escape(collection), links::escape(id))
 }
 
-/// A short description of an event's geometry.
+/// Returns a short description of an event's geometry.
 fn place(batch: &Batch, row: usize) -> String {
     if let Some((lon, lat)) = batch.points() {
         return if lon.is_valid(row) { format!("{}, {}", lon.value(row), lat.value(row)) } else { String::new() };
@@ -169,7 +169,7 @@ fn place(batch: &Batch, row: usize) -> String {
     }
 }
 
-/// A field's value as text; empty if there is none.
+/// Returns a field's value as text; empty if there is none.
 fn text(batch: &Batch, field: usize, row: usize) -> String {
     match batch.field(field) {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! Pages for operators that browsers load again every two seconds, by a header and not by a script.
+//! Operator pages that browsers reload every two seconds, by means of a header instead of a script.
 
 use super::{escape, grouped};
 use crate::params::Params;
@@ -7,16 +7,16 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use std::fmt::Write;
 
-/// Seconds after which browsers load the page again.
+/// Seconds after which browsers reload the page.
 static REFRESH_S: HeaderValue = HeaderValue::from_static("2");
 
 /// Ends a table.
 pub const END: &str = "</tbody></table></div>";
 
-/// Whether browsers are to load the page again, by the parameter `refresh`.
+/// Returns whether browsers reload the page, according to the parameter `refresh`.
 ///
 /// # Errors
-/// 400 for another value than `on` and `off`.
+/// 400 for values other than `on` and `off`.
 pub fn is_live(params: &mut Params) -> Result<bool> {
     match params.take("refresh").as_deref() {
         None | Some("on") => Ok(true),
@@ -25,7 +25,7 @@ pub fn is_live(params: &mut Params) -> Result<bool> {
     }
 }
 
-/// An answer that shows a moment: not stored, and loaded again if it is a live page.
+/// Marks a response as a momentary state: it is not stored, and a live page is reloaded.
 pub fn of_a_moment(mut response: Response, is_live_page: bool) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -35,7 +35,7 @@ pub fn of_a_moment(mut response: Response, is_live_page: bool) -> Response {
     response
 }
 
-/// The line with the time, and a link to another page of operators (path and name).
+/// Renders the line with the time, and a link to another operator page (path and name).
 pub fn top(time: &str, is_live: bool, other_page: (&str, &str)) -> String {
     let (what, other) = match is_live {
         true => ("every two seconds", "<a href=\"?f=html&amp;refresh=off\">Stop</a>"),
@@ -47,7 +47,7 @@ pub fn top(time: &str, is_live: bool, other_page: (&str, &str)) -> String {
     )
 }
 
-/// A figure with its name; `part`: of how many it is.
+/// Appends a figure with its name; `part` gives its fraction of a total.
 pub fn tile(out: &mut String, name: &str, value: &str, part: Option<(u64, u64)>, note: &str) {
     let meter = part.map_or_else(String::new, |(n, of)| meter(n, of, name));
     let _ = write!(out, "<li><b>{value}</b>{name}{meter} <small>{}</small></li>", escape(note));
@@ -60,14 +60,14 @@ pub fn head(out: &mut String, names: &[&str]) {
     out.push_str("</tr></thead><tbody>");
 }
 
-/// A cell; `value` is HTML already.
+/// Appends a cell; `value` is already HTML.
 pub fn cell(out: &mut String, name: &str, value: &str) {
     // Without a child element, `td:empty` hides the cell on a narrow screen.
     let (open, close) = if value.is_empty() { ("", "") } else { ("<div>", "</div>") };
     let _ = write!(out, "<td data-name=\"{name}\">{open}{value}{close}</td>");
 }
 
-/// A bar that shows how much of a bound is in use.
+/// Renders a bar that shows how much of a limit is in use.
 pub fn meter(n: u64, of: u64, what: &str) -> String {
     let of = of.max(1);
     let (high, what) = (of as f64 * 0.8, escape(what));
@@ -77,7 +77,7 @@ pub fn meter(n: u64, of: u64, what: &str) -> String {
     )
 }
 
-/// Bytes with three digits.
+/// Formats a number of bytes with three digits.
 pub fn size(bytes: u64) -> String {
     let (mut n, mut unit) = (bytes as f64, "B");
     for larger in ["KiB", "MiB", "GiB", "TiB"] {
@@ -90,7 +90,7 @@ pub fn size(bytes: u64) -> String {
     format!("{n:.digits$}\u{202f}{unit}")
 }
 
-/// The first of many rows, and how many are left out, said before the table.
+/// Returns the first of many rows. Notes before the table how many are omitted.
 pub fn listed<'a, T>(out: &mut String, all: &'a [T], max: usize, what: &str) -> &'a [T] {
     if all.len() > max {
         let (shown, count) = (grouped(max as u64), grouped(all.len() as u64));

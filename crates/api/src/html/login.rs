@@ -4,7 +4,7 @@ use super::{escape, page};
 use crate::links;
 use std::fmt::Write;
 
-/// The error of the previous attempt.
+/// Renders the error of the previous attempt.
 fn alert(wrong: Option<&str>) -> String {
     let Some(wrong) = wrong else { return String::new() };
     let mut sentence = wrong.chars();
@@ -14,13 +14,13 @@ fn alert(wrong: Option<&str>) -> String {
 
 /// The ways to sign in that a server offers.
 pub struct Ways {
-    /// Whether there are users, who have passwords.
+    /// Whether there are users with passwords.
     pub passwords: bool,
     /// The issuers, by name and title.
     pub issuers: Vec<(String, String)>,
 }
 
-/// The ways to sign in, with the error of the last attempt.
+/// Renders the ways to sign in, with the error of the last attempt.
 pub fn form(ways: &Ways, next: &str, name: &str, wrong: Option<&str>) -> String {
     if !ways.passwords && ways.issuers.is_empty() {
         return nobody();
@@ -37,7 +37,7 @@ pub fn form(ways: &Ways, next: &str, name: &str, wrong: Option<&str>) -> String 
 }
 
 fn by_password(next: &str, name: &str) -> String {
-    // The cursor starts in the field that is missing.
+    // The cursor starts in the first field that is still empty.
     let (at_name, at_password) = if name.is_empty() { (" autofocus", "") } else { ("", " autofocus") };
     format!(
         "<form class=\"login\" method=\"post\" action=\"/login\">\
@@ -50,7 +50,7 @@ fn by_password(next: &str, name: &str) -> String {
     )
 }
 
-/// The page for a signed-in user of an issuer: continue, sign out.
+/// Renders the page for a signed-in user of an issuer: continue, sign out.
 pub fn signed_in_elsewhere(user: &str, csrf_token: &str, next: &str) -> String {
     page("Signed in", &[], &continue_or_sign_out(user, &hidden(csrf_token), next)).plain()
 }
@@ -67,7 +67,7 @@ fn continue_or_sign_out(user: &str, token: &str, next: &str) -> String {
     )
 }
 
-/// The page for a signed-in user: continue, sign out, change the password; with the error of the last attempt.
+/// Renders the page for a signed-in user: continue, sign out, change the password; with the error of the last attempt.
 pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>) -> String {
     let token = hidden(csrf_token);
     let body = format!(
@@ -81,7 +81,7 @@ pub fn signed_in(login: &str, csrf_token: &str, next: &str, wrong: Option<&str>)
     page("Signed in", &[], &body).plain()
 }
 
-/// The page if no user can sign in.
+/// Renders the page shown if no user can sign in.
 fn nobody() -> String {
     page(
         "Sign in",

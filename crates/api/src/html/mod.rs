@@ -1,7 +1,7 @@
-//! HTML pages, made on the server.
+//! HTML pages rendered on the server.
 //!
-//! Their style and script are files of `web/` (`/assets/pages.css`, `/assets/pages.js`), so that no page has inline ones. Everything
-//! on them can be read and followed without the script.
+//! Their style and script are files of `web/` (`/assets/pages.css`, `/assets/pages.js`), so that no page has inline
+//! ones. All content and links work without the script.
 
 pub mod ask;
 pub mod card;
@@ -33,37 +33,37 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The mark in the header; `web/src/map.html` has the same.
+/// The logo in the header; `web/src/map.html` has the same.
 const BRAND: &str = "<a class=\"brand\" href=\"/\" title=\"Start page of this server\"><svg viewBox=\"0 0 32 32\" aria-hidden=\"true\">\
 <circle cx=\"16\" cy=\"16\" r=\"13\"/><ellipse cx=\"16\" cy=\"16\" rx=\"5.5\" ry=\"13\"/><path d=\"M3 16h26\"/><circle class=\"dot\" cx=\"21\" cy=\"11\" r=\"3.4\"/></svg>\
 <span>Meridian</span></a>";
 
-/// Pages of the header, by path and name; those of the web build first.
+/// Pages linked in the header, by path and name; those of the web build first.
 const SECTIONS: [(&str, &str); 4] =
     [("/map", "Map"), ("/search", "Search"), ("/collections", "Collections"), ("/api", "API")];
 
-/// Who looks at a page.
+/// The viewer of a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Viewer<'a> {
-    /// What the header says of signing in.
+    /// The sign-in state shown in the header.
     pub account: Account<'a>,
     /// Whether the viewer may see the state of the server.
     pub is_operator: bool,
 }
 
-/// What the header says of signing in.
+/// The sign-in state shown in the header.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Account<'a> {
-    /// Nothing: nobody can sign in, or the caller is not known.
+    /// Nothing: no one can sign in, or the caller is unknown.
     #[default]
     Unknown,
     /// The viewer can sign in.
     SignedOut,
-    /// The viewer is this user.
+    /// The viewer is signed in as this user.
     User(&'a str),
 }
 
-/// A page before it is known who looks at it.
+/// A page before its viewer is known.
 pub struct Page {
     title: String,
     trail: String,
@@ -73,27 +73,27 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page as one of a section of the header, named by its path.
+    /// Marks the page as part of a header section, named by its path.
     pub fn within(self, section: &'static str) -> Page {
         Page { section, ..self }
     }
 
-    /// The page with a script and a style of its own besides those of every page; `name` is that of both files.
+    /// Adds a script and a style of the page's own; `name` is that of both files.
     pub fn with_assets(self, name: &'static str) -> Page {
         Page { assets: name, ..self }
     }
 
-    /// The page for a viewer of whom nothing is known.
+    /// Renders the page for an unknown viewer.
     pub fn plain(self) -> String {
         self.seen_by(Viewer::default())
     }
 
-    /// The page for a viewer.
+    /// Renders the page for a viewer.
     pub fn seen_by(self, viewer: Viewer<'_>) -> String {
         let Page { title, trail, body, section, assets } = self;
         let mut nav = String::new();
         let operators = [("/admin/load", "Server")];
-        // A build without the map has neither of its first two pages.
+        // A build without the map lacks the first two pages.
         let built = if cfg!(feature = "map") { &SECTIONS[..] } else { &SECTIONS[2..] };
         for (path, name) in built.iter().chain(operators.iter().filter(|_| viewer.is_operator)) {
             let current = if *path == section { " aria-current=\"page\"" } else { "" };
@@ -109,7 +109,7 @@ impl Page {
                 )
             }
         };
-        // The start page has the product's name alone.
+        // The start page is titled with the product's name alone.
         let tab = if title == "Meridian" { title.clone() } else { format!("{title} · Meridian") };
         let more = match assets {
             "" => String::new(),
@@ -128,8 +128,8 @@ impl Page {
     }
 }
 
-/// A complete page. `body` is HTML already; the title and the trail (name and URL of each parent page below the start
-/// page) are plain texts.
+/// Creates a complete page. `body` is already HTML; the title and the trail (name and URL of each parent page below the
+/// start page) are plain text.
 pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> Page {
     let mut links = String::new();
     for (name, href) in trail {
@@ -141,7 +141,7 @@ pub fn page(title: &str, trail: &[(&str, String)], body: &str) -> Page {
     Page { title: escape(title).into_owned(), trail: links, body: body.to_owned(), section: "", assets: "" }
 }
 
-/// A table of two columns: names, and values that are HTML already.
+/// Renders a two-column table of names and values; the values are already HTML.
 pub fn facts(rows: &[(&str, String)]) -> String {
     let mut out = String::from("<table class=\"facts\">");
     for (name, value) in rows {
@@ -151,7 +151,7 @@ pub fn facts(rows: &[(&str, String)]) -> String {
     out
 }
 
-/// A whole number with spaces between thousands.
+/// Formats a whole number with spaces between thousands.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

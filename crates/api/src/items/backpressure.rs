@@ -1,4 +1,4 @@
-//! How a write waits for room in memory: without a permit, since queries need those.
+//! Backpressure: a write waits for room in memory without a permit, since queries need the permits.
 
 use crate::dispatch::Lease;
 use crate::errors;
@@ -11,12 +11,12 @@ use tokio::time::{Duration, Instant};
 /// How often a waiting write checks whether a flush has made room; it may be a flush of any collection.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Refuses a write that could not be taken soon, before its body is read: it costs least then.
+/// Refuses a write that could not be accepted soon, before its body is read, when refusing costs least.
 pub(crate) fn refuse_early(state: &AppState, lease: &Lease, collection: &dyn Collection) -> Result<()> {
     lease.refuse_early(state)?;
     match collection.has_room() {
         true => Ok(()),
-        // Without room it may still wait for it; only what is refused at once ends here.
+        // Without room the write may still wait; only a refusal that is certain ends it here.
         false => collection.request_room().map(drop).map_err(|e| errors::write_problem(collection, e)),
     }
 }
@@ -28,19 +28,19 @@ pub(crate) async fn admit(
     collection: &dyn Collection,
     deadline: Instant,
 ) -> Result<Run> {
-    // One end for all rounds of the loop, so that a write that is overtaken each time does not wait for ever.
+    // One deadline for all iterations, so that a write that is overtaken each time does not wait forever.
     let until = deadline.min(Instant::now() + collection.room_wait());
     loop {
         wait(collection, until).await?;
         let run = lease.run(state, deadline).await?;
-        // Checked again: writes admitted meanwhile may have taken the room.
+        // Checked again, because writes admitted meanwhile may have used the room.
         if collection.request_room().map_err(|e| errors::write_problem(collection, e))? {
             return Ok(run);
         }
     }
 }
 
-/// Waits for room in memory until an instant.
+/// Waits for room in memory until a deadline.
 pub(crate) async fn wait(collection: &dyn Collection, until: Instant) -> Result<()> {
     while !collection.request_room().map_err(|e| errors::write_problem(collection, e))? {
         if Instant::now() >= until {

@@ -1,5 +1,4 @@
-//! A page or a complete result in a format without links of its own; the next page, when known, is in a `Link`
-//! header.
+//! A page or a complete result in a format without links of its own; the next page, if known, is in a `Link` header.
 
 use super::{ItemsRequest, head, next_token, pace, query, write_hits, writer};
 use crate::errors;
@@ -30,8 +29,8 @@ pub(super) async fn answer(
     stream::stream(state, run, context.arrived, move |sink, control| {
         let mut rows = query(&request, &*collection, control)?;
         let (mut writer, mut held) = (writer(&request, &rows.head().schema)?, control.share());
-        // A page is computed before the head is sent, so that the head can link to the next page. It counts as a response
-        // meanwhile.
+        // A page is computed before the head is sent, so that the head can link to the next page. Meanwhile it is
+        // charged as a response.
         if !request.is_streamed() {
             writer.start(&mut sink.buffer).map_err(Problem::internal)?;
             for hits in rows.by_ref() {
@@ -55,11 +54,11 @@ pub(super) async fn answer(
     .await
 }
 
-/// A complete result that is being streamed.
+/// A complete result while it is streamed.
 struct FullResult {
     rows: Box<dyn Rows>,
     writer: Box<dyn EventWriter>,
-    /// Memory for events that the writer still holds: GeoParquet collects many.
+    /// Memory of events that the writer still holds: GeoParquet collects many.
     held: Share,
     crs: Crs,
 }
@@ -83,7 +82,7 @@ impl Source for FullResult {
     }
 
     fn park(&mut self) -> usize {
-        // While parked it counts as a response: clients that do not read must not take the memory of queries.
+        // While parked it is charged as a response: clients that do not read must not hold the memory of queries.
         self.held.release();
         self.rows.park() + self.writer.held()
     }

@@ -1,7 +1,7 @@
-//! The conditions of a write of one event: `If-Match` and `If-None-Match` (RFC 9110, 13.1).
+//! Conditional writes of one event: `If-Match` and `If-None-Match` (RFC 9110, 13.1).
 //!
-//! The version that was tested is part of the write, which changes that version and no other. So the condition holds in the
-//! moment of the write, in whatever process that is. If another write comes between, it is tested again.
+//! The tested version is part of the write, which replaces only that version. The condition therefore holds at the
+//! moment of the write, whichever process performs it. If another write comes between, the condition is tested again.
 
 use crate::problem::{Kind, Problem, Result};
 use crate::tags::{Tags, is_of_version};
@@ -15,21 +15,21 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// The conditions in these headers.
+    /// Parses the conditions in these headers.
     ///
     /// # Errors
-    /// 400 for one that is no list of tags: it must not be passed over.
+    /// 400 for a value that is not a list of tags: it must not be ignored.
     pub fn of(headers: &HeaderMap) -> Result<Condition> {
         let read = |name| Tags::of(headers, &name).map_err(|why| Problem::parameter(name.as_str(), why));
         Ok(Condition { matches: read(header::IF_MATCH)?, none: read(header::IF_NONE_MATCH)? })
     }
 
-    /// Whether there is any.
+    /// Returns whether there is any condition.
     pub fn is_set(&self) -> bool {
         self.matches.is_some() || self.none.is_some()
     }
 
-    /// Tests the version that an event has now, in what the collection holds since `began`; `None`: there is no such event.
+    /// Tests the current version of an event, in content that began at `began`; `None` if there is no such event.
     ///
     /// # Errors
     /// 412

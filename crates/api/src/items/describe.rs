@@ -1,4 +1,4 @@
-//! The description of an answer with events, for Arrow Flight: its schema, and what is known of it before it is asked for.
+//! Describes a result with events for Arrow Flight: its schema, and what is known of it before it is requested.
 
 use super::page::matched;
 use super::{ItemsRequest, query, writer};
@@ -12,7 +12,7 @@ use meridian_backend::{At, Collection};
 use meridian_query::Order;
 use std::sync::Arc;
 
-/// Describes the answer, and cuts it into parts.
+/// Describes the result and splits it into parts.
 pub(super) async fn answer(
     run: Run,
     collection: Arc<dyn Collection>,
@@ -20,7 +20,7 @@ pub(super) async fn answer(
     parts: usize,
 ) -> Result<Response> {
     stream::run(run, move |control| {
-        // A sort is done before the first event is known: only the answer itself should cost that.
+        // A sort must finish before the first event is known, and only the result itself should cost that.
         if let Order::Fields(_) = request.items.order {
             request.items.order = Order::Natural;
         }

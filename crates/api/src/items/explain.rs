@@ -1,4 +1,4 @@
-//! `explain=true`: the visited and pruned parts of a query, instead of its result.
+//! `explain=true`: reports the visited and pruned parts of a query instead of its result.
 
 use super::ItemsRequest;
 use crate::contract::{Account, ExplainedItems};
@@ -35,7 +35,7 @@ pub(super) async fn answer(
     .await
 }
 
-/// The cost of a query.
+/// Returns the cost of a query.
 pub(crate) fn account(head: &Head, stats: &Stats) -> Account {
     Account {
         snapshot: head.seq.to_id(),

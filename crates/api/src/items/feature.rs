@@ -32,7 +32,7 @@ use meridian_model::{Batch, IdRole, Invalid, Seq};
 use meridian_query::Control;
 use serde_json::{Value, json};
 
-/// Max attempts of a patch, or of a write under a condition, when other writes change its event meanwhile.
+/// Max attempts of a patch or a conditional write, when other writes change its event meanwhile.
 const TRIES_MAX: usize = 8;
 
 /// `GET /collections/{c}/items/{id}`
@@ -83,7 +83,7 @@ pub async fn put(
 ) -> Result<Response> {
     let collection = state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
-    // Before the body is received: the request cannot succeed, whatever it holds.
+    // Before the body is received: the request cannot succeed, whatever the body.
     only_given_ids(&*collection, "replaced")?;
     let received = body::receive(&state, &context.headers, body).await?;
     state.may_write()?;
@@ -140,14 +140,14 @@ pub async fn patch(
     }
     let mut intake = Intake::of_event(&context.headers, &id)?;
     if change.get("geometry").is_none_or(Value::is_null) {
-        // The kept geometry is in the store's reference system, whatever the system of the body.
+        // The kept geometry is in the store's reference system, whatever that of the body.
         intake.options.crs = Crs::Crs84;
     }
     let condition = Condition::of(&context.headers)?;
     let run = backpressure::admit(&state, &context.lease, &*collection, deadline).await?;
     stream::run(run, move |control| {
         let bounds = Bounds::of(&state, control);
-        // Without a lock: a patch computes from a version, and starts again if another write replaced that version.
+        // Lock-free: a patch is computed from a version, and starts again if another write replaced that version.
         in_tries(&*collection, control, || {
             let Read { head, value: found } = collection.event(&id).map_err(errors::store_problem)?;
             condition.test(collection.began(), found.as_ref().map(|(_, seq)| *seq))?;
@@ -161,7 +161,7 @@ pub async fn patch(
             received.bytes = Bytes::from(serde_json::to_vec(&event).map_err(Problem::internal)?);
             let format = meridian_formats::Format::GeoJson;
             let (batch, _, _held) = read_batch(&received, format, &head.schema, intake.options.clone(), &bounds)?;
-            // Replaces only the version that was read, so that another write in between is not undone.
+            // Replaces only the version that was read, so that a concurrent write is not undone.
             let mut response = replace(&state, &context, &*collection, &id, batch, Over::Only(seq))?;
             intake.set_header(response.headers_mut());
             Ok(response)
@@ -209,13 +209,13 @@ pub async fn delete(state: Scope, Path((name, id)): Path<(String, String)>, cont
     .await
 }
 
-/// The snapshot that shows the present version of an event, and its number.
+/// Returns the snapshot that shows the current version of an event, and that version.
 fn version_of(collection: &dyn Collection, id: &str) -> Result<(Head, Option<Seq>)> {
     let Read { head, value } = collection.event(id).map_err(errors::store_problem)?;
     Ok((head, value.map(|(_, seq)| seq)))
 }
 
-/// Deletes an event as a snapshot shows it: one that was replaced since stays.
+/// Deletes an event as shown by a snapshot; an event that was replaced since stays.
 fn delete_as_seen(
     collection: &dyn Collection,
     id: &str,
@@ -244,7 +244,7 @@ impl From<Problem> for NotWritten {
     }
 }
 
-/// Writes an event as it is now. If another write comes between, it is written as it is then.
+/// Writes an event based on its current state. If another write comes between, tries again with the new state.
 fn in_tries(
     collection: &dyn Collection,
     control: &Control,
@@ -264,18 +264,18 @@ fn in_tries(
     }
 }
 
-/// The event that a write of an id replaces.
+/// The version of the event that a write replaces.
 #[derive(Clone, Copy)]
 enum Over {
-    /// Whatever there is.
+    /// Any version, or none.
     Any,
-    /// This version and no other.
+    /// Only this version.
     Only(Seq),
-    /// Nothing: there must be no such event.
+    /// None: the event must not exist.
     Nothing,
 }
 
-/// Writes the event of this id.
+/// Writes the event with this id.
 fn replace(
     state: &Scope,
     context: &Context,
@@ -302,7 +302,7 @@ fn replace(
         Over::Nothing => write,
     };
     let written = collection.write(write).map_err(|error| match (over, error) {
-        // The event was written by another one since it was found absent.
+        // Another writer created the event after it was found absent.
         (Over::Nothing, WriteError::Conflict { .. }) => NotWritten::Write(WriteError::Changed),
         (_, error) => NotWritten::Write(error),
     })?;
@@ -316,7 +316,8 @@ fn replace(
     Ok(response)
 }
 
-/// A generated id is the event's position in the log, so an event that is written again would get another id.
+/// Refuses ids that are not client-supplied. A generated id is the event's position in the log, so rewriting the event
+/// would change its id.
 fn only_given_ids(collection: &dyn Collection, what: &str) -> Result<()> {
     if collection.schema().id == IdRole::Given {
         return Ok(());
@@ -340,11 +341,11 @@ fn check_media_type(headers: &HeaderMap, taken: &[&str]) -> Result<()> {
     Err(types::refusal(&format!("{text:?}"), &taken))
 }
 
-/// RFC 7396: null removes, objects merge, anything else replaces. A geometry is replaced as a whole, since half of
-/// one is not valid.
+/// Applies RFC 7396: null removes, objects merge, anything else replaces. A geometry is replaced as a whole, since half
+/// of one is not valid.
 fn merge(target: &mut Value, change: Value) {
-    // JSON Merge Patch (RFC 7396), with one exception: a null geometry is a value, an event without a place, and
-    // not a deletion.
+    // One exception to JSON Merge Patch (RFC 7396): a null geometry is a value, an event without a position, and not a
+    // deletion.
     let Value::Object(change) = change else {
         *target = change;
         return;

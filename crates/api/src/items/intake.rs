@@ -1,4 +1,5 @@
-//! The headers about a request's body: its reference system, and whether values that cannot be stored may be dropped.
+//! Headers that describe a request's body: its reference system, and whether values that cannot be stored may be
+//! dropped.
 
 use crate::contract::LeftOut;
 use crate::params::crs::{self, Crs};
@@ -8,19 +9,19 @@ use meridian_formats::{Format, ReadOptions, Report, Unknown};
 
 static PREFER: HeaderName = HeaderName::from_static("prefer");
 static PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
-/// The preference of RFC 7240 that accepts a body without the values that cannot be stored.
+/// The preference (RFC 7240) to accept a body without the values that cannot be stored.
 const LENIENT: &str = "handling=lenient";
 
 /// How a body is read.
 #[derive(Debug, Clone)]
 pub(super) struct Intake {
-    /// For the reader of the body.
+    /// Options for the body's reader.
     pub(super) options: ReadOptions,
     lenient: bool,
 }
 
 impl Intake {
-    /// Reads `Content-Crs` and `Prefer`.
+    /// Parses `Content-Crs` and `Prefer`.
     pub(super) fn of(headers: &HeaderMap, format: Format) -> Result<Intake> {
         let crs = crs::of_body(headers)?;
         if crs != Crs::Crs84 && !matches!(format, Format::GeoJson | Format::GeoJsonSeq | Format::NdJson) {
@@ -33,7 +34,7 @@ impl Intake {
         Ok(Intake { options: ReadOptions { crs, heights: surplus, ids: surplus, ..ReadOptions::default() }, lenient })
     }
 
-    /// As [`Intake::of`], for one event at the address `id`.
+    /// Like [`Intake::of`], for one event at the URL with this `id`.
     pub(super) fn of_event(headers: &HeaderMap, id: &str) -> Result<Intake> {
         let mut intake = Intake::of(headers, Format::GeoJson)?;
         intake.options.id_if_absent = Some(id.to_owned());
@@ -47,7 +48,7 @@ impl Intake {
         }
     }
 
-    /// The dropped values, for the receipt of a lenient write.
+    /// Returns the dropped values, for the response to a lenient write.
     pub(super) fn left_out(&self, report: &Report) -> Option<LeftOut> {
         let left_out = LeftOut { heights: report.heights_dropped, ids: report.ids_dropped };
         self.lenient.then_some(left_out)

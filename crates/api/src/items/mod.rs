@@ -40,7 +40,7 @@ use meridian_query::{Control, Hits, Items, Order, SortKey, Token, question_hash,
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A request for events: its parameters, parsed.
+/// A request for events: its parsed parameters.
 pub(crate) struct ItemsRequest {
     pub(crate) format: Format,
     pub(crate) crs: Crs,
@@ -53,9 +53,9 @@ pub(crate) struct ItemsRequest {
     pub(crate) consistency: Consistency,
     history: bool,
     timeout: Option<Duration>,
-    /// The snapshot that a ticket fixes.
+    /// The snapshot fixed by a ticket.
     snapshot: Option<Seqs>,
-    /// The order of a page that the request does not name.
+    /// The default order of a page whose request names none.
     newest: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl ItemsRequest {
         params.finish_with(&selection::queryable_names(&schema))?;
 
         let limit = if format.is_bulk() { limit } else { Some(limit.unwrap_or(LIMIT_DEFAULT)) };
-        // A page that people read begins with the newest event.
+        // A page for people begins with the newest event.
         let newest = (format == Format::Html && sort.is_none() && selection.near.is_none() && nearest.is_none())
             .then(|| newest_first(&schema))
             .flatten();
@@ -94,15 +94,15 @@ impl ItemsRequest {
         let mut terms = selection.terms;
         terms.extend(sort.map(|s| format!("sortby={s}")));
         terms.extend(nearest.map(|k| format!("nearest={k}")));
-        // Every parameter that selects or orders events is part of the hash: a token continues one query only. It does so in one
-        // collection, as another one of its name has snapshots of the same numbers.
+        // The hash covers every parameter that selects or orders events, so that a token continues only one query. It
+        // also covers the collection, since a later one of the same name has snapshots with the same numbers.
         let asked = question_hash(std::iter::once(collection.name()).chain(terms.iter().map(String::as_str)));
         let question = question_mark(asked, question_hash([&*collection.began().to_string()]));
         let token = token.map(|token| {
             let token = Token::decode(&token)?;
             token.check(state.view().tenant(), question).map(|is_of_collection| (token, is_of_collection))
         });
-        // After the query is known: a token is valid for the query that it was made for.
+        // Parsed after the query is known: a token is valid only for the query that it was issued for.
         let token = match token.transpose().map_err(|e| Problem::invalid_parameter("token", e))? {
             Some((_, false)) => {
                 let detail = "the collection that the page token was made for is gone: begin with the first page";
@@ -143,22 +143,22 @@ impl ItemsRequest {
         })
     }
 
-    /// The snapshot to read.
+    /// Returns the snapshot to read.
     pub(crate) fn at(&self) -> At {
         let seq = self.token.as_ref().map(|t| t.snapshot.clone()).or_else(|| self.snapshot.clone());
         self.consistency.at(seq, self.history)
     }
 
-    /// Whether the response is streamed as events are found: all that match, or more than a page of them.
+    /// Returns whether the response is streamed as events are found: all matches, or more than a page of them.
     fn is_streamed(&self) -> bool {
         self.items.limit.is_none_or(|limit| limit > LIMIT_MAX)
     }
 }
 
-/// The sort key of the newest event first; `None` for a collection without time.
+/// Returns the sort key that puts the newest event first; `None` for a collection without time.
 fn newest_first(schema: &Schema) -> Option<String> {
     let (TimeRole::Instant(field) | TimeRole::Interval { start: field, .. }) = schema.time else { return None };
-    // A comma separates keys.
+    // Commas separate sort keys.
     schema.fields.get(field).filter(|field| !field.name.contains(',')).map(|field| format!("-{}", field.name))
 }
 
@@ -185,7 +185,7 @@ fn order(
 pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Result<Response> {
     let collection = context.collection(&state, &name).await?;
     let mut request = ItemsRequest::take(&state, &context, &*collection)?;
-    // A bulk response lasts as long as its client reads; a page must be short.
+    // A bulk response takes as long as its client reads; a page must be quick.
     let default = if request.is_streamed() { state.config.timeout_stream } else { state.config.timeout_default };
     let deadline = context.deadline(request.timeout, default)?;
     #[cfg(feature = "flight")]
@@ -210,7 +210,7 @@ pub async fn get(state: Scope, Path(name): Path<String>, context: Context) -> Re
     }
 }
 
-/// The writer of a bulk format.
+/// Returns the writer of a bulk format.
 fn writer(request: &ItemsRequest, schema: &Arc<Schema>) -> Result<Box<dyn EventWriter>> {
     let format = match request.format {
         Format::Json | Format::Html => meridian_formats::Format::GeoJson,
@@ -229,7 +229,7 @@ fn query(request: &ItemsRequest, collection: &dyn Collection, control: &Control)
     collection.items(request.at(), &request.items, control).map_err(errors::query_problem)
 }
 
-/// The fields among the requested properties; id and geometry are always included.
+/// Returns the fields among the requested properties; id and geometry are always included.
 fn fields_of(request: &ItemsRequest, schema: &Schema) -> Option<Vec<String>> {
     let names = request.properties.as_ref()?;
     Some(names.iter().filter(|n| schema.field_index(n).is_some()).cloned().collect())
@@ -241,19 +241,19 @@ fn write_hits(writer: &mut dyn EventWriter, hits: &Hits, crs: Crs, out: &mut Vec
     writer.write(&batch, &hits.seqs, out).map_err(Problem::internal)
 }
 
-/// Target size of one encoded batch, in bytes. A batch waits for its client in memory, so large events are encoded a
-/// few at a time.
+/// Target size of one encoded batch in bytes. A batch waits for its client in memory, so large events are encoded a few
+/// at a time.
 const STEP_BYTES: usize = 512 << 10;
 
-/// Sets the number of events of later batches from the events and bytes of an earlier one.
+/// Adjusts the number of events of later batches to the size of an earlier one.
 fn pace(rows: &mut dyn Rows, events: usize, bytes: usize) {
-    // From measured sizes, since the width of events is unknown before they are encoded.
+    // Based on measured sizes, since the size of events is unknown before they are encoded.
     if let Some(max) = STEP_BYTES.saturating_mul(events).checked_div(bytes) {
         rows.limit_batches(max);
     }
 }
 
-/// The headers of a response with events.
+/// Returns the headers of a response with events.
 fn head(request: &ItemsRequest, collection: &dyn Collection, head: &Head, now: i64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(request.format.media_type()));
@@ -263,7 +263,7 @@ fn head(request: &ItemsRequest, collection: &dyn Collection, head: &Head, now: i
     headers
 }
 
-/// The token of the next page.
+/// Returns the token of the next page.
 fn next_token(
     state: &Scope,
     head: &Head,
@@ -281,19 +281,19 @@ fn next_token(
     })
 }
 
-/// The names that a filter may use, for messages.
+/// Returns the names that a filter may use, for messages.
 pub(crate) fn known(schema: &Schema) -> Vec<&str> {
     selection::queryable_names(schema)
 }
 
-/// Parses the parameters that all queries share, and refuses any other.
+/// Parses the parameters common to all queries, and refuses all others.
 pub(crate) fn take_selection(mut params: Params, schema: &Schema) -> Result<EventSelection> {
     let selection = EventSelection::take(&mut params, schema)?;
     params.finish_with(&known(schema))?;
     Ok(selection)
 }
 
-/// The problem for an event that does not exist.
+/// Returns the problem for an event that does not exist.
 pub(crate) fn no_event(collection: &str, id: &str) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no event {id:?} in the collection {collection:?}"))
 }

@@ -23,7 +23,7 @@ use meridian_query::{Control, Hits, Order, QueryError};
 use std::io::Write;
 use std::sync::Arc;
 
-/// A FeatureCollection. Events are sent as they are found; links and counts follow them.
+/// Responds with a FeatureCollection. Events are sent as they are found; links and counts follow them.
 pub(super) async fn json(
     state: &Scope,
     context: Context,
@@ -38,8 +38,7 @@ pub(super) async fn json(
         let schema = &rows.head().schema;
         let writer = FeatureWriter::new(schema, fields_of(&request, schema).as_deref())
             .map_err(|e| Problem::invalid_parameter("properties", e))?;
-        // The first events are read before the head is sent, so that an error in them still gives a proper error
-        // status.
+        // The first events are read before the head is sent, so that an error in them can still set the status.
         let first = rows.next().transpose().map_err(errors::query_problem)?;
         sink.begin(head(&request, &*collection, rows.head(), shared.now()));
         sink.buffer.extend_from_slice(b"{\"type\":\"FeatureCollection\",\"features\":[");
@@ -53,7 +52,7 @@ pub(super) async fn json(
     .await
 }
 
-/// A page that is being streamed.
+/// A page while it is streamed.
 struct Page {
     state: Scope,
     context: Context,
@@ -112,7 +111,7 @@ impl Page {
         let text = serde_json::to_vec(&tail).map_err(Problem::internal)?;
         out.push(b']');
         out.push(b',');
-        // Without its opening brace: the head has opened the document already.
+        // Without its opening brace, since the head has already opened the document.
         out.extend_from_slice(&text[1..]);
         Ok(())
     }
@@ -144,13 +143,13 @@ fn write_features(
     Ok(())
 }
 
-/// Max events tested one by one for `numberMatched`, whatever the filter: some milliseconds of work.
+/// Max events tested one by one for `numberMatched`, whatever the filter: a few milliseconds of work.
 const MATCHED_TESTED_MAX: u64 = 20_000;
-/// The same where the filter is a box and a time interval, which takes a few comparisons for each event.
+/// The same limit if the filter is a box and a time interval, which takes a few comparisons per event.
 const MATCHED_CUT_MAX: u64 = 250_000;
 
-/// The number of events that match over all pages, if it is cheap. The query knows it, or all of them are on this
-/// page, or few events must be tested besides what the tree's nodes count.
+/// Returns the number of matching events on all pages, if that is cheap: the query knows it, or all of them are on this
+/// page, or few events must be tested besides those counted by the tree's nodes.
 pub(super) fn matched(
     request: &ItemsRequest,
     collection: &dyn Collection,
@@ -175,7 +174,7 @@ pub(super) fn matched(
         counted => counted.map_err(errors::query_problem),
     };
     match request.items.order {
-        // An order by distance leaves out events without a position.
+        // Ordering by distance omits events without a position.
         Order::Near { k, .. } => {
             let located = count(&Predicate::and(vec![predicate.clone(), Predicate::located()]))?;
             Ok(located.map(|count| k.map_or(count, |k| count.min(k as u64))))
@@ -184,12 +183,12 @@ pub(super) fn matched(
     }
 }
 
-/// Parts that a response may lack because files are damaged.
+/// Returns the parts that a response may lack because files are damaged.
 fn missing(head: &Head) -> Vec<Missing> {
     head.missing.iter().map(|problem| Missing { detail: problem.detail.clone() }).collect()
 }
 
-/// The page as HTML.
+/// Responds with the page as HTML.
 pub(super) async fn html(
     state: &Scope,
     context: &Context,
@@ -202,7 +201,7 @@ pub(super) async fn html(
     let url = request.newest.as_deref().map_or(url.clone(), |key| links::with(&url, "sortby", key));
     stream::run(run, move |control| {
         let mut rows = query(&request, &*collection, control)?;
-        // The events are held until all are known, and then also as text, so both count.
+        // The events are held until all are known, and then also as text, so both are charged.
         let (mut hits, mut bytes, mut share) = (Vec::new(), 0, control.share());
         for some in rows.by_ref() {
             let some = some.map_err(errors::query_problem)?;
@@ -228,7 +227,7 @@ pub(super) async fn html(
         let mut headers = HeaderMap::new();
         respond::set_document(&mut headers);
         respond::set_read_headers(&mut headers, head, shared.now(), request.consistency.name);
-        // A page of many events is large, and counts until its client has taken it.
+        // A page of many events is large, and is charged until its client has read it.
         stream::finished(&shared, headers, respond::shown(&shared, page).into_bytes())
     })
     .await

@@ -37,7 +37,7 @@ pub(super) fn take(params: &mut Params) -> Result<Option<TrackRequest>> {
     }
 }
 
-/// Responds with a feature: a line, or a point where there is one event.
+/// Responds with a feature: a line, or a point if there is only one event.
 pub(super) async fn answer(
     state: &Scope,
     context: &Context,
@@ -46,7 +46,7 @@ pub(super) async fn answer(
     request: ItemsRequest,
     track: TrackRequest,
 ) -> Result<Response> {
-    // The other formats have events as rows, while a track is one feature.
+    // The other formats have one row per event, while a track is a single feature.
     if request.format != Format::Json {
         return Err(Problem::parameter("f", "a track is served as json only"));
     }
@@ -55,7 +55,7 @@ pub(super) async fn answer(
     #[cfg(feature = "flight")]
     let asks_for_arrow = context.ask.is_some();
     stream::run(run, move |control| {
-        // All of the history, also in a collection of mode `latest`.
+        // The whole history, even for a collection with mode `latest`.
         let question = Track {
             object: track.object.clone(),
             predicate: request.items.predicate.clone(),
@@ -90,7 +90,7 @@ pub(super) async fn answer(
     .await
 }
 
-/// A line through the points; where it crosses the antimeridian it is cut there (RFC 7946, 3.1.9).
+/// Returns a line through the points, cut where it crosses the antimeridian (RFC 7946, 3.1.9).
 fn geometry(points: &[TrackPoint], crs: Crs) -> Value {
     let write = |line: &Vec<(f64, f64)>| -> Vec<Value> {
         line.iter().map(|&(lon, lat)| crs.of_lon_lat(lon, lat)).map(|(x, y)| json!([x, y])).collect()

@@ -1,4 +1,4 @@
-//! Writing events: `POST /items`, and deletion by filter.
+//! Writes of events: `POST /items`, and deletion by filter.
 
 use super::intake::Intake;
 use super::{backpressure, known, take_selection};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Formats that a body may have.
+/// Formats accepted in a body.
 const BODY_FORMATS: [Format; 5] = [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::Arrow];
 
 /// `POST /collections/{c}/items`: one request is one batch, stored completely or not at all.
@@ -45,14 +45,14 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
         None => idempotency_key(&context.headers)?,
     };
     backpressure::refuse_early(&state, &context.lease, &*collection)?;
-    // Received before a permit is requested: a slow sender would hold the permit while it sends.
+    // Received before a permit is requested: a slow sender would otherwise hold it while sending.
     let received = body::receive(&state, &context.headers, body).await?;
-    // Again, after the body: another write may have used up the quota while this one arrived.
+    // Checked again after the body: another write may have used up the quota meanwhile.
     state.may_write()?;
     let format = format_of(&context.headers)?;
     let intake = Intake::of(&context.headers, format)?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
-    // Also before the permit, so that writes that wait for a full buffer do not keep queries from running.
+    // Also before the permit, so that writes that wait for a full buffer do not block queries.
     backpressure::wait(&*collection, deadline).await?;
     let run = context.lease.run(&state, deadline).await?;
     let body_bytes = received.bytes.len() as u64;
@@ -63,7 +63,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
             let ParsedBody { write, report, held: _held } =
                 write_of(received, format, &intake, &*collection, key, &bounds)?;
             let append = collection.append(write, deadline).map_err(refuse)?;
-            // While the write is queued it has no thread and needs no permit: its events have their share of memory.
+            // While queued, the write has no thread and needs no permit: its events hold their share of memory.
             drop(run);
             (report, append.await.map_err(refuse)?)
         } else {
@@ -90,7 +90,7 @@ pub async fn post(state: Scope, Path(name): Path<String>, context: Context, body
     Ok((StatusCode::CREATED, headers, respond::json("application/json", &document)?).into_response())
 }
 
-/// Reads a large body and writes it. It has a permit while it computes, and none while it waits for room or for the
+/// Parses a large body and writes it. Holds a permit while it computes, but not while it waits for room or for the
 /// disk.
 #[allow(clippy::too_many_arguments, reason = "the parts of one request, used once")]
 async fn large(
@@ -111,7 +111,8 @@ async fn large(
     let body_bytes = received.bytes.len() as u64;
     let refuse = |e: WriteError| refusal(state, collection.as_ref(), body_bytes, e);
     let (shared, into) = (state.clone(), collection.clone());
-    // The events keep their share of memory until they are stored, which bounds how many writes wait for room.
+    // The events keep their share of memory until they are stored, which bounds the number of writes that wait for
+    // room.
     let (report, stage, _held) = stream::run(run, move |control| {
         let bounds = Bounds::of(&shared, control);
         let ParsedBody { write, report, held } = write_of(received, format, &intake, &*into, key, &bounds)?;
@@ -136,7 +137,7 @@ async fn large(
     Ok((report, append.await.map_err(refuse)?))
 }
 
-/// The problem for a write that failed. What is stored of it counts for the quotas of the tenant.
+/// Returns the problem for a failed write. Its stored part counts toward the tenant's quotas.
 fn refusal(state: &Scope, collection: &dyn Collection, body_bytes: u64, error: WriteError) -> Problem {
     if let WriteError::Partly { stored, .. } = &error {
         state.caller().ledger.charge_write(*stored, body_bytes);
@@ -148,13 +149,13 @@ fn refusal(state: &Scope, collection: &dyn Collection, body_bytes: u64, error: W
 struct ParsedBody {
     write: Write,
     report: BodyReport,
-    /// The share of memory of the events.
+    /// The events' share of memory.
     held: ByteShare,
 }
 
-/// The part of a write's response about its body.
+/// The body-related part of a write's response.
 struct BodyReport {
-    /// Whether the body was one Feature rather than a list, and the id in it.
+    /// Whether the body was one Feature rather than a list, and that Feature's id.
     single: bool,
     given: Option<String>,
     left_out: Option<LeftOut>,
@@ -214,7 +215,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     .await
 }
 
-/// The problem for a deletion that stopped early.
+/// Returns the problem for a deletion that stopped early.
 fn partial_problem(collection: &dyn Collection, partial: PartialDelete) -> Problem {
     let problem = match partial.why {
         DeleteFault::Query(error) => errors::query_problem(error),
@@ -228,7 +229,7 @@ fn partial_problem(collection: &dyn Collection, partial: PartialDelete) -> Probl
     }
 }
 
-/// The client's idempotency key: printable and bounded in length.
+/// Parses the client's idempotency key, which must be printable and of bounded length.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -244,7 +245,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>> {
     }
 }
 
-/// The format of a body, by its media type. A body without one was refused before; an empty body is read as JSON.
+/// Returns the format of a body by its media type. A body without one was refused earlier; an empty body is read as
+/// JSON.
 fn format_of(headers: &HeaderMap) -> Result<Format> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Format::GeoJson) };
     let text = value.to_str().unwrap_or_default();
@@ -253,7 +255,7 @@ fn format_of(headers: &HeaderMap) -> Result<Format> {
         .ok_or_else(|| types::refusal(&format!("{text:?}"), &BODY_FORMATS.map(|format| (format.media_type(), ""))))
 }
 
-/// Limits on the parsing of a body.
+/// Limits on parsing a body.
 pub(super) struct Bounds {
     scope: Scope,
     control: Control,
@@ -262,7 +264,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The operator's limits, and the deadline of a running request.
+    /// Returns the operator's limits, with the deadline of a running request.
     pub(super) fn of(scope: &Scope, control: &Control) -> Bounds {
         let config = &scope.config;
         Bounds {
@@ -275,9 +277,10 @@ impl Bounds {
     }
 }
 
-/// Parses a body as one batch, and reports what was left out of it. gzip and zstd are recognised by content.
+/// Parses a body as one batch, and reports what was omitted. gzip and zstd are recognized by content.
 ///
-/// The events take their share of memory as they are read: a small compressed body may unfold into any number of them.
+/// The events take their share of memory as they are read: a small compressed body may decompress into any number of
+/// them.
 pub(super) fn read_batch(
     received: &Received,
     format: Format,
@@ -333,26 +336,26 @@ pub(super) fn read_batch(
     Ok((batch, reader.report(), share))
 }
 
-/// How often each event counts while it is read and stored: as a column, in the log record, and in the write buffer. While
-/// it is read, its column may grow to twice its size, and is copied then.
+/// How often each event is charged while it is read and stored: as a column, in the log record, and in the write
+/// buffer. While it is read, its column may have up to twice its size, and is copied when it grows.
 pub const BATCH_TIMES: usize = 3;
-/// Step by which the share of the events grows.
+/// Step by which the events' share grows.
 const GROWTH_BYTES: usize = 1 << 20;
 
-/// Grows a share to what events of this many bytes take, or to all that its tenant could have. Returns whether there
-/// was room.
+/// Grows a share to the requirement of events of this size, or to the most that its tenant could have. Returns whether
+/// there was room.
 fn reach(share: &mut ByteShare, budget: &ByteBudget, bytes: usize) -> bool {
     let bytes = bytes.saturating_mul(BATCH_TIMES);
     // A body of a few events should not take a full step.
     let bytes = if bytes < GROWTH_BYTES { bytes } else { bytes.next_multiple_of(GROWTH_BYTES) };
-    // Without other requests, a large one must not be refused for ever.
+    // When there are no other requests, a large one must not be refused forever.
     share.try_grow(bytes) || {
         *share = budget.empty();
         budget.try_take_some(bytes).map(|some| *share = some).is_some()
     }
 }
 
-/// Whether a GeoJSON text is one Feature rather than a collection of one.
+/// Returns whether a GeoJSON text is one Feature rather than a collection of one.
 fn is_feature(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Head {

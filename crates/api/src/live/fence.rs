@@ -1,8 +1,8 @@
-//! Entries and exits: the meaning of a request's conditions for moving objects.
+//! Entries and exits: how a stream's conditions apply to moving objects.
 //!
 //! The report of an event depends only on earlier writes: whether the previous event of its object matched. That state
-//! is cached for some objects and read from the store for the others. So a stream reports the same whenever its client
-//! connected, and however many objects there are.
+//! is cached for some objects and read from the store for the others. A stream therefore reports the same whenever its
+//! client connected, and however many objects there are.
 
 use crate::errors;
 use crate::problem::Result;
@@ -10,7 +10,7 @@ use meridian_backend::{Collection, PriorEvents};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Fences, IdRole, Projection, Seq, When};
 
-/// The id, in [`Fences`], of the only query of a stream.
+/// The id, in [`Fences`], of the stream's only query.
 const INSIDE: &[u64] = &[0];
 
 /// The objects inside, as far as cached.
@@ -21,19 +21,19 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// A fence that reports these transitions and caches the state of up to `objects` objects.
+    /// Creates a fence that reports these transitions and caches the state of up to `objects` objects.
     pub(super) fn new(reported: Vec<When>, objects: usize) -> Fence {
         // An object inside counts twice, and a full cache drops the half that was not updated for longest.
         let cached_max = objects.saturating_mul(4);
         Fence { reported, cached: Fences::new(cached_max), cached_max }
     }
 
-    /// Forgets all objects, before events are read again: their states are those after these events.
+    /// Forgets all objects before events are read again: the cached states are those after these events.
     pub(super) fn forget(&mut self) {
         self.cached = Fences::new(self.cached_max);
     }
 
-    /// The transitions to report for events in their order of writing: row numbers, each with its transition.
+    /// Returns the transitions to report, for events in write order: row numbers, each with its transition.
     pub(super) fn transitions(
         &mut self,
         collection: &dyn Collection,
@@ -67,7 +67,8 @@ impl Fence {
     }
 }
 
-/// The state of a row's object before that row, in the form [`Fences::restore`] takes; `None` if it had no event.
+/// Returns the state of a row's object before that row, in the form that [`Fences::restore`] takes; `None` if it had no
+/// event.
 fn state(
     prior: &dyn PriorEvents,
     predicate: &Predicate,

@@ -22,18 +22,18 @@ use tokio::time::{Duration, Instant, sleep_until, timeout_at};
 
 /// Interval of keep-alive messages: proxies close connections that are silent for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a read waits for a permit at least, however late its turn came.
+/// Min time that a read waits for a permit, however late its turn came.
 const PERMIT_WAIT_MIN: Duration = Duration::from_secs(1);
 /// How long a stream waits for its turn and for memory before it ends.
 const ROOM_WAIT: Duration = Duration::from_secs(60);
-/// When a stream whose client takes nothing drops the read in progress, and with it the snapshot.
+/// Time after which a stream whose client reads nothing drops the read in progress, and with it the snapshot.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// The next message of a stream.
 pub(super) enum Update {
     /// Events, at least one.
     Events(Message),
-    /// Nothing was written for a while: the client is sent the position of the stream.
+    /// Nothing was written for a while; sends the client the position of the stream.
     KeepAlive(Seqs),
     /// Some files are damaged: events may be missing from here on.
     Missing(String),
@@ -41,7 +41,7 @@ pub(super) enum Update {
     End(End),
 }
 
-/// Why a stream ends, and the position to resume after.
+/// Why a stream ends, and the position after which to resume.
 pub(super) struct End {
     pub(super) reason: &'static str,
     pub(super) detail: String,
@@ -50,33 +50,33 @@ pub(super) struct End {
 
 /// How the delivery of a message ended.
 pub(super) enum Delivery<T> {
-    /// The client has taken it, or is gone.
+    /// The client has received it or is gone.
     Done(T),
-    /// The client takes it too slowly.
+    /// The client reads too slowly.
     Slow,
-    /// The client does not take it, and others need the memory.
+    /// The client does not read, and others need the memory.
     Evicted,
-    /// The server closes before the client has taken it.
+    /// The server closes before the client has received it.
     Closing,
 }
 
 /// An open stream.
 pub(super) struct Follower {
     state: Scope,
-    /// The account that its reads are charged to.
+    /// The account to which its reads are charged.
     account: Account,
     reading: Reading,
     answers: ByteBudget,
-    /// Where it waits to read behind other streams of its tenant.
+    /// The queue in which it waits behind other streams of its tenant.
     line: Line,
     pace: Pace,
-    /// Since when it waits in the line.
+    /// When it began to wait in the queue.
     waits_since: Option<Instant>,
     hand: Arc<Hand>,
     notifications: watch::Receiver<()>,
     ends: Instant,
     _registration: Registration,
-    /// The memory of its request, parsed.
+    /// The memory of its parsed request.
     _conditions: ByteShare,
     _slot: StreamSlot,
 }
@@ -112,22 +112,22 @@ impl Follower {
         })
     }
 
-    /// The position of the stream.
+    /// Returns the position of the stream.
     pub(super) fn at(&self) -> Seqs {
         self.reading.at()
     }
 
-    /// An end at the current position.
+    /// Returns an end at the current position.
     pub(super) fn end(&self, reason: &'static str, detail: impl Into<String>) -> End {
         End { reason, detail: detail.into(), after: self.at() }
     }
 
-    /// Waits for the next update. If the wait is dropped nothing is lost: the client reconnects at its last position.
+    /// Waits for the next update. If the wait is dropped, nothing is lost: the client reconnects at its last position.
     pub(super) async fn next(self) -> (Follower, Update) {
         let mut follower = self;
         let alive = Instant::now() + KEEP_ALIVE;
         loop {
-            // Marked as seen before the flag and the position are read, so that what comes after that notifies again.
+            // Marked as seen before the flag and the position are read, so that later changes notify again.
             follower.notifications.mark_unchanged();
             if follower.state.live.is_closed() {
                 let end = follower.closing(follower.at());
@@ -148,7 +148,7 @@ impl Follower {
                     && !follower.reading.is_behind()
                     && let next @ Update::End(_) = follower.check_collection()
                 {
-                    // Notified without a new event: the write went to another collection of this name.
+                    // Notified without a new event: the write went to another collection of the same name.
                     return (follower, next);
                 }
                 continue;
@@ -156,7 +156,7 @@ impl Follower {
             if let Some(at) = follower.pace.next_read_at().filter(|_| !follower.reading.is_reading()) {
                 sleep_until(at).await;
             }
-            // Before the permit: a wait for memory may be long.
+            // Before the permit, since a wait for memory may be long.
             let turn = match follower.turn(alive.min(follower.ends)).await {
                 Some(turn) => turn,
                 None if Instant::now() >= alive => {
@@ -179,11 +179,11 @@ impl Follower {
                 let work = Current::default().holding(&turns);
                 let read = work.run(|| follower.reading.read(follower.pace.room()));
                 drop(permit);
-                // With the turn and its memory: where the client leaves, nobody waits for this read, and they are free
-                // only at its end.
+                // The turn and its memory move into the read: if the client leaves, the read continues unobserved, and
+                // they are released only when it ends.
                 (follower, turn, read)
             });
-            // A read that panics ends its stream: the client reconnects at its last position.
+            // A read that panics ends its stream; the client reconnects at its last position.
             let (back, turn, read) = match read.await {
                 Ok(read) => read,
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -208,10 +208,10 @@ impl Follower {
         }
     }
 
-    /// A turn with memory for a message; `None` where there is none in time, or the server closes.
+    /// Waits for a turn with memory for a message; `None` if there is none in time, or if the server closes.
     async fn turn(&mut self, until: Instant) -> Option<Turn> {
         if self.line.is_short() {
-            // Streams ahead in the line may need the memory of its read.
+            // Streams ahead in the queue may need the memory of this stream's read.
             self.reading.rest();
         }
         let (state, reading) = (&self.state, &mut self.reading);
@@ -234,8 +234,8 @@ impl Follower {
         turn
     }
 
-    /// A permit for one read, and none while idle, so that thousands of quiet streams leave the permits to
-    /// queries. `None` where there is none in time, or the server closes.
+    /// Waits for a permit for one read. Idle streams hold none, so that thousands of quiet streams leave the permits to
+    /// queries. Returns `None` if there is none in time, or if the server closes.
     async fn permit(&mut self, until: Instant) -> Option<Permit> {
         let account = Account { class: self.pace.class(self.account.class), ..self.account.clone() };
         let until = until.max(Instant::now() + PERMIT_WAIT_MIN);
@@ -246,7 +246,7 @@ impl Follower {
         }
     }
 
-    /// A sign of life of a stream that waits for its turn, or its end.
+    /// Returns a keep-alive for a stream that waits for its turn, or its end.
     fn waiting(&self) -> Update {
         match self.waits_since.is_some_and(|since| since.elapsed() >= ROOM_WAIT) {
             false => Update::KeepAlive(self.at()),
@@ -260,7 +260,7 @@ impl Follower {
     fn check_collection(&self) -> Update {
         let collection = self.reading.collection();
         match self.state.view().collection(collection.name()) {
-            // By the time of creation: a new collection may have the old name.
+            // Compared by creation time, because a new collection may have the old name.
             Ok(Some(now)) if now.created() == collection.created() => Update::KeepAlive(self.at()),
             // Unknown at present; the position stays.
             Err(_) => Update::KeepAlive(self.at()),
@@ -268,8 +268,8 @@ impl Follower {
         }
     }
 
-    /// Waits while a message that holds so many bytes is `taken`. Ends after the time that its client may
-    /// take for it, or when the client is evicted or the server closes.
+    /// Waits until `taken` completes for a message of this size. Ends early when the client exceeds its time for the
+    /// message, when it is evicted, or when the server closes.
     pub(super) async fn deliver<T>(&mut self, bytes: usize, taken: impl Future<Output = T>) -> Delivery<T> {
         let begun = Instant::now();
         let slow_at = begun + self.send_timeout(bytes);
@@ -289,30 +289,31 @@ impl Follower {
                     self.reading.rest();
                     rests = true;
                 }
-                // Last: a client that has taken the message is told that the server closes in its turn.
+                // Last, so that a client that has received the message learns of the server's closing in the next
+                // message.
                 () = closed.as_mut() => return Delivery::Closing,
             }
         }
     }
 
-    /// Counts events that the system has taken for the client.
+    /// Counts events that the system has accepted for sending.
     pub(super) fn count_sent(&self, events: usize) {
         self.state.live.sent.fetch_add(events as u64, Ordering::Relaxed);
     }
 
-    /// The message in hand is dropped: it is no longer a reason to evict this client or to wait for it.
+    /// Reports that the message in hand is dropped: it is no longer a reason to evict this client or to wait for it.
     pub(super) fn drop_message(&self) {
         self.hand.release();
     }
 
-    /// Max time for a client to receive this many bytes.
+    /// Returns the max time for a client to receive this many bytes.
     fn send_timeout(&self, bytes: usize) -> Duration {
         let config = &self.state.config;
         let at_rate = (bytes as u64).checked_div(config.answer_rate_min).map(Duration::from_secs);
         config.write_stall.saturating_add(at_rate.unwrap_or(Duration::from_secs(u64::from(u32::MAX))))
     }
 
-    /// The end for a client that reads too slowly; it resumes after the last event it received.
+    /// Returns the end for a client that reads too slowly; it resumes after the last event it received.
     pub(super) fn too_slow(&self, after: Seqs) -> End {
         self.state.live.slow.fetch_add(1, Ordering::Relaxed);
         let detail = "the client reads more slowly than it may: reconnect";
@@ -321,13 +322,13 @@ impl Follower {
         End { reason: "slow", detail: detail.to_owned(), after }
     }
 
-    /// The end for a client that was evicted.
+    /// Returns the end for a client that was evicted.
     pub(super) fn evicted(&self, after: Seqs) -> End {
         let detail = "the client did not take the message while others needed the memory for responses: reconnect";
         End { reason: "evicted", detail: detail.to_owned(), after }
     }
 
-    /// The end for a client of a server that closes.
+    /// Returns the end for a client of a closing server.
     pub(super) fn closing(&self, after: Seqs) -> End {
         End { reason: "closing", detail: "the server is shutting down: reconnect".to_owned(), after }
     }

@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
-/// A client is idle from when it would have the message at this speed, in bytes a second. Nobody knows whether it has a part of it.
+/// Assumed speed in bytes per second. A client counts as idle once it should have received the message at this speed,
+/// since it is unknown how much of it has arrived.
 const TAKEN_PER_SECOND: u32 = 256 << 10;
 
 /// The message that waits for a client.
@@ -19,34 +20,34 @@ pub(super) struct Hand {
 #[derive(Default)]
 struct State {
     bytes: usize,
-    /// From when on its client is idle; `None` while no message waits.
+    /// When its client becomes idle; `None` while no message waits.
     idle_from: Option<Instant>,
     evicted: bool,
 }
 
 impl Hand {
-    /// Nothing in hand yet.
+    /// Creates a hand without a message.
     pub(super) fn new(answers: ByteBudget) -> Hand {
         Hand { answers, state: Mutex::default(), evicted: Notify::new() }
     }
 
-    /// From now on a message waits that holds `bytes` of the memory for responses. For one that holds none no client is
-    /// evicted.
+    /// Records that a message holding `bytes` of the memory for responses waits from now on. A client is never evicted
+    /// for a message that holds none.
     pub(super) fn hold(&self, bytes: usize) {
         let taken = Duration::from_secs(bytes as u64) / TAKEN_PER_SECOND;
         let idle_from = (bytes > 0).then(|| Instant::now() + taken);
         *self.state.lock() = State { bytes, idle_from, evicted: false };
     }
 
-    /// The client has taken it, or never will. An eviction that comes at the same time is void: its bytes are free.
+    /// Records that the client has received the message, or never will. A concurrent eviction is void, since the bytes
+    /// are free.
     pub(super) fn release(&self) {
         *self.state.lock() = State::default();
     }
 
-    /// Completes when the client was evicted for the message in hand.
+    /// Completes when the client is evicted for the message in hand.
     pub(super) async fn evicted(&self) {
-        // `notify_one` keeps a permit, so an eviction before this is not missed. The permit may be of an eviction that
-        // was void.
+        // `notify_one` stores a permit, so an earlier eviction is not missed. The permit may stem from a void eviction.
         while !self.state.lock().evicted {
             self.evicted.notified().await;
         }

@@ -3,7 +3,7 @@
 use meridian_admission::ByteShare;
 use meridian_model::{Seq, Seqs};
 
-/// A message takes no further event from this size on, in bytes.
+/// Size in bytes from which a message takes no further event.
 const MESSAGE_BYTES: usize = 64 << 10;
 
 /// How events are separated.
@@ -11,28 +11,30 @@ const MESSAGE_BYTES: usize = 64 << 10;
 pub(super) enum Framing {
     /// Server-Sent Events: each has its position as `id` and its feature as `data`.
     Sse,
-    /// Features alone: the transport has its own messages.
+    /// Features only: the transport delimits messages itself.
     Texts,
 }
 
 /// Events of one partition as text.
 #[derive(Debug, Default)]
 pub(super) struct Rendered {
-    /// The position before them.
+    /// The position before the events.
     from: Seqs,
     text: Vec<u8>,
-    /// The number of each event, and where its text ends.
+    /// The number of each event, and the end of its text.
     ends: Vec<(Seq, usize)>,
 }
 
 impl Rendered {
-    /// No event yet, after a position.
+    /// Creates a message without events, after a position.
     pub(super) fn after(from: Seqs) -> Rendered {
         Rendered { from, ..Rendered::default() }
     }
 
-    /// Adds an event, which `write` appends to the text. If the message has no room for it, the error is its size, and the
-    /// message stays unchanged.
+    /// Adds an event, which `write` appends to the text.
+    ///
+    /// # Errors
+    /// The event's size, if it does not fit; the message then stays unchanged.
     pub(super) fn push(
         &mut self,
         framing: Framing,
@@ -41,7 +43,7 @@ impl Rendered {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), usize> {
         let begin = self.text.len();
-        // Size 0 means that the message is full, and that the event's own size is unknown.
+        // Size 0 means that the message is full and the event's own size unknown.
         if begin >= MESSAGE_BYTES {
             return Err(0);
         }
@@ -71,24 +73,24 @@ impl Rendered {
         self.ends.is_empty()
     }
 
-    /// The position after the last event.
+    /// Returns the position after the last event.
     pub(super) fn last(&self) -> Option<Seqs> {
         self.ends.last().map(|(seq, _)| self.from.past(*seq))
     }
 
-    /// The message without capacity that it does not use.
+    /// Releases the message's unused capacity.
     pub(super) fn fitted(mut self) -> Rendered {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();
         self
     }
 
-    /// Bytes that it takes.
+    /// Returns its size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + size_of_val(self.ends.as_slice())
     }
 
-    /// The message with its share of the memory for responses.
+    /// Attaches the message's share of the memory for responses.
     pub(super) fn charged(self, mut share: ByteShare) -> Message {
         // The share was an estimate: the rest is returned before the message waits for its client.
         share.shrink(share.bytes().saturating_sub(self.bytes()));
@@ -96,23 +98,23 @@ impl Rendered {
     }
 }
 
-/// Events that wait for their client, or a short text without one.
+/// Events that wait for their client, or a short text without events.
 pub(super) struct Message {
-    /// The position before them.
+    /// The position before the events.
     pub(super) from: Seqs,
-    /// The text of all.
+    /// The text of all events.
     pub(super) text: Text,
-    /// The number of each event, and where its text ends.
+    /// The number of each event, and the end of its text.
     pub(super) ends: Vec<(Seq, usize)>,
 }
 
 impl Message {
-    /// A short text, which the fixed memory of its connection covers.
+    /// Creates a short text, covered by the fixed memory of its connection.
     pub(super) fn short(text: String) -> Message {
         Message { from: Seqs::default(), text: Text { bytes: text.into_bytes(), share: None }, ends: Vec::new() }
     }
 
-    /// Bytes of the memory for responses that it holds.
+    /// Returns the bytes that it holds of the memory for responses.
     pub(super) fn held(&self) -> usize {
         self.text.share.as_ref().map_or(0, ByteShare::bytes)
     }
@@ -124,7 +126,7 @@ impl AsRef<[u8]> for Message {
     }
 }
 
-/// A text that gives back its share of the memory for responses once it is sent.
+/// A text that returns its share of the memory for responses once it is sent.
 pub(super) struct Text {
     bytes: Vec<u8>,
     share: Option<ByteShare>,

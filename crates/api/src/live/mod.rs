@@ -1,13 +1,13 @@
 //! `GET /collections/{c}/stream`: events as they are acknowledged, as Server-Sent Events or over a WebSocket.
 //!
-//! A stream is a position that moves through the writes, in their order. It is notified of each write and reads what
-//! came after its position from the store. Catching up and following are therefore one mechanism, and nothing is lost
-//! or repeated between them. It reads on only when its client has taken the events before, so a slow client makes it
-//! fall behind instead of filling memory. Between two reads it holds neither a thread nor a permit.
+//! A stream is a position that moves through the writes, in their order. It is notified of each write and reads the
+//! events after its position from the store. Catching up and following are therefore one mechanism, and nothing is lost
+//! or repeated between them. It reads on only when its client has received the previous events, so a slow client makes
+//! it fall behind instead of filling memory. Between two reads it holds neither a thread nor a permit.
 //!
-//! One message waits for a client. Its memory is taken from the memory for responses of its tenant before it is rendered.
-//! Where there is none, the stream waits for its turn. A client that does not take it is evicted when others need the memory.
-//! The conditions of a stream are taken from a pool of their own, for as long as it is open.
+//! One message waits for a client. Before the message is rendered, its memory is reserved from its tenant's memory for
+//! responses. If there is none, the stream waits for its turn. A client that does not read is evicted when others need
+//! the memory. The memory of a stream's conditions comes from a separate pool, for as long as the stream is open.
 //!
 //! Events that were deleted, replaced or expired before they were read are not sent.
 
@@ -36,7 +36,7 @@ use message::Framing;
 use request::StreamRequest;
 pub use request::position;
 
-/// Bytes in memory for each byte of a request once it is parsed: a list of short numbers takes the most.
+/// Bytes of memory per byte of a parsed request; a list of short numbers takes the most.
 const PARSED_TIMES: usize = 32;
 
 /// `GET /collections/{c}/stream`
@@ -50,8 +50,8 @@ pub async fn get(
     let request = StreamRequest::take(&context, &*collection)?;
     let slot = slot(&state)?;
     let bytes = PARSED_TIMES * context.query.as_deref().map_or(0, str::len);
-    // From a pool of their own, and no client is evicted for them. A stream keeps them while it is idle, for
-    // an hour, and could not be evicted in its turn.
+    // From a separate pool, for which no client is evicted: a stream keeps its conditions even while idle, for up to an
+    // hour.
     let conditions = state.conditions().try_take_some(bytes).ok_or_else(|| {
         let detail = "the conditions of open streams use all the memory that there is for them: try again";
         overloaded(&state, detail.to_owned(), state.config.streams_max)
@@ -69,7 +69,7 @@ pub async fn get(
     })
 }
 
-/// The error for a position beyond the newest write of the collection.
+/// Returns the problem for a position beyond the newest write of the collection.
 fn not_yet(name: &str, text: &str, newest: &str) -> Problem {
     Problem::parameter(name, format!("the position {text:?} is yet to come: the newest is {newest}"))
 }

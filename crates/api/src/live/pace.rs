@@ -1,4 +1,4 @@
-//! How a stream reads on, going by its last reads: in which class, how soon, and with how much memory.
+//! Determines from a stream's last reads how it continues: in which class, how soon, and with how much memory.
 
 use super::reading::Step;
 use meridian_admission::gate::Class;
@@ -6,26 +6,26 @@ use tokio::time::{Duration, Instant};
 
 /// Delay between two reads, so that writes in quick succession are read together.
 const BATCH_DELAY: Duration = Duration::from_millis(5);
-/// Bytes that are reserved for a message, at least and while nothing is known of its size.
+/// Min bytes reserved for a message, also used while its size is unknown.
 const ROOM_MIN: usize = 8 << 10;
-/// The same where more events follow than went into the last message.
+/// Min bytes reserved if more events follow than fit in the last message.
 const ROOM_MANY: usize = 64 << 10;
 
 /// The pace of a stream.
 pub(super) struct Pace {
-    /// Whether there was more than the last read took.
+    /// Whether the last read left events unread.
     behind: bool,
     room: usize,
     caught_up_at: Option<Instant>,
 }
 
 impl Pace {
-    /// The pace of a new stream, which has something to catch up with or not.
+    /// Creates the pace of a new stream; `behind` tells whether it has to catch up.
     pub(super) fn new(behind: bool) -> Pace {
         Pace { behind, room: ROOM_MIN, caught_up_at: None }
     }
 
-    /// Takes in how a read ended, and whether there is more.
+    /// Records how a read ended, and whether there is more.
     pub(super) fn observe(&mut self, step: &Step, more: bool) {
         match step {
             Step::Message(rendered) => {
@@ -39,18 +39,19 @@ impl Pace {
         }
     }
 
-    /// The class of the next read of a stream of this class. One that catches up is not interactive: many such streams
-    /// would starve queries.
+    /// Returns the class of the next read of a stream of this class. A read that catches up is not interactive: many
+    /// such streams would starve queries.
     pub(super) fn class(&self, own: Class) -> Class {
         if self.behind { own.max(Class::Batch) } else { own }
     }
 
-    /// Bytes that the next message is thought to take.
+    /// Returns the estimated bytes of the next message.
     pub(super) fn room(&self) -> usize {
         self.room
     }
 
-    /// When the next read may begin. Only a stream that has caught up delays it; one that is behind reads at full speed.
+    /// Returns when the next read may begin. Only a stream that has caught up delays it; one that is behind reads at
+    /// full speed.
     pub(super) fn next_read_at(&self) -> Option<Instant> {
         self.caught_up_at.map(|at| at + BATCH_DELAY)
     }

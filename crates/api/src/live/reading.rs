@@ -1,8 +1,8 @@
 //! The reads of a stream: the events after its position, one message at a time.
 //!
-//! A stream needs only its position. While its client reads, it also keeps the read in progress, so that events are listed
-//! and read once. That takes memory: it is kept only if the memory for responses has room, and dropped when the client
-//! pauses. Then the same events are read again.
+//! A stream needs only its position. While its client reads, it also keeps the read in progress, so that events are
+//! listed and read once. That takes memory, so the read is kept only if the memory for responses has room, and dropped
+//! when the client pauses. The same events are then read again.
 
 use super::fence::{Fence, numbered};
 use super::message::{Framing, Rendered};
@@ -17,11 +17,11 @@ use meridian_model::policy::quota::Quota;
 use meridian_model::{Batch, Schema, Seq, Seqs, When};
 use std::sync::Arc;
 
-/// Max events listed at a time, by their numbers: a megabyte.
+/// Max event numbers listed at a time: a megabyte.
 const SEQS_MAX: usize = 1 << 16;
-/// Bytes of a number in that list.
+/// Bytes per number in that list.
 const SEQ_BYTES: usize = 16;
-/// Target size of one read of events, in bytes; and the same for a read that is not kept.
+/// Target size in bytes of one read of events, and of one that is not kept.
 const READ_BYTES: usize = 256 << 10;
 const READ_BYTES_SHORT: usize = 32 << 10;
 /// Events in a read that is not kept, while their size is unknown.
@@ -37,7 +37,7 @@ pub(super) enum Step {
     Larger(usize),
     /// Some files are damaged: events may be missing from here on.
     Missing(String),
-    /// Nothing more for the client among the events listed or read so far, and there are more.
+    /// No match among the events listed or read so far, but more events follow.
     NoMatch,
     /// There are no more events.
     CaughtUp,
@@ -51,7 +51,7 @@ pub(super) struct Reading {
     framing: Framing,
     writer: FeatureWriter,
     schema: Arc<Schema>,
-    /// Set where the client asked for transitions of moving objects.
+    /// Set if the client asked for transitions of moving objects.
     fence: Option<Fence>,
     /// Everything up to this position was read, and rendered if it matched.
     at: Seqs,
@@ -59,7 +59,7 @@ pub(super) struct Reading {
     /// The memory of the read in progress.
     share: ByteShare,
     answers: ByteBudget,
-    /// Bytes of an event, estimated from the last read.
+    /// Estimated bytes per event, from the last read.
     event_bytes: Option<usize>,
     reported_missing: bool,
 }
@@ -111,17 +111,17 @@ impl Reading {
         &self.collection
     }
 
-    /// The position.
+    /// Returns the position.
     pub(super) fn at(&self) -> Seqs {
         self.at.clone()
     }
 
-    /// Whether there is anything after the position.
+    /// Returns whether there is anything after the position.
     pub(super) fn is_behind(&self) -> bool {
         self.ahead.is_some() || !self.at.covers(&self.collection.position().ends())
     }
 
-    /// Whether a read is in progress.
+    /// Returns whether a read is in progress.
     pub(super) fn is_reading(&self) -> bool {
         self.ahead.is_some()
     }
@@ -130,13 +130,13 @@ impl Reading {
     pub(super) fn rest(&mut self) {
         let rendered_all = self.ahead.take().is_none_or(|ahead| ahead.matches.is_none());
         self.share.shrink(self.share.bytes());
-        // The fence has the objects' states after events that will be read again, so it must forget them.
+        // The fence holds the objects' states after events that will be read again, so it must forget them.
         if let Some(fence) = self.fence.as_mut().filter(|_| !rendered_all) {
             fence.forget();
         }
     }
 
-    /// Reads on from the position, with `room` bytes for a message. Blocks.
+    /// Continues from the position, with `room` bytes for a message. Blocks.
     pub(super) fn read(&mut self, room: usize) -> Result<Step> {
         let step = self.steps(room);
         self.keep_within_budget();
@@ -160,7 +160,7 @@ impl Reading {
                 let Some((batch, seqs)) = ahead.changes.read().map_err(errors::store_problem)? else {
                     // Not the last event read: writes without an event, such as deletions, also move the position.
                     self.at = ahead.changes.upto();
-                    // A list is bounded: its end may not be that of the events.
+                    // A list is bounded, so its end need not be the end of the events.
                     return Ok(if ahead.changes.left_out() > 0 { Step::NoMatch } else { Step::CaughtUp });
                 };
                 // The client may take long to read this, and maintenance should not wait for it.
@@ -177,10 +177,10 @@ impl Reading {
         Ok(Step::NoMatch)
     }
 
-    /// The events after the position, by their numbers.
+    /// Lists the events after the position by number.
     fn list(&self) -> Result<Box<dyn Changes>> {
         let (events, bytes) = if self.answers.is_short_here() {
-            // It will not be kept: no more than one read.
+            // The list will not be kept, so it covers at most one read.
             let events = self.event_bytes.map_or(EVENTS_UNKNOWN, |one| READ_BYTES_SHORT / one.max(SEQ_BYTES));
             (events.max(1), READ_BYTES_SHORT)
         } else {
@@ -189,7 +189,7 @@ impl Reading {
         self.collection.changes_after(&self.at, events, bytes).map_err(errors::store_problem)
     }
 
-    /// The events of a read that match.
+    /// Returns the matching events of a read.
     fn matches(&mut self, batch: Batch, seqs: Vec<Seq>) -> Result<Matches> {
         self.ledger.charge(Quota::ScannedBytesPerSecond, batch.bytes() as u64);
         self.event_bytes = Some(batch.bytes() / seqs.len().max(1));
@@ -213,7 +213,7 @@ impl Reading {
         Ok(Matches { events: reproject(&batch.take(&rows), self.request.crs)?, seqs, whens, next: 0, end })
     }
 
-    /// Renders the next events, and moves the position past them; `None` where there are none.
+    /// Renders the next events, and moves the position past them; `None` if there are none.
     fn render(&mut self, matches: &mut Matches, room: usize) -> Option<Step> {
         let features = self.writer.rows(&matches.events, &matches.seqs);
         let mut message = Rendered::after(self.at.clone());
@@ -287,7 +287,7 @@ mod tests {
 
     const ROOM: usize = 1 << 10;
 
-    /// A stream of a collection of 100 events, from the oldest on, and the store that they are in.
+    /// Creates a stream of a collection of 100 events, from the oldest on, and the store that contains them.
     fn reading(filter: &str, answers: &ByteBudget) -> (Arc<Embedded>, Reading) {
         let store = Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()));
         let schema = schema_spec::parse("n:Integer,*geom:Point").unwrap();

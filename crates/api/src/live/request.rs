@@ -26,7 +26,7 @@ pub(super) struct StreamRequest {
     pub(super) crs: Crs,
     /// The transitions of moving objects to report; `None`: every event that matches.
     pub(super) when: Option<Vec<When>>,
-    /// The stream starts after this position.
+    /// The position after which the stream starts.
     pub(super) after: Seqs,
 }
 
@@ -53,7 +53,7 @@ impl StreamRequest {
         }
         let newest = collection.position().ends();
         let header = context.headers.get(&LAST_EVENT_ID).map(|value| value.to_str().unwrap_or("?").to_owned());
-        // A client that reconnects sends its position in the header; its URL still has that of the first attempt.
+        // A client that reconnects sends its position in the header; its URL still contains that of the first attempt.
         let after = match header.map(|text| ("Last-Event-ID", text)).or_else(|| after.map(|text| ("after", text))) {
             None => newest,
             Some((name, text)) => {
@@ -62,12 +62,12 @@ impl StreamRequest {
                 if after == Positions::default().ends() {
                     after = newest.map(|_| Seq::end_of(0));
                 }
-                // Such a position is from another collection, or from before a restore: following it would skip events
-                // silently.
+                // Such a position comes from another collection, or from before a restore: following it would silently
+                // skip events.
                 if !newest.covers(&after) {
                     return Err(not_yet(name, &text, &newest.to_id()));
                 }
-                // A position of another number of partitions would name none, or leave some out.
+                // A position for another number of partitions would match no partition, or omit some.
                 if after.len() != newest.len() {
                     let detail = format!(
                         "{text:?} is a position of {} partitions: the collection has {}",
@@ -84,7 +84,7 @@ impl StreamRequest {
     }
 }
 
-/// The transitions that `when` selects.
+/// Parses the transitions selected by `when`.
 fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
     if schema.object.is_none() {
         return Err(Problem::parameter("when", "this collection names no object field (x-meridian-object)"));
@@ -92,7 +92,7 @@ fn when(words: &str, schema: &Schema) -> Result<Vec<When>> {
     When::read(words.split(',').map(str::trim)).map_err(|e| Problem::parameter("when", e.detail))
 }
 
-/// Refuses a position after which retention has removed events: they would be missing silently.
+/// Refuses a position after which retention has removed events: they would be silently missing.
 fn check_retained(collection: &dyn Collection, after: &Seqs) -> Result<()> {
     let settings = collection.settings();
     let oldest = collection.oldest();
@@ -110,9 +110,9 @@ fn check_retained(collection: &dyn Collection, after: &Seqs) -> Result<()> {
     Err(Problem::new(Kind::Gone, detail).with("first", first))
 }
 
-/// Parses a position: that of an event, as streams send it, or that of a write, as its response gave it.
+/// Parses a position: of an event, as sent by streams, or of a write, as returned in its response.
 pub fn position(name: &str, text: &str) -> Result<Seqs> {
-    // A position of a write has fewer digits, so the length distinguishes the two.
+    // The position of a write has fewer digits, so the length distinguishes the two.
     if text.split('-').all(|part| part.len() == SEQ_DIGITS) {
         return Seqs::from_id(text).map_err(|e| Problem::parameter(name, e.detail));
     }

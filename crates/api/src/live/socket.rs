@@ -14,7 +14,7 @@ const END_MESSAGE_MAX: Duration = Duration::from_secs(1);
 /// Sends updates until the stream ends.
 pub(super) async fn send(mut to: ToClient, mut follower: Follower) {
     let mut update = Update::KeepAlive(follower.at());
-    // The client was sent everything up to here.
+    // The client was sent everything up to this position.
     let mut sent = follower.at();
     loop {
         let message = match update {
@@ -68,7 +68,7 @@ async fn send_end(mut to: ToClient, end: End) {
         _ => CloseCode::Normal,
     };
     let _ = tokio::time::timeout(END_MESSAGE_MAX, async {
-        // A message that was sent in part can only be followed by a close frame.
+        // A partly sent message can only be followed by a close frame.
         if to.is_between_messages() {
             to.send(text).await?;
         }

@@ -1,8 +1,8 @@
 //! Streams as Server-Sent Events.
 //!
 //! Each event is a message with its position as `id` and its feature as `data`. While there is nothing to send, a
-//! message of an `id` alone is sent at intervals. It keeps the connection open, and moves the client's
-//! `Last-Event-ID` past events that did not match.
+//! message with only an `id` is sent at intervals. It keeps the connection open, and moves the client's `Last-Event-ID`
+//! past events that did not match.
 
 use super::follow::{Delivery, End, Follower, Update};
 use super::message::Message;
@@ -23,7 +23,7 @@ pub(super) async fn send(mut to: SseSender, mut follower: Follower) {
             }
             Update::End(end) => return to.end_within(end_message(&end), LEAVE_MAX).await,
         };
-        // The message in hand is sent before that of an end: a client that gets the end has both.
+        // The message in hand is sent before an end message, so a client that gets the end has both.
         let (held, events) = (message.held(), message.ends.len());
         let end = match follower.deliver(held, to.send(message)).await {
             Delivery::Done(true) => {
@@ -40,7 +40,8 @@ pub(super) async fn send(mut to: SseSender, mut follower: Follower) {
         }
         tokio::select! {
             (back, read) = follower.next() => (follower, update) = (back, read),
-            // A client that disconnects while nothing is written would otherwise be noticed only at the next keep-alive.
+            // A client that disconnects while nothing is written would otherwise be noticed only at the next
+            // keep-alive.
             () = to.gone() => return,
         }
     }

@@ -1,7 +1,8 @@
 //! `/admin/load`: running, waiting and refused requests with reasons, the use of tenants, and slow requests.
 //!
-//! It is a document for programs, and a page without a script that browsers reload every two seconds. The cost of both
-//! does not depend on the number of requests: tenants and slow requests are listed up to a bound.
+//! It is available as a document for programs, and as a page without a script that browsers reload every two seconds.
+//! The cost of both does not depend on the number of requests: only a bounded number of tenants and slow requests is
+//! listed.
 
 mod page;
 
@@ -46,7 +47,7 @@ pub async fn get(state: Scope, context: Context) -> Result<Response> {
 
 fn of(state: &AppState) -> Load {
     let ledgers = state.registry.ledgers();
-    // Sampled on request: an unwatched server does no work for this page.
+    // Sampled on request, so that an unwatched server does no work for this page.
     let before = state.load_history.sample(Instant::now(), &ledgers);
     let mut at_work: HashMap<Arc<str>, [ClassLoad; 3]> = state.gate.load().into_iter().collect();
     let mut tenants: Vec<TenantLoad> = ledgers
@@ -55,7 +56,7 @@ fn of(state: &AppState) -> Load {
         .filter(|tenant| !tenant.is_idle())
         .collect();
     tenants.sort_by(|a, b| b.weight_of_load().total_cmp(&a.weight_of_load()).then_with(|| a.name.cmp(&b.name)));
-    // Memory is computed after this, since it walks the collections of each listed tenant.
+    // Truncated before memory is computed, since that walks the collections of each listed tenant.
     tenants.truncate(LISTED_MAX);
     tenants.iter_mut().for_each(|tenant| tenant.memory = memory_of(state, &tenant.name));
     let (counts, metrics) = (state.gate.counts(), &state.metrics);
@@ -132,16 +133,16 @@ impl TenantLoad {
             && self.streams + self.searches == 0
     }
 
-    /// Orders tenants by their current use, or by their past use until that is known.
+    /// Returns a sort key: a tenant's current use, or its past use until that is known.
     fn weight_of_load(&self) -> f64 {
         let requests: u64 = self.classes.iter().map(|class| class.running + class.paused + class.waiting).sum();
         let refused: u64 = self.refused_of_late.iter().flat_map(BTreeMap::values).sum();
-        // A request that waits counts as much as a processor; refusals break ties.
+        // A waiting request counts as much as a processor; refusals break ties.
         self.processors.unwrap_or_default() + requests as f64 + refused as f64 * 1e-6 + self.processor_s * 1e-12
     }
 }
 
-/// Memory by purpose, of all tenants.
+/// Returns the memory of all tenants by purpose.
 fn memory(state: &AppState) -> Vec<MemoryLoad> {
     let collections = state.all_collections().unwrap_or_default();
     let writes: u64 = collections.iter().map(|collection| collection.stats().memory_bytes).sum();
@@ -152,7 +153,7 @@ fn memory(state: &AppState) -> Vec<MemoryLoad> {
     all.map(|(purpose, held, limit)| MemoryLoad { purpose, held, limit }).collect()
 }
 
-/// The pools of memory that tenants share, by purpose.
+/// Returns the memory pools shared by tenants, by purpose.
 fn pools(state: &AppState) -> [(&'static str, &ByteBudget); 5] {
     [
         ("bodies", &state.bodies),
@@ -163,7 +164,7 @@ fn pools(state: &AppState) -> [(&'static str, &ByteBudget); 5] {
     ]
 }
 
-/// Memory of one tenant, by purpose; none where it holds nothing.
+/// Returns the memory of one tenant by purpose; omits purposes for which it holds nothing.
 fn memory_of(state: &AppState, tenant: &str) -> BTreeMap<&'static str, u64> {
     let name: Arc<str> = tenant.into();
     let collections = state.backend.list(tenant).unwrap_or_default();

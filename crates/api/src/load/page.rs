@@ -1,4 +1,4 @@
-//! The load as a page.
+//! The load page.
 
 use crate::contract::{ClassLoad, Level, Load, MemoryLoad, QuotaLoad, SlowRequest, TenantLoad};
 use crate::html::live::{self, cell, head, meter, size, tile};
@@ -6,7 +6,7 @@ use crate::html::{self, escape, grouped};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The page; browsers reload it while it is live.
+/// Renders the page; browsers reload it while it is live.
 pub fn page(load: &Load, is_live: bool) -> html::Page {
     let mut out = live::top(&load.time, is_live, ("/admin/cluster", "Cluster"));
     tiles(load, &mut out);
@@ -92,7 +92,7 @@ fn waits(classes: &[ClassLoad]) -> String {
     each.collect::<Vec<_>>().join("<br>")
 }
 
-/// Recent refusals, and those since the start.
+/// Formats recent refusals, and those since the start.
 fn refused(tenant: &TenantLoad) -> String {
     let sum = |refused: &BTreeMap<&str, u64>| refused.values().sum::<u64>();
     let all = sum(&tenant.refused);

@@ -1,9 +1,9 @@
-//! Schemas of request bodies besides events: questions, saved searches, schemas, settings, backups.
+//! Schemas of request bodies other than events: queries, saved searches, schemas, settings, backups.
 
 use meridian_model::policy::quota::Quota;
 use serde_json::{Map, Value, json};
 
-/// Components by their names.
+/// Returns the components by name.
 pub fn schemas() -> Map<String, Value> {
     [
         ("Question", question()),

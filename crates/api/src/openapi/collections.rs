@@ -1,6 +1,6 @@
 //! Paths of the existing collections, with their queryables as parameters and their properties in bodies.
 //!
-//! A path without a variable takes precedence over the template that it matches, so it has every operation of the
+//! A path without a variable takes precedence over the template that it matches, so it repeats every operation of the
 //! template. Clients such as GDAL look for a collection's queryables only here.
 
 use super::{describe, reference};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Max properties listed in the document. A tenant may have any number of collections, and the document must stay
 /// bounded.
 const PROPERTIES_MAX: usize = 10_000;
-/// Paths that each collection has under its own name.
+/// Path templates that are repeated for each collection.
 const TEMPLATES: [&str; 2] = ["/collections/{c}/items", "/collections/{c}/items/{id}"];
 
 /// Adds the paths and schemas of each collection, in order, until [`PROPERTIES_MAX`] properties are listed.
@@ -35,12 +35,13 @@ pub fn insert(collections: &[(String, Arc<Schema>)], paths: &mut Map<String, Val
     }
 }
 
-/// Name of the component with the schema of a collection's events. No other component's name has a dot.
+/// Returns the name of the component with the schema of a collection's events. No other component's name contains a
+/// dot.
 fn component(collection: &str) -> String {
     format!("{collection}.feature")
 }
 
-/// An operation of a template for one collection.
+/// Specializes an operation of a template for one collection.
 fn own(operation: &Route, path: &str, name: &str, schema: &Schema) -> Value {
     let mut described = describe(operation, path);
     described["operationId"] = json!(format!("{}.{name}", operation.id));
@@ -49,7 +50,7 @@ fn own(operation: &Route, path: &str, name: &str, schema: &Schema) -> Value {
     {
         let shown = queryables(schema).into_iter().filter(|f| !hidden(operation, &f.name));
         let (bare, other): (Vec<Field>, Vec<Field>) = shown.partition(|f| is_bare_name(&f.name));
-        // Clients that build CQL2 from these names do not quote them, so names that need quotes stay with the generic
+        // Clients that build CQL2 from these names do not quote them, so names that need quotes keep to the generic
         // parameter.
         if other.is_empty() {
             parameters.retain(|p| *p != reference("parameters", "queryable"));
@@ -62,14 +63,14 @@ fn own(operation: &Route, path: &str, name: &str, schema: &Schema) -> Value {
     described
 }
 
-/// The queryables that are parameters of their own: the id, and every field.
+/// Returns the queryables that are parameters of their own: the id, and every field.
 fn queryables(schema: &Schema) -> Vec<Field> {
     let id = Field { name: schema.id_name.clone(), kind: FieldType::Text, required: false, title: None };
     let id = schema.field_index(&schema.id_name).is_none().then_some(id);
     id.into_iter().chain(schema.fields.iter().cloned()).collect()
 }
 
-/// Whether another parameter of the operation has this name.
+/// Returns whether another parameter of the operation has this name.
 fn hidden(operation: &Route, name: &str) -> bool {
     name == "f" || operation.parameters.contains(&name)
 }
@@ -90,7 +91,7 @@ fn queryable(field: &Field) -> Value {
     })
 }
 
-/// Replaces the generic event schema by that of the collection.
+/// Replaces the generic event schema with that of the collection.
 fn body(media: &mut Value, name: &str) {
     let own = reference("schemas", &component(name));
     let Some(schema) = media.get_mut("schema") else { return };
@@ -119,7 +120,7 @@ fn body(media: &mut Value, name: &str) {
     }
 }
 
-/// The schema of one event as GeoJSON.
+/// Returns the schema of one event as GeoJSON.
 fn feature(schema: &Schema) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -165,7 +166,7 @@ fn value(kind: FieldType) -> Value {
     }
 }
 
-/// The schema of a GeoJSON geometry of this kind.
+/// Returns the schema of a GeoJSON geometry of this kind.
 fn geometry(kind: Option<GeometryType>) -> Value {
     let position = json!({ "type": "array", "minItems": 2, "items": { "type": "number" } });
     let list = |items: &Value, least: u64| json!({ "type": "array", "minItems": least, "items": items });

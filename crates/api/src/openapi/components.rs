@@ -7,7 +7,7 @@ use crate::params::format::{EVENTS, Format, GROUPS, LINES, PAGES};
 use meridian_query::BY_FIELDS_MAX;
 use serde_json::{Map, Value, json};
 
-/// The `components` object.
+/// Returns the `components` object.
 pub fn components() -> Value {
     json!({
         "parameters": parameters(),
@@ -250,7 +250,7 @@ fn parameters() -> Value {
     Value::Object(all)
 }
 
-/// The headers of every answer that was read from a snapshot.
+/// The headers of every response that was read from a snapshot.
 pub const READ_HEADERS: [&str; 3] = ["Meridian-Snapshot", "Age", "Meridian-Consistency"];
 
 fn headers() -> Value {
@@ -282,7 +282,7 @@ fn words(formats: &[Format]) -> Vec<&'static str> {
     formats.iter().map(|f| f.word()).collect()
 }
 
-/// A response that is one of several documents.
+/// Returns a response that is one of several documents.
 fn one_of(names: [&str; 2]) -> Value {
     json!({ "anyOf": names.map(|name| json!({ "$ref": format!("#/components/schemas/{name}") })) })
 }

@@ -1,9 +1,9 @@
-//! Converts schemas from JSON Schema 2020-12, which OpenAPI 3.1 uses, to the dialect of OpenAPI 3.0.
+//! Converts schemas from JSON Schema 2020-12, used by OpenAPI 3.1, to the dialect of OpenAPI 3.0.
 
 use serde_json::{Value, json};
 
-/// Rewrites every schema within for OpenAPI 3.0. `type: [x, "null"]` becomes `type: x` with `nullable`, and `const`
-/// becomes an `enum` of one, and so does a type of null alone. A schema that is `true` becomes an empty one.
+/// Rewrites every nested schema for OpenAPI 3.0. `type: [x, "null"]` becomes `type: x` with `nullable`; `const`, and a
+/// type of null alone, become an `enum` of one. A schema that is `true` becomes an empty one.
 pub fn lower(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -14,7 +14,7 @@ pub fn lower(value: &mut Value) {
                 members.insert("type".to_owned(), kind.clone());
                 members.insert("nullable".to_owned(), json!(true));
             }
-            // One of several schemas, which null alone fits.
+            // One of several alternatives, matched only by null.
             if members.get("type").is_some_and(|kind| kind == "null") {
                 members.remove("type");
                 members.insert("enum".to_owned(), json!([null]));

@@ -1,4 +1,4 @@
-//! The API described as OpenAPI: 3.0 at `/api` (what the OGC class `oas30` asks for), 3.1 at `/openapi.json`.
+//! The API described as OpenAPI: 3.0 at `/api` (required by the OGC class `oas30`), 3.1 at `/openapi.json`.
 //!
 //! Both documents are generated from the route table. They also list the existing collections, each with its own
 //! properties.
@@ -51,7 +51,7 @@ pub async fn get_31(state: Scope, context: Context) -> Result<Response> {
     respond::document(OPENAPI_31, &document(Version::V31, &context.base, &collections_of(&state)?))
 }
 
-/// Names and schemas of the collections, in order of their names.
+/// Returns names and schemas of the collections, in order of name.
 fn collections_of(state: &Scope) -> Result<Vec<(String, Arc<Schema>)>> {
     let collections = state.view().list().map_err(errors::store_problem)?;
     let mut described: Vec<_> = collections.iter().map(|c| (c.name().to_owned(), c.schema())).collect();
@@ -59,7 +59,7 @@ fn collections_of(state: &Scope) -> Result<Vec<(String, Arc<Schema>)>> {
     Ok(described)
 }
 
-/// The complete document, including these collections.
+/// Returns the complete document, including these collections.
 pub fn document(version: Version, server: &str, collections: &[(String, Arc<Schema>)]) -> Value {
     let mut paths = Map::new();
     for operation in ROUTES {
@@ -84,21 +84,21 @@ pub fn document(version: Version, server: &str, collections: &[(String, Arc<Sche
         "components": components,
     });
     match version {
-        // The document is in the terms of 3.1, most of which 3.0 shares; the others are translated.
+        // The document uses the terms of 3.1, most of which 3.0 shares; the others are translated.
         Version::V30 => dialect::lower(&mut document),
         Version::V31 => document["jsonSchemaDialect"] = json!("https://spec.openapis.org/oas/3.1/dialect/base"),
     }
     document
 }
 
-/// An operation at its own path, or at a path with some of the variables filled in.
+/// Describes an operation at its own path, or at a path with some of the variables filled in.
 fn describe(operation: &Route, path: &str) -> Value {
     let in_path = path.split('/').filter_map(|s| s.strip_prefix('{')?.strip_suffix('}'));
     let parameters: Vec<Value> = in_path
         .map(|name| reference("parameters", name))
         .chain(operation.parameters.iter().map(|name| reference("parameters", name)))
         .collect();
-    // Those, and only those, can wait for a write.
+    // Exactly the operations with this parameter can wait for a write.
     let reads = operation.parameters.contains(&"Meridian-After");
     let mut responses = Map::new();
     let mut success = json!({ "description": operation.answer });
@@ -144,7 +144,7 @@ fn read_headers() -> Value {
     Value::Object(Map::from_iter(named))
 }
 
-/// Media types and the schema of each, which may have none.
+/// Returns media types with their schemas; a schema may be absent.
 fn content(types: &[(&str, &str)]) -> Value {
     let schema_of = |schema: &str| match schema {
         "" => json!({}),
@@ -182,7 +182,7 @@ fn page() -> html::Page {
     }
     body.push_str("</div>");
     let page = html::page("API", &[], &body).within("/api");
-    // The viewer comes with the output of `web/`; without it, the list is the page.
+    // The viewer is part of the output of `web/`; without it, the page is only the list.
     if cfg!(feature = "map") { page.with_assets("api") } else { page }
 }
 

@@ -3,7 +3,7 @@
 /// Media types and the component that describes each.
 type Media = &'static [(&'static str, &'static str)];
 
-/// Operation, status, meaning of the response, and its media types.
+/// Operation, status, description of the response, and its media types.
 pub const MORE: &[(&str, u16, &str, Media)] = &[
     (
         "createCollection",

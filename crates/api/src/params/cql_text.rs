@@ -1,13 +1,13 @@
-//! `filter-lang=cql-text`: CQL2 text as clients of the drafts of the standard write it.
+//! `filter-lang=cql-text`: CQL2 text in the form written by clients of the standard's drafts.
 //!
-//! GDAL's driver sends a filter to a server only if the API description offers `cql-text`. It writes booleans as 0
-//! and 1, and instants as texts. It shortens both a date and `2026-01-31 10:00:00` to `2026-01-31T`.
+//! GDAL's driver sends a filter to a server only if the API description offers `cql-text`. It writes booleans as 0 and
+//! 1, and instants as texts. It shortens both a date and `2026-01-31 10:00:00` to `2026-01-31T`.
 
 use crate::problem::{Problem, Result};
 use meridian_model::filter::{Comparison, Expr, Operand};
 use meridian_model::{FieldType, Schema};
 
-/// The filter with its literals as CQL2 defines them.
+/// Converts the literals of a filter to the types that CQL2 defines.
 pub fn as_cql2(expr: Expr, schema: &Schema) -> Result<Expr> {
     let each = |list: Vec<Expr>| list.into_iter().map(|e| as_cql2(e, schema)).collect::<Result<Vec<_>>>();
     Ok(match expr {
@@ -36,7 +36,7 @@ fn literal(beside: Option<FieldType>, operand: Operand) -> Result<Operand> {
         (Some(FieldType::Date), Operand::Text(text)) if text.len() == 11 && text.ends_with('T') => {
             Operand::Text(text[..10].to_owned())
         }
-        // A guess would be wrong for one of the two, and wrong rows are worse than an error.
+        // The text is ambiguous: a guess would be wrong for one of the two, and wrong rows are worse than an error.
         (Some(FieldType::Time), Operand::Text(text)) if text.len() == 11 && text.ends_with('T') => {
             let day = &text[..10];
             return Err(Problem::parameter(

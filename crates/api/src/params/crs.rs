@@ -15,7 +15,7 @@ pub fn parse(name: &str, text: &str) -> Result<Crs> {
     })
 }
 
-/// The reference system of a request's body: that of `Content-Crs`, a URI in angle brackets, else CRS84.
+/// Returns the reference system of a request's body: that of `Content-Crs`, a URI in angle brackets, or else CRS84.
 pub fn of_body(headers: &HeaderMap) -> Result<Crs> {
     let mut values = headers.get_all(&CONTENT_CRS).iter();
     let Some(value) = values.next() else { return Ok(Crs::Crs84) };
@@ -44,7 +44,7 @@ pub fn parse_bbox(text: &str, crs: Crs) -> Result<[f64; 4]> {
     let (west, south) = crs.to_lon_lat(x1, y1);
     let (east, north) = crs.to_lon_lat(x2, y2);
     for (lon, lat) in [(west, south), (east, north)] {
-        // Clients send the edge of the Mercator square rounded, so a value slightly beyond it counts as the edge.
+        // Clients round the edge of the Mercator square, so a value slightly beyond it counts as the edge.
         let lon = if (lon.abs() - 180.0).abs() < 1e-6 { lon.clamp(-180.0, 180.0) } else { lon };
         meridian_model::geometry::validate_position(lon, lat).map_err(|e| Problem::parameter("bbox", e.detail))?;
     }

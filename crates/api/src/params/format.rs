@@ -7,13 +7,13 @@ use axum::http::{HeaderMap, header};
 /// A representation of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// JSON; for events GeoJSON.
+    /// JSON; GeoJSON for events.
     Json,
     /// An HTML page.
     Html,
     /// Comma-separated values.
     Csv,
-    /// One GeoJSON feature a line.
+    /// One GeoJSON feature per line.
     NdJson,
     /// GeoJSON text sequence (RFC 8142).
     GeoJsonSeq,
@@ -34,7 +34,7 @@ pub const EVENTS: &[Format] =
     &[Format::Json, Format::Html, Format::Csv, Format::NdJson, Format::GeoJsonSeq, Format::Arrow, Format::Parquet];
 
 impl Format {
-    /// The value of `f=`.
+    /// Returns the value of `f=`.
     pub fn word(self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -47,7 +47,7 @@ impl Format {
         }
     }
 
-    /// Media type of events in this format.
+    /// Returns the media type of events in this format.
     pub fn media_type(self) -> &'static str {
         match self {
             Format::Json => "application/geo+json",
@@ -60,13 +60,13 @@ impl Format {
         }
     }
 
-    /// The media type without its parameters, for links.
+    /// Returns the media type without its parameters, for links.
     pub fn link_type(self) -> &'static str {
         let whole = self.media_type();
         whole.split_once(';').map_or(whole, |(essence, _)| essence)
     }
 
-    /// Whether the format has no links, and so streams the complete result when no limit is given.
+    /// Returns whether the format has no links, so that it streams the complete result if no limit is given.
     pub fn is_bulk(self) -> bool {
         !matches!(self, Format::Json | Format::Html)
     }
@@ -89,7 +89,7 @@ impl Format {
     }
 }
 
-/// Chooses among `offered`: the value of `f`, else the best of `Accept`, else the first offered.
+/// Chooses among `offered`: the value of `f`, else the best match of `Accept`, else the first offered.
 pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Result<Format> {
     let words = || offered.iter().map(|f| f.word()).collect::<Vec<_>>().join(", ");
     if let Some(word) = f {
@@ -117,7 +117,7 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
         let wildcard = media_type.contains('*');
         let format =
             if wildcard && media_type != "text/*" { Some(offered[0]) } else { Format::of_media_type(&media_type) };
-        // A wildcard is the client's last choice, whatever its weight: browsers send it beside text/html.
+        // A wildcard is the client's last choice, whatever its weight: browsers send it besides text/html.
         let weight = if wildcard { quality * 0.5 } else { quality };
         if let Some(format) = format.filter(|f| offered.contains(f))
             && quality > 0.0
@@ -134,7 +134,7 @@ pub fn choose(f: Option<String>, headers: &HeaderMap, offered: &[Format]) -> Res
     })
 }
 
-/// Takes the parameter `f` of a resource that has one format.
+/// Takes the parameter `f` of a resource that has only one format.
 pub fn only(word: &str, params: &mut Params) -> Result<()> {
     match params.take("f") {
         Some(other) if other != word => {

@@ -1,4 +1,4 @@
-//! Query parameters, parsed strictly: a name that the route does not know is an error.
+//! Query parameters, parsed strictly: a name unknown to the route is an error.
 
 mod cql_text;
 pub mod crs;
@@ -10,11 +10,11 @@ use crate::problem::{Kind, Problem, Result};
 use percent_encoding::percent_decode_str;
 use std::time::Duration;
 
-/// The parameters of one request. The handler takes them one by one; what is left at the end is unknown.
+/// The parameters of one request. The handler takes them one by one; any left at the end are unknown.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
     pairs: Vec<(String, String)>,
-    /// Every name that the handler asked for, for the message about unknown ones.
+    /// All names requested by the handler, for the message about unknown ones.
     known: Vec<&'static str>,
 }
 
@@ -35,7 +35,7 @@ impl Params {
 
     /// Takes a parameter, if the request has it.
     pub fn take(&mut self, name: &'static str) -> Option<String> {
-        // Also where the request lacks it: the message about an unknown parameter lists all that the route takes.
+        // Recorded even if absent: the message about an unknown parameter lists all that the route accepts.
         self.known.push(name);
         self.take_other(name)
     }
@@ -55,7 +55,7 @@ impl Params {
         if !digits {
             return Err(wrong());
         }
-        // A number with more digits than the type holds is still over the cap.
+        // A number with more digits than the type holds still exceeds the cap.
         let count = text.parse::<u64>().map_or(max, |n| usize::try_from(n).unwrap_or(max).min(max));
         if count == 0 { Err(wrong()) } else { Ok(Some(count)) }
     }
@@ -79,22 +79,22 @@ impl Params {
         self.take("timeout").map(|text| timeout("timeout", &text)).transpose()
     }
 
-    /// Names that were not taken.
+    /// Iterates over the names that were not taken.
     pub fn remaining(&self) -> impl Iterator<Item = &str> {
         self.pairs.iter().map(|(n, _)| n.as_str())
     }
 
-    /// The parameters that were not taken, in the order of the text.
+    /// Returns the parameters that were not taken, in order of appearance.
     pub fn rest(self) -> Vec<(String, String)> {
         self.pairs
     }
 
-    /// Refuses parameters that were not taken; the problem names the first and lists the ones that the route knows.
+    /// Refuses parameters that were not taken; the problem names the first and lists those known to the route.
     pub fn finish(self) -> Result<()> {
         self.finish_with(&[])
     }
 
-    /// As [`Params::finish`], with more names that the route knows (its collection's queryables).
+    /// Like [`Params::finish`], with more names known to the route (its collection's queryables).
     pub fn finish_with(mut self, more: &[&str]) -> Result<()> {
         let Some((name, _)) = self.pairs.first() else { return Ok(()) };
         self.known.sort_unstable();
@@ -118,7 +118,7 @@ fn decode(part: &str) -> Result<String> {
     })
 }
 
-/// Reads a finite number.
+/// Parses a finite number.
 pub fn number(name: &str, text: &str) -> Result<f64> {
     match text.trim().parse::<f64>() {
         Ok(x) if x.is_finite() => Ok(x),
@@ -126,12 +126,12 @@ pub fn number(name: &str, text: &str) -> Result<f64> {
     }
 }
 
-/// Reads finite numbers separated by commas.
+/// Parses finite numbers separated by commas.
 pub fn numbers(name: &str, text: &str) -> Result<Vec<f64>> {
     text.split(',').map(|part| number(name, part)).collect()
 }
 
-/// Reads a longitude and a latitude.
+/// Parses a longitude and a latitude.
 pub fn position(name: &str, text: &str) -> Result<(f64, f64)> {
     match numbers(name, text)?[..] {
         [lon, lat] => {
@@ -144,7 +144,7 @@ pub fn position(name: &str, text: &str) -> Result<(f64, f64)> {
     }
 }
 
-/// Reads a duration in whole milliseconds from 1 up.
+/// Parses a duration in whole milliseconds, at least 1.
 pub fn timeout(name: &str, text: &str) -> Result<Duration> {
     match text.parse::<u64>() {
         Ok(ms) if ms > 0 => Ok(Duration::from_millis(ms)),

@@ -6,12 +6,12 @@ use meridian_model::Schema;
 
 /// Default number of events on a page.
 pub const LIMIT_DEFAULT: usize = 10;
-/// Max events on a page with links. A greater limit is reduced to it, and the page links to the next.
+/// Max events on a page with links. A higher limit is reduced to it, and the page links to the next.
 pub const LIMIT_MAX: usize = 10_000;
 /// Max limit of a streamed response: more than any collection holds.
 pub const LIMIT_STREAM_MAX: usize = 1 << 48;
 
-/// Takes `properties`: names of the schema, without repeats.
+/// Takes `properties`: field names of the schema, without repeats.
 pub fn take_properties(params: &mut Params, schema: &Schema) -> Result<Option<Vec<String>>> {
     let Some(text) = params.take("properties") else { return Ok(None) };
     let mut names: Vec<String> = Vec::new();
@@ -30,7 +30,7 @@ pub fn take_properties(params: &mut Params, schema: &Schema) -> Result<Option<Ve
     Ok(Some(names))
 }
 
-/// The names of the fields, for error messages.
+/// Returns the field names, for error messages.
 pub fn field_names(schema: &Schema) -> String {
     match schema.fields.len() {
         0 => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! The query of a request: `bbox`, `datetime`, `near`, `filter` and queryables become one predicate.
+//! The selection of a request: `bbox`, `datetime`, `near`, `filter` and queryables become one predicate.
 
 use super::cql_text;
 use super::crs::{self, Crs};
@@ -7,24 +7,24 @@ use crate::problem::{Problem, Result};
 use meridian_model::filter::{self, ArrayOp, Comparison, Expr, Operand, Predicate};
 use meridian_model::{FieldType, Interval, Invalid, Schema};
 
-/// Max radius in metres: a little over half the circumference of the earth.
+/// Max radius in metres: slightly more than half the earth's circumference.
 const RADIUS_MAX_M: f64 = 20_100_000.0;
 
 /// Which events a request selects, and the position to order them by.
 #[derive(Debug, Clone)]
 pub struct EventSelection {
-    /// All conditions together.
+    /// All conditions combined.
     pub predicate: Predicate,
     /// The position to order by, longitude and latitude in degrees.
     pub near: Option<(f64, f64)>,
     /// Whether to include events that a collection of mode `latest` does not show.
     pub history: bool,
-    /// The parameters as the client wrote them: they bind a page token to one query.
+    /// The parameters as written by the client; they bind a page token to one query.
     pub terms: Vec<String>,
 }
 
 impl EventSelection {
-    /// Takes the parameters of the query. Queryables are taken after all fixed names, so call it last.
+    /// Takes the selection parameters. Call it last, since queryables are taken after all fixed names.
     pub fn take(params: &mut Params, schema: &Schema) -> Result<EventSelection> {
         let mut terms = Terms::default();
         let mut parts = Vec::new();
@@ -74,7 +74,7 @@ impl EventSelection {
     }
 }
 
-/// Refuses a spatial query on a collection without geometries; `blamed` is the parameter that makes it one.
+/// Refuses a spatial query on a collection without geometries; `blamed` is the parameter that makes it spatial.
 pub fn has_place(schema: &Schema, blamed: &'static str) -> Result<()> {
     match schema.geometry {
         Some(_) => Ok(()),
@@ -90,7 +90,7 @@ pub fn has_time(schema: &Schema, blamed: &'static str) -> Result<()> {
     }
 }
 
-/// The names that [`EventSelection::take`] adds to those of its collection.
+/// Returns the names that [`EventSelection::take`] accepts in addition to its collection's.
 pub fn queryable_names(schema: &Schema) -> Vec<&str> {
     let fields = schema.fields.iter().map(|f| f.name.as_str());
     // As in filters: the fixed name too, unless a field has it.
@@ -142,7 +142,7 @@ fn take_filter(terms: &mut Terms, params: &mut Params, schema: &Schema) -> Resul
     }))
 }
 
-/// The filter with its geometries in degrees of longitude and latitude.
+/// Converts the geometries of a filter to longitude and latitude in degrees.
 fn to_lon_lat(expr: Expr, crs: Crs) -> Expr {
     let each = |list: Vec<Expr>| list.into_iter().map(|e| to_lon_lat(e, crs)).collect();
     match expr {
@@ -152,7 +152,7 @@ fn to_lon_lat(expr: Expr, crs: Crs) -> Expr {
         Expr::Spatial { op, left, right } => {
             Expr::Spatial { op, left: place_to_lon_lat(left, crs), right: place_to_lon_lat(right, crs) }
         }
-        // Geometries occur in spatial functions only.
+        // Geometries occur only in spatial functions.
         other => other,
     }
 }
@@ -168,14 +168,14 @@ fn place_to_lon_lat(operand: Operand, crs: Crs) -> Operand {
     }
 }
 
-/// Queryables given as parameters of their own name: equality, or membership in a list.
+/// Takes queryables given as parameters of their own name: equality, or membership in a list.
 ///
-/// Each comes with its name, for the error message.
+/// Each is returned with its name, for the error message.
 fn take_queryables<'a>(terms: &mut Terms, params: &mut Params, schema: &'a Schema) -> Result<Vec<(&'a str, Expr)>> {
     let mut found = Vec::new();
     for name in queryable_names(schema) {
         let Some(text) = params.take_other(name) else { continue };
-        // Part of the query's identity: a page token must not fit a query with another value.
+        // Part of the query's identity: a page token must not match a query with another value.
         terms.0.push(format!("{name}={text}"));
         let wrong = |expected: &str| Problem::parameter(name, format!("{text:?} is not {expected}"));
         let property = Operand::Property(name.to_owned());
@@ -185,7 +185,7 @@ fn take_queryables<'a>(terms: &mut Terms, params: &mut Params, schema: &'a Schem
             FieldType::Int => Operand::Int(text.parse().map_err(|_| wrong("an integer"))?),
             FieldType::Float => Operand::Float(super::number(name, &text)?),
             FieldType::Bool => Operand::Bool(text.parse().map_err(|_| wrong("true or false"))?),
-            // As the text in a filter: an instant, or a date, which matches any instant of its day.
+            // Like the text in a filter: an instant, or a date, which matches any instant of its day.
             FieldType::Time | FieldType::Date => Operand::Text(text.clone()),
             FieldType::TextList => {
                 let right = Operand::List(vec![Operand::Text(text.clone())]);

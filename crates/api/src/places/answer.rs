@@ -1,4 +1,4 @@
-//! Writes places as JSON, straight from columns into one buffer.
+//! Writes places as JSON, directly from columns into one buffer.
 
 use super::TEXTS;
 use crate::text::write_json_string;
@@ -6,7 +6,7 @@ use arrow_array::Array;
 use meridian_backend::RowSink;
 use meridian_model::{Batch, FieldColumn, Layout, Projection, Schema, Seq};
 
-/// The empty list, for when the collection does not exist.
+/// The empty list, used if the collection does not exist.
 pub const NONE: &[u8] = b"{\"totalPlaces\":0,\"places\":[]}";
 /// Buffer capacity for one place, in bytes.
 const PLACE_BYTES: usize = 256;
@@ -15,7 +15,7 @@ const PLACE_BYTES: usize = 256;
 const MEMBERS: [&str; 6] =
     [",\"name\":", ",\"address\":", ",\"city\":", ",\"state\":", ",\"zipCode\":", ",\"telephoneNumber\":"];
 
-/// A JSON document being written: a list of places, or one place.
+/// Writes a JSON document: a list of places, or one place.
 pub struct PlaceWriter {
     /// For each text field of the collection: the JSON prefix of its member, and the field.
     texts: Vec<(&'static str, usize)>,
@@ -25,17 +25,17 @@ pub struct PlaceWriter {
 }
 
 impl PlaceWriter {
-    /// A writer of a list.
+    /// Creates a writer for a list.
     pub fn list() -> PlaceWriter {
         PlaceWriter { texts: Vec::with_capacity(TEXTS.len()), out: Vec::new(), list: true, first: true }
     }
 
-    /// A writer of one place.
+    /// Creates a writer for one place.
     pub fn one() -> PlaceWriter {
         PlaceWriter { list: false, ..PlaceWriter::list() }
     }
 
-    /// The complete document.
+    /// Returns the complete document.
     pub fn finish(mut self) -> Vec<u8> {
         if self.list {
             self.out.extend_from_slice(b"]}");
@@ -55,7 +55,7 @@ impl RowSink for PlaceWriter {
                 self.texts.push((member, field));
             }
         }
-        // Once for all rows, so that growth copies nothing.
+        // Reserved once for all rows, so that growth copies nothing.
         self.out.reserve(64 + PLACE_BYTES * rows);
         if self.list {
             self.out.extend_from_slice(b"{\"totalPlaces\":");
@@ -97,7 +97,7 @@ fn write_place(
     if let Some((lons, lats)) = batch.points()
         && lons.is_valid(row)
     {
-        // The shortest digits that read back as the same number.
+        // The shortest decimal that reads back as the same number.
         let mut number = zmij::Buffer::new();
         out.extend_from_slice(b",\"latitude\":");
         out.extend_from_slice(number.format_finite(lats.value(row)).as_bytes());

@@ -1,7 +1,7 @@
 //! The places profile: eight operations on the collection `places`, compatible with an R-tree places API.
 //!
-//! `near` is the hot path of the comparison with other servers. A small query runs on the thread that read the
-//! request: a hop to a blocking thread and back would cost more. It writes its response straight into one buffer.
+//! `near` is the hot path of the comparison with other servers. A small query runs on the thread that read the request,
+//! since a hop to a blocking thread and back would cost more. It writes its response directly into one buffer.
 
 mod answer;
 mod new;
@@ -35,16 +35,16 @@ use tokio::time::Instant;
 pub const COLLECTION: &str = "places";
 /// Base path of the profile.
 const BASE: &str = "/api/v0/places";
-/// Places of a page.
+/// Places per page.
 const PAGE: usize = 25;
-/// Radius when none is named, in kilometres.
+/// Default radius in kilometres.
 const RADIUS_DEFAULT_KM: f64 = 0.5;
 /// Max radius in kilometres; a greater one is reduced to it.
 const RADIUS_MAX_KM: f64 = 50.0;
-/// Max rows that a query reads on the thread that took the request; more are read on a blocking thread.
+/// Max rows that a query reads on the thread that accepted the request; larger queries run on a blocking thread.
 const ROWS_INLINE_MAX: usize = 16_384;
 
-/// Texts of a place by their names in JSON, in order.
+/// JSON names of a place's texts, in order.
 const TEXTS: [&str; 6] = ["name", "address", "city", "state", "zipCode", "telephoneNumber"];
 
 fn schema() -> Schema {
@@ -59,7 +59,7 @@ fn schema() -> Schema {
     }
 }
 
-/// Creates the collection. It syncs a folder, so call it where blocking is allowed.
+/// Creates the collection. Blocks, since it syncs a folder.
 fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     // Two first writes at the same time would both try to create the collection, and one of them would fail.
     let _one_at_a_time = state.places_creation.lock();
@@ -74,7 +74,7 @@ fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
     }
 }
 
-/// The collection, if a place was ever added. Only a write creates it: a GET changes nothing.
+/// Returns the collection, if a place was ever added. Only a write creates it: a GET changes nothing.
 fn existing(state: &Scope) -> Result<Option<Arc<dyn Collection>>> {
     match state.collection(COLLECTION) {
         Ok(collection) => Ok(Some(collection)),
@@ -83,7 +83,7 @@ fn existing(state: &Scope) -> Result<Option<Arc<dyn Collection>>> {
     }
 }
 
-/// The collection for a write; the first write creates it, which is an administrative act.
+/// Returns the collection for a write; the first write creates it, which is an administrative act.
 async fn collection(state: &Scope, context: &Context) -> Result<Arc<dyn Collection>> {
     match existing(state)? {
         Some(collection) => Ok(collection),
@@ -91,8 +91,8 @@ async fn collection(state: &Scope, context: &Context) -> Result<Arc<dyn Collecti
     }
 }
 
-/// `GET /api/v0/places/near/{latitude}/{longitude}` and `…/{radiusKm}`: counts the places near a position and lists a page of
-/// them, nearest first.
+/// `GET /api/v0/places/near/{latitude}/{longitude}` and `…/{radiusKm}`: counts the places near a position and lists a
+/// page of them, nearest first.
 pub async fn near(
     state: &AppState,
     caller: &Caller,
@@ -111,10 +111,10 @@ pub async fn near(
     let lat = coordinate("latitude", &text("latitude")?.unwrap_or_default(), 90.0)?;
     let lon = coordinate("longitude", &text("longitude")?.unwrap_or_default(), 180.0)?;
     let page = page(query_string);
-    // A gateway asks another process, and waits for it without the permit.
+    // A gateway asks another process, and gives the permit back while it waits.
     let turns = state.config.gateways.as_ref().map(|_| PermitScheduler::of(&permit));
     turns.iter().for_each(observe::hold);
-    // All threads share the counts of references to the state, so a scope of its own is for the rare case.
+    // All threads contend on the state's reference counts, so a scope is built only in the rare case.
     let scope = || Scope::new(state.clone(), caller.clone());
     let found = View::find(&*state.backend, caller, COLLECTION).map_err(errors::store_problem)?;
     let Some(collection) = found.map_or_else(|| existing(&scope()), |found| Ok(Some(found)))? else {
@@ -126,13 +126,12 @@ pub async fn near(
         let done = collection.near(&question, rows_max, &mut out).map_err(errors::store_problem)?;
         Ok(done.then(|| out.finish()))
     };
-    // The limit bounds how long the request delays others of its thread; beyond it, the query starts again on
-    // another one.
+    // The limit bounds how long the request delays others on its thread; beyond it, the query restarts on another one.
     let bytes = match query(Some(ROWS_INLINE_MAX))? {
         Some(bytes) => bytes,
         None => {
             let run = Run::new(&scope(), permit, deadline);
-            // Boxed, as it is rare: the future of every request has room for it otherwise.
+            // Boxed, because it is rare: otherwise the future of every request would have room for it.
             Box::pin(stream::run(run, move |_| Ok(query(None)?.unwrap_or_default()))).await?
         }
     };
@@ -220,7 +219,7 @@ pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> R
     see_other(BASE)
 }
 
-/// `DELETE /api/v0/places/deleteAllPlaces`: the collection stays, empty; a missing one is not created.
+/// `DELETE /api/v0/places/deleteAllPlaces`: empties the collection; a missing one is not created.
 pub async fn delete_all(state: Scope, context: Context) -> Result<Response> {
     if existing(&state)?.is_none() {
         return see_other(BASE);
@@ -229,7 +228,7 @@ pub async fn delete_all(state: Scope, context: Context) -> Result<Response> {
     let shared = state.clone();
     stream::run(run, move |_| {
         if existing(&shared)?.is_some() {
-            // Dropping the collection is one step, however many places there are.
+            // Dropping the collection is one step, however many places it holds.
             shared.view().remove(COLLECTION).map_err(errors::store_problem)?;
         }
         make(&shared).map(drop)
@@ -238,7 +237,7 @@ pub async fn delete_all(state: Scope, context: Context) -> Result<Response> {
     see_other(BASE)
 }
 
-/// The requested page: a number without its sign, 0 by default.
+/// Returns the requested page: the absolute value of the number, 0 by default.
 fn page(query: Option<&str>) -> usize {
     let value = query.and_then(|q| q.split('&').find_map(|pair| pair.strip_prefix("p=")));
     value.and_then(|v| v.trim_start_matches('-').parse::<u32>().ok()).map_or(0, |p| p as usize)
@@ -255,7 +254,7 @@ fn field_error(field: &str, message: String) -> Problem {
     field_errors(&[(field, message)])
 }
 
-/// A refusal in the form that the profile's clients expect: `fieldErrors[].field`.
+/// Returns a refusal in the form that the profile's clients expect: `fieldErrors[].field`.
 fn field_errors(errors: &[(&str, String)]) -> Problem {
     let list: Vec<serde_json::Value> =
         errors.iter().map(|(field, message)| serde_json::json!({ "field": field, "message": message })).collect();
@@ -277,7 +276,7 @@ fn see_other(path: &str) -> Result<Response> {
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// A random id (RFC 9562, version 4).
+/// Generates a random id (RFC 9562, version 4).
 fn uuid(state: &Scope) -> String {
     let (a, b) = (state.random.next_u64(), state.random.next_u64());
     // The bits of version 4 and of the variant (RFC 9562).

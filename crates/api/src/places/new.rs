@@ -1,4 +1,4 @@
-//! A new place: the body that clients send, validated as the profile's clients expect.
+//! A new place: the body sent by clients, with the validation that the profile's clients expect.
 
 use super::{TEXTS, field_error, field_errors};
 use crate::problem::Result;
@@ -6,7 +6,7 @@ use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A place as clients send it; other members are ignored.
+/// A place as sent by clients; other members are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewPlace {
@@ -21,7 +21,7 @@ pub struct NewPlace {
 }
 
 impl NewPlace {
-    /// The place as a batch of one event with this id.
+    /// Converts the place to a batch of one event with this id.
     pub fn to_batch(&self, schema: &Arc<Schema>, id: &str) -> Result<Batch> {
         let mut errors: Vec<(&str, String)> = Vec::new();
         if self.name.as_deref().is_none_or(|n| n.trim().is_empty()) {

@@ -1,9 +1,11 @@
-//! Requests that another gateway of a cluster answers: those about a saved search, which runs at one gateway, and those about a search, which
-//! runs where it was started. A page of all saved searches is put together of what each gateway says of its own (`parts.rs`).
+//! Relays requests to another gateway of a cluster: those about a saved search go to the gateway that runs it, those
+//! about a search to the gateway where it was started. A page of all saved searches is assembled from the parts of all
+//! gateways (`parts.rs`).
 //!
-//! A request is passed on as it came, with the credential of its caller, which the other gateway checks as that of any request. Beside it goes
-//! [`HEADER`]: a key of the other process, which gateways find in the bucket, and what this one knows of the client. A request with that key is
-//! never passed on again, so there are no loops. Quotas of the tenant are charged here, and not there again.
+//! A relayed request keeps the credential of its caller, which the other gateway checks like that of any request. It
+//! also carries [`HEADER`]: a key of the other process, which gateways read from the bucket, and what this one knows
+//! about the client. A request with that key is never relayed again, so there are no loops. The tenant's quotas are
+//! charged here, and not again there.
 
 mod parts;
 
@@ -34,15 +36,16 @@ use std::task::{Context as TaskContext, Poll};
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::time::{Duration, timeout_at};
 
-/// The header of a request that a gateway passes on.
+/// The header of a relayed request.
 pub static HEADER: HeaderName = HeaderName::from_static("meridian-relay");
 
-/// Bytes of an upgraded connection that wait in each direction.
+/// Bytes of an upgraded connection buffered in each direction.
 const SOCKET_BYTES: usize = 16 << 10;
-/// When to try again.
+/// Suggested delay before a retry.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Headers that are of one connection (RFC 9110, 7.6.1), that the client makes again, or that state what [`HEADER`] does.
+/// Headers not passed on: they belong to one connection (RFC 9110, 7.6.1), are generated again by the client, or repeat
+/// the content of [`HEADER`].
 static OF_HOP: [&str; 17] = [
     "connection",
     "content-length",
@@ -63,28 +66,28 @@ static OF_HOP: [&str; 17] = [
     "x-forwarded-proto",
 ];
 
-/// Who answers a request that this gateway does not.
+/// Which other gateway responds to a request.
 pub enum Responder {
-    /// The gateway that runs the saved searches of a slot; without one any that runs some, for a new one.
+    /// The gateway that runs the saved searches of a slot; without a slot, any that runs some, for a new saved search.
     Saved(Option<Slot>, Runs),
-    /// The gateway whose number the id of a search begins with.
+    /// The gateway whose number is the first half of a search's id.
     Search(u64),
 }
 
-/// Whether another gateway answers a request; `None`: this one does.
+/// Returns the other gateway that responds to a request; `None` if this one does.
 pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_relayed: bool) -> Option<Responder> {
     let gateways = state.config.gateways.as_ref()?;
     match route.access {
         Access::Needs(action, Resource::SavedSearch) => {
             let (slot, runs) = match segments.get("id") {
-                // No saved search has an id of another form: that is said here.
+                // No saved search has an id of another form, so this gateway reports that.
                 Some(id) => Slot::of_id(id).map(|slot| (Some(slot), gateways.runs_of(slot)))?,
                 None if action == Action::Read => return None,
                 None => (None, any(&gateways.runs())),
             };
             match runs {
                 Runs::Here => None,
-                // Who runs them has changed on the way.
+                // The runner has changed while the request was in transit.
                 _ if is_relayed => Some(Responder::Saved(slot, Runs::Nobody)),
                 runs => Some(Responder::Saved(slot, runs)),
             }
@@ -98,18 +101,18 @@ pub fn elsewhere(state: &AppState, route: &Route, segments: &Params<'_, '_>, is_
     }
 }
 
-/// A gateway that runs some saved searches: this one rather than another.
+/// Returns a gateway that runs some saved searches, preferably this one.
 fn any(runs: &[Runs]) -> Runs {
     let some = |wanted: fn(&Runs) -> bool| runs.iter().copied().find(wanted);
     some(|runs| *runs == Runs::Here).or_else(|| some(|runs| *runs != Runs::Nobody)).unwrap_or_default()
 }
 
-/// What the next gateway is told of a request.
+/// Builds this gateway's statement about a request.
 fn relayed(context: &Context) -> Relayed {
     Relayed { client: context.client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), base: context.base.as_str().into() }
 }
 
-/// Passes a request on, and its answer back.
+/// Relays a request, and returns its response.
 pub async fn answer(state: AppState, request: Request<Body>, of: Responder) -> Response {
     match pass_on(&state, request, of).await {
         Ok(response) => response,
@@ -177,7 +180,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
         answer.extensions_mut().insert(AfterSwitch::new(async move {
             let (Ok(client), Ok(mut other)) = (switch.await, response.upgrade().await) else { return };
             let mut client = TokioIo::new(client);
-            // Whichever ends first drops both connections.
+            // Whichever side ends first drops both connections.
             tokio::select! {
                 _ = copy_bidirectional_with_sizes(&mut client, &mut other, SOCKET_BYTES, SOCKET_BYTES) => {}
                 () = void(caller, state) => {}
@@ -193,7 +196,7 @@ async fn pass_on(state: &AppState, request: Request<Body>, of: Responder) -> Res
     Ok(answer)
 }
 
-/// The headers of a request as the other gateway gets them.
+/// Returns the request headers as sent to the other gateway.
 fn passed_on(headers: &HeaderMap, upgrades: bool, gateway: &Gateway) -> Result<HeaderMap> {
     let mut passed = headers.clone();
     OF_HOP.iter().for_each(|name| drop(passed.remove(*name)));
@@ -201,7 +204,7 @@ fn passed_on(headers: &HeaderMap, upgrades: bool, gateway: &Gateway) -> Result<H
         passed.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         passed.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     }
-    // The page was checked here, against the names of this gateway. The other one has other names.
+    // The page was checked here, against the names of this gateway. The other gateway has other names.
     if passed.remove("sec-fetch-site").is_some() || passed.contains_key(header::ORIGIN) {
         let origin = HeaderValue::from_str(&gateway.url).map_err(Problem::internal)?;
         passed.insert(header::ORIGIN, origin);
@@ -221,7 +224,7 @@ fn gone(state: &AppState) -> Problem {
     ))
 }
 
-/// A body of another gateway, which ends once this one stops.
+/// A response body of another gateway. It ends when this gateway stops, or when the saved search moves to another one.
 struct Ending {
     body: reqwest::Body,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,

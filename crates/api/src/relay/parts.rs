@@ -1,4 +1,5 @@
-//! The parts of an answer about all saved searches: each gateway says its own, and the one that was asked puts them together.
+//! The parts of a response about all saved searches: each gateway contributes its own, and the gateway that received
+//! the request combines them.
 
 use super::{HEADER, RETRY, nobody, passed_on, relayed};
 use crate::gateways::Runs;
@@ -13,20 +14,20 @@ use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 use tokio::time::timeout_at;
 
-/// Headers by which a client asks for a part of an answer, for none, or for its compressed form.
+/// Headers by which a client requests a part of a response, a conditional one, or its compressed form.
 static OF_WHOLE: [&str; 6] =
     ["accept-encoding", "if-match", "if-modified-since", "if-none-match", "if-unmodified-since", "range"];
 
-/// The header of an answer to another gateway: the slots that it is about.
+/// Header of a response to another gateway that lists the slots that it covers.
 static SLOTS_OF: HeaderName = HeaderName::from_static("meridian-slots");
 
-/// The slots that this gateway runs now.
+/// Returns the slots that this gateway runs now.
 pub fn here(state: &AppState) -> BTreeSet<Slot> {
     let runs = state.config.gateways.as_ref().map(|gateways| gateways.runs()).unwrap_or_default();
     Slot::all().zip(runs).filter(|(_, runs)| *runs == Runs::Here).map(|(slot, _)| slot).collect()
 }
 
-/// Says in an answer to another gateway which slots it is about.
+/// Lists the covered slots in a response to another gateway.
 pub fn say_slots(context: &Context, slots: &BTreeSet<Slot>, response: &mut Response) {
     let numbers: Vec<String> = slots.iter().map(|slot| slot.number().to_string()).collect();
     if let Ok(numbers) = HeaderValue::from_str(&numbers.join(","))
@@ -36,11 +37,11 @@ pub fn say_slots(context: &Context, slots: &BTreeSet<Slot>, response: &mut Respo
     }
 }
 
-/// What the other gateways that run saved searches answer to the same request with GET, each as JSON; nothing for one that was passed on. `own`:
-/// the slots that this gateway answers for.
+/// Sends the same request with GET to the other gateways that run saved searches, and returns their responses as JSON.
+/// Returns nothing for a relayed request. `own` are the slots covered by this gateway.
 ///
 /// # Errors
-/// 503 where a gateway does not answer, or the answers are not about every slot: one is run by nobody, or moves.
+/// 503 if a gateway does not respond, or if the responses do not cover every slot: one has no runner, or is moving.
 pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>) -> Result<Vec<Value>> {
     let Some(gateways) = state.config.gateways.clone().filter(|_| !context.headers.contains_key(&HEADER)) else {
         return Ok(Vec::new());
@@ -79,11 +80,11 @@ pub async fn of_others(state: &AppState, context: &Context, own: &BTreeSet<Slot>
         slots.extend(of);
         bodies.push(serde_json::from_slice(&body).map_err(|error| silent(error.to_string()))?);
     }
-    // One that moved meanwhile may be in no answer.
+    // A slot that moved meanwhile may be missing from every response.
     if slots.len() < usize::from(SLOTS) { Err(nobody()) } else { Ok(bodies) }
 }
 
-/// The slots that an answer is about.
+/// Parses the slots covered by a response.
 fn slots_in(headers: &HeaderMap) -> BTreeSet<Slot> {
     let numbers = headers.get(&SLOTS_OF).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let said = |slot: &Slot| numbers.split(',').any(|number| number.parse() == Ok(slot.number()));

@@ -6,20 +6,20 @@ use axum::response::Response;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A response that is being made.
+/// A pending response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// The handler of a route.
 pub enum Handler {
-    /// A function of extractors. Its future is boxed, which costs some 100 ns.
+    /// A function of extractors. Its future is boxed, which costs about 100 ns.
     Boxed(Box<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>),
-    /// The near query, which is so cheap that a box would be noticeable (docs/decisions/007). It reads nothing but
-    /// its path and query string.
+    /// The near query, which is so cheap that boxing would be noticeable (docs/decisions/007). It reads only its path
+    /// and query string.
     Near,
 }
 
 impl Handler {
-    /// A handler that is a function of extractors.
+    /// Wraps a function of extractors as a handler.
     pub fn of<H, T>(handler: H) -> Handler
     where
         H: axum::handler::Handler<T, AppState>,

@@ -1,4 +1,4 @@
-//! A row of the route table: its handler, the access it needs, its admission class, and its description.
+//! A row of the route table: its handler, the access it requires, its admission class, and its description.
 
 mod handler;
 
@@ -7,19 +7,19 @@ pub use handler::{Handler, ResponseFuture};
 use axum::http::Method;
 pub use meridian_model::policy::access::Action;
 
-/// The access that a route needs of its caller.
+/// The access that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// None: open to every client that reaches the server.
     Open,
-    /// A right to do something to something.
+    /// A right to perform an action on a resource.
     Needs(Action, Resource),
 }
 
 /// The object of the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// The collection that the path names.
+    /// The collection named in the path.
     Collection,
     /// The collection of the places profile.
     Places,
@@ -31,7 +31,7 @@ pub enum Resource {
     SavedSearch,
     /// The tokens of the tenant.
     Tokens,
-    /// The record of administrative acts.
+    /// The audit log.
     Audit,
     /// The server itself, for its operators.
     Server,
@@ -46,28 +46,28 @@ pub enum Class {
     Interactive,
     /// By a permit once the body has arrived and there is room for it: a slow sender holds none.
     Write,
-    /// By a permit for each read, with none in between. The number of open streams has its own bound.
+    /// By a permit for each read, with none in between. The number of open streams has its own limit.
     Stream,
 }
 
-/// The request body that a route takes.
+/// The request body that a route accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestBody {
-    /// A sentence.
+    /// A sentence that describes it.
     pub description: &'static str,
-    /// Media types and the component that describes each; empty where no schema describes it.
+    /// Media types and the component that describes each; empty if no schema describes it.
     pub media_types: &'static [(&'static str, &'static str)],
-    /// Max bytes; the server's own limit holds as well.
+    /// Max bytes; the server's own limit applies as well.
     pub bytes_max: usize,
 }
 
 impl RequestBody {
-    /// Events: as large as the server takes any body.
+    /// Returns a body of events, as large as the server accepts at all.
     pub const fn of_events(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
         RequestBody { description, media_types, bytes_max: usize::MAX }
     }
 
-    /// A document that says what to do: it is kept in memory and quoted in refusals, so it must not be large.
+    /// Returns a small document with instructions: it is kept in memory and quoted in refusals.
     pub const fn small(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
         RequestBody { description, media_types, bytes_max: 64 << 10 }
     }
@@ -79,25 +79,25 @@ pub struct Route {
     pub method: Method,
     /// Its path, with variable segments in braces.
     pub path: &'static str,
-    /// The access it needs of its caller.
+    /// The access it requires.
     pub access: Access,
     /// How its requests are admitted.
     pub class: Class,
-    /// Its handler.
+    /// Constructs its handler.
     pub handler: fn() -> Handler,
     /// Unique name: the `operationId` of the OpenAPI description.
     pub id: &'static str,
     /// One of [`crate::routes::TAGS`].
     pub tag: &'static str,
-    /// Its summary, in a line.
+    /// Its one-line summary.
     pub summary: &'static str,
     /// Components of query and header parameters.
     pub parameters: &'static [&'static str],
-    /// The request body it takes.
+    /// The request body it accepts.
     pub body: Option<RequestBody>,
     /// Status code of success.
     pub status: u16,
-    /// The meaning of success.
+    /// Description of the success response.
     pub answer: &'static str,
     /// Media types of the response and the component that describes each.
     pub produces: &'static [(&'static str, &'static str)],

@@ -1,7 +1,7 @@
-//! Stores results of searches as events of a collection.
+//! Stores search results as events of a collection.
 //!
-//! An event lasts from the time that its source gives it until it was found. So windows and time filters use its own
-//! time. Retention, which counts from an event's end, uses the time since it was found.
+//! An event lasts from the time given by its source until it was found. Windows and time filters therefore use its own
+//! time, while retention, which counts from an event's end, uses the time when it was found.
 
 use crate::audit;
 use crate::errors;
@@ -43,7 +43,7 @@ pub struct InCollections {
 }
 
 impl InCollections {
-    /// A keeper that writes to the collections of the asking caller.
+    /// Creates a keeper that writes to the collections of the searching caller.
     pub fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>) -> InCollections {
         InCollections { registry, clock }
     }
@@ -77,7 +77,7 @@ impl ResultStore for InCollections {
         if caller.is_void(self.clock.now()) {
             return Err(not_kept(&"the credential of the search was revoked or has expired"));
         }
-        // Polls of saved searches have no credential, and go on.
+        // Polls of saved searches have no credential, so they continue.
         if self.registry.is_behind() && (caller.is_revocable() || *caller.name == *LOCAL) {
             return Err(not_kept(&"whether the credential of the search was revoked cannot be known now"));
         }
@@ -98,7 +98,7 @@ impl ResultStore for InCollections {
     }
 }
 
-/// The collection that a request lacks for its results, if that is why it was refused.
+/// Returns the missing result collection, if that is why a request was refused.
 pub fn absent<T>(asked: &Result<T, Refusal>) -> Option<KeepOptions> {
     match asked {
         Err(Refusal::Absent(keep)) => Some(keep.clone()),
@@ -113,7 +113,7 @@ pub async fn create(state: &Scope, context: &Context, keep: KeepOptions) -> prob
     let create = move |state: &Scope| {
         let settings = Settings { retention: Some(retention), ..Settings::default() };
         match state.view().create(&keep.collection, schema(), settings) {
-            // Another request created it meanwhile: it is checked when the search is asked for again.
+            // Another request created it meanwhile; it is checked when the search is requested again.
             Ok(_) | Err(StoreError::Exists { .. }) => Ok(()),
             Err(StoreError::Invalid(mistake)) => {
                 Err(Problem::invalid_body(Invalid::field("keep", mistake.to_string())))
@@ -124,7 +124,7 @@ pub async fn create(state: &Scope, context: &Context, keep: KeepOptions) -> prob
     audit::creating(state, context, (&*name, Some(change)), create).await
 }
 
-/// Checks that a collection takes the results of a question.
+/// Checks that a collection can store the results of a search.
 fn fits(collection: &dyn Collection, keep: &KeepOptions) -> Result<(), Invalid> {
     let (name, there, ours) = (&keep.collection, collection.schema(), schema());
     let same = there.fields == ours.fields && there.time == ours.time && there.id == ours.id;
@@ -159,7 +159,7 @@ fn schema() -> Schema {
     }
 }
 
-/// Results as events; results that cannot be stored are dropped, and the first error is returned.
+/// Converts results to events. Drops results that cannot be stored, and returns the first error.
 fn batch(
     schema: Arc<Schema>,
     search: &str,
@@ -202,7 +202,7 @@ fn event(
     builder.end_event()
 }
 
-/// The provider's name and its id of the result, shortened to the max length of an id.
+/// Builds an id from the provider's name and its id of the result, shortened to the max length.
 fn id(provider: &str, own: &str) -> String {
     let id: String = format!("{provider}/{own}").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match id.len() > ID_BYTES_MAX {

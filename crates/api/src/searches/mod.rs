@@ -25,10 +25,11 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `POST /searches`: starts a search, or joins the same one that the same caller started a moment ago.
+/// `POST /searches`: starts a search, or joins an identical one that the same caller started a moment ago.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    // Its share of the memory for bodies is held until the question is taken or refused: it may wait for a permit.
+    // Its share of the memory for bodies is held until the question is accepted or refused, since it may wait for a
+    // permit.
     let mut received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let mut question = body::document(&state, &context.lease, &mut received, deadline).await?.map_err(|e| {
@@ -61,8 +62,8 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
     Ok(response)
 }
 
-/// The asking client: a token's holder by its token, a user by the user's record. Others by their
-/// `Authorization`, which is unchecked while there are no tokens, or by their address.
+/// Identifies the searching client: a token's holder by its token, a user by the user's record. Other clients are
+/// identified by their `Authorization`, which is unchecked while there are no tokens, or by their address.
 fn asker(state: &Scope, context: &Context) -> Asker {
     let caller = state.caller();
     let key = match context.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
@@ -70,7 +71,7 @@ fn asker(state: &Scope, context: &Context) -> Asker {
         Some(name) => format!("as {name}"),
         None => format!("from {:?}", context.client),
     };
-    // An operator may ask in several tenants, whose searches are separate.
+    // An operator may search in several tenants, whose searches are separate.
     Asker { key: format!("{}: {key}", caller.tenant), view: state.view().clone() }
 }
 
@@ -96,14 +97,17 @@ pub async fn providers(state: Scope, context: Context) -> Result<Response> {
     respond::json("application/json", &ProviderList { providers: state.searches.providers(state.view()) })
 }
 
-/// The search of this name, or 404. Its owner sees it with the rights that it was asked with, and admins of
-/// its tenant if their grant covers what it read.
+/// Returns the search with this id. Its owner sees it with the rights under which it was started. Admins of its tenant
+/// see it if their grant covers what it read.
+///
+/// # Errors
+/// 404
 fn find(state: &Scope, context: &Context, id: &str) -> Result<Arc<Search>> {
     let (caller, asker) = (state.caller(), asker(state, context));
     let sees = |search: &Arc<Search>| {
         let (owner, ours) = (search.view.caller(), &caller.grant);
         let administers = ours.role >= Role::Admin && ours.collections.includes(&owner.grant.collections);
-        // Its rights may have changed since: the packets hold what the earlier ones let it read.
+        // The owner's rights may have changed since: the packets contain what the earlier rights allowed to read.
         let owns = search.owner == asker.key && owner.grant == *ours;
         owner.tenant == caller.tenant && (owns || administers)
     };
@@ -113,17 +117,17 @@ fn find(state: &Scope, context: &Context, id: &str) -> Result<Arc<Search>> {
     })
 }
 
-/// The URLs of a search's status and of its packets.
+/// Returns the URLs of a search's status and of its packets.
 fn urls(context: &Context, id: &str) -> (String, String) {
     (context.url(&format!("/searches/{id}")), context.url(&format!("/searches/{id}/packets")))
 }
 
-/// The answer to a request that was refused.
+/// Returns the problem for a refused request.
 pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
     match refusal {
         Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
         Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
-        // Created before it is asked for; removed since.
+        // It was created just before, but has been removed since.
         Refusal::Absent(_) => Problem::new(Kind::Conflict, format!("{refusal} any more: ask again")),
         Refusal::Quota(exceeded) => quota::exceeded(state, exceeded),
         Refusal::TooMany { running, retry } => {
@@ -159,7 +163,7 @@ pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
     }
 }
 
-/// The response to a reader that asks for packets that are no longer kept.
+/// Responds to a reader that requests packets that are no longer kept.
 fn gone(first: u64) -> Response {
     let detail = format!("packets before {first} are no longer kept: read from there, or search again");
     Problem::new(Kind::Gone, detail).with("first", first).into_response()

@@ -1,10 +1,10 @@
-//! `GET /searches/{id}/packets`: the packets of a search, or of a saved search, as Server-Sent Events or over a WebSocket.
+//! `GET /searches/{id}/packets`: the packets of a search or saved search, as Server-Sent Events or over a WebSocket.
 //!
-//! Either way a packet is a JSON text that contains its number. A client whose connection broke sends the last number
-//! that it has (`Last-Event-ID`, or `after`) and gets what follows. Packets are passed on one at a time as the system
-//! takes them. So a slow client delays only itself, and holds one packet besides the outbox. A client that takes
+//! Either way a packet is a JSON text that contains its number. A client that lost its connection sends the last number
+//! that it received (`Last-Event-ID`, or `after`) and gets what follows. Packets are sent one at a time as the system
+//! accepts them, so a slow client delays only itself, and holds one packet besides the outbox. A client that reads
 //! nothing for [`crate::ServerConfig::write_stall`] is disconnected. One that closes its WebSocket is noticed at once,
-//! even while it takes nothing.
+//! even while it reads nothing.
 
 use super::{find, gone};
 use crate::dispatch::Path;
@@ -24,7 +24,7 @@ use std::time::Duration;
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Interval of keep-alive messages: proxies close connections that are silent for longer.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Browsers wait some seconds before they reconnect unless the server sets the delay. By then, a search without
+/// Unless the server sets the delay, browsers wait some seconds before they reconnect. By then, a search without
 /// readers would have ended.
 const RETRY: &str = "retry: 200\n\n";
 
@@ -44,14 +44,14 @@ pub async fn get(
     Ok(stream(&search.outbox, Some(from), socket, RETRY))
 }
 
-/// The number of the first packet that a client asks for, if any.
+/// Returns the number of the first packet that a client requests, if any.
 pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     let mut params = Params::parse(context.query.as_deref())?;
     let after = params.take("after");
     params.finish()?;
     let wrong = |name: &str, text: &str| Problem::parameter(name, format!("{text:?}: expected the number of a packet"));
     let last = match (context.headers.get(&LAST_EVENT_ID), after) {
-        // First: a browser that reconnects repeats the URL with its old `after`.
+        // The header first: a browser that reconnects repeats the URL with its old `after`.
         (Some(header), _) => {
             let text = header.to_str().unwrap_or_default();
             Some(text.parse::<u64>().map_err(|_| wrong("Last-Event-ID", text))?)
@@ -62,8 +62,10 @@ pub(super) fn position(context: &Context) -> Result<Option<u64>> {
     Ok(last.map(|last| last.saturating_add(1)))
 }
 
-/// The packets from a number on, or from the first that is kept; 410 if that number is no longer kept. `head` is sent
-/// before the events.
+/// Streams the packets from a number on, or from the first that is kept. `head` is sent before the events.
+///
+/// # Errors
+/// 410 if that number is no longer kept.
 pub(super) fn stream(outbox: &Arc<Outbox>, from: Option<u64>, socket: Option<Upgrade>, head: &'static str) -> Response {
     let reader = match from {
         Some(from) => outbox.read(from),
@@ -96,7 +98,7 @@ async fn send(mut to: ToClient, mut reader: Reader) {
     let _ = to.close(CloseCode::Normal, "").await;
 }
 
-/// One packet at most is taken ahead of the client: the outbox counts a taken packet as read.
+/// Sends packets, taking at most one ahead of the client, because the outbox counts a taken packet as read.
 async fn send_events(mut to: SseSender, mut reader: Reader) {
     loop {
         let event = tokio::select! {
@@ -104,7 +106,7 @@ async fn send_events(mut to: SseSender, mut reader: Reader) {
                 Some((seq, packet)) => format!("id: {seq}\ndata: {packet}\n\n"),
                 None => return,
             },
-            // A client that leaves while no packet comes must not keep its search alive.
+            // A client that leaves while there is no packet must not keep its search alive.
             () = to.gone() => return,
             () = tokio::time::sleep(KEEP_ALIVE) => ":\n\n".to_owned(),
         };

@@ -1,15 +1,15 @@
-//! A page of saved searches, put together of the pages of all gateways that run some.
+//! Combines the pages of saved searches of all gateways that run some into one page.
 
 use serde_json::{Map, Value, json};
 
-/// The page of those on all pages, of which each has the first ones of its gateway. `next`: the link to the page after an id.
+/// Merges the first pages of all gateways into one. `next` builds the link to the page after an id.
 pub(super) fn joined(pages: impl Iterator<Item = Value>, limit: usize, next: impl Fn(&str) -> Value) -> Value {
     let (mut all, mut damaged, mut upto) = (Vec::new(), Map::new(), None::<String>);
     for mut page in pages {
         let some = page.get_mut("saved_searches").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
         let goes_on = page.get("links").and_then(Value::as_array).is_some_and(|links| !links.is_empty());
         if let Some(last) = some.last().filter(|_| goes_on).map(id_of) {
-            // Beyond it others of this gateway are missing.
+            // Beyond this id, others of this gateway are missing.
             upto = Some(upto.map_or(last.clone(), |upto| upto.min(last)));
         }
         all.extend(some);
@@ -18,7 +18,7 @@ pub(super) fn joined(pages: impl Iterator<Item = Value>, limit: usize, next: imp
         }
     }
     all.sort_by_key(id_of);
-    // One that moved between two gateways meanwhile was named by both.
+    // A search that moved between two gateways meanwhile is listed by both.
     all.dedup_by_key(|search| id_of(search));
     let found = all.len();
     all.retain(|search| upto.as_ref().is_none_or(|upto| id_of(search) <= *upto));

@@ -33,7 +33,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         let detail = "this server only reads, and runs no saved searches: save the search at a gateway";
         return Err(Problem::new(Kind::InvalidBody, detail));
     }
-    // Held until the question is taken or refused, as for a search.
+    // Held until the question is accepted or refused, as for a search.
     let mut received = body::receive(&state, &context.headers, body).await?;
     let deadline = context.deadline(None, state.config.timeout_default)?;
     let request = body::document(&state, &context.lease, &mut received, deadline).await?.map_err(|e| {
@@ -76,7 +76,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
         // The tenant of a damaged one, and the collections that it read, may be unknown.
         damaged: if state.caller().is_operator() { state.saved.damaged() } else { BTreeMap::new() },
     };
-    // One that was taken or passed on meanwhile may be missing.
+    // A search whose slot was acquired or handed over meanwhile may be missing.
     let still = relay::here(&state);
     slots.retain(|slot| still.contains(slot));
     let others = relay::of_others(&state, &context, &slots).await?;
@@ -114,11 +114,14 @@ pub async fn stream(
 ) -> Result<Response> {
     let from = packets::position(&context)?;
     let search = find(&state, &id)?;
-    // The search runs on without readers, so browsers need not reconnect fast.
+    // The search keeps running without readers, so browsers need not reconnect quickly.
     Ok(packets::stream(&search.outbox, from, socket, ""))
 }
 
-/// The saved search of this id, or 404 where there is none that the caller sees.
+/// Returns the saved search with this id.
+///
+/// # Errors
+/// 404 if the caller sees none.
 fn find(state: &Scope, id: &str) -> Result<Arc<SavedSearch>> {
     let missing = || Problem::not_found(format!("there is no saved search {id:?}: it never existed, or was deleted"));
     state.saved.get(id).filter(|search| search.definition.is_seen_by(state.view())).ok_or_else(missing)
@@ -128,9 +131,9 @@ fn url(context: &Context, id: &str) -> String {
     context.url(&format!("/saved-searches/{id}"))
 }
 
-/// The status of a saved search as its caller sees it, and the URL of its packets.
+/// Returns the status of a saved search as seen by its caller, with the URL of its packets.
 fn answer_of(state: &Scope, context: &Context, mut status: SavedSearchStatus) -> SavedSearchAnswer {
-    // The address of a webhook often holds a secret, and a reader could not have set it.
+    // The URL of a webhook often contains a secret, and a reader could not have set it.
     status.webhook = status.webhook.filter(|_| state.caller().grant.role >= Role::Writer);
     let packets = format!("{}/packets", url(context, &status.id));
     SavedSearchAnswer { status, packets }

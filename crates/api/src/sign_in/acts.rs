@@ -1,5 +1,5 @@
-//! The audit lines of signing in and out. They never hold a password, or the name of no user: that may be a password typed into
-//! the wrong field.
+//! Audit lines for signing in and out. They never contain a password or an unknown user name, which may be a password
+//! typed into the wrong field.
 
 use crate::audit;
 use crate::audit_log::Source;
@@ -16,10 +16,10 @@ pub const SIGN_IN: Done = ("signIn", "/login");
 pub const SIGN_OUT: Done = ("signOut", "/logout");
 pub const PASSWORD: Done = ("changePassword", "/password");
 
-/// Records an act of a user.
+/// Records a user's act.
 ///
 /// # Errors
-/// 507 where it cannot be recorded.
+/// 507 if it cannot be recorded.
 pub async fn record(state: &Scope, dispatch: &Dispatch, done: Done, session: &Session) -> Result<()> {
     let caller = session.caller();
     // An operator works in a tenant, and belongs to none.
@@ -28,8 +28,8 @@ pub async fn record(state: &Scope, dispatch: &Dispatch, done: Done, session: &Se
     state.audit.record(Act { who, tenant, status: Some(200), ..of(dispatch, done) }).await.map(drop)
 }
 
-/// Records a failed attempt, by the name that was tried if there is such a user. An attempt that was too early is only counted:
-/// there can be any number of them.
+/// Records a failed attempt, with the attempted name if such a user exists. An attempt that came too early is only
+/// counted, since there can be any number of them.
 pub fn refused(state: &Scope, dispatch: &Dispatch, done: Done, tried: Option<&Login>, problem: &Problem) {
     let mut act = of(dispatch, done);
     let user = tried.and_then(|login| state.registry.user(login));

@@ -1,4 +1,4 @@
-//! `POST /password`: a signed-in user changes the password.
+//! `POST /password`: changes the password of the signed-in user.
 
 use super::forms::Sent;
 use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
@@ -30,7 +30,7 @@ struct Asked {
 
 const EXPECTED: &str = "{\"password\":\"…\",\"new\":\"…\"}";
 
-/// Changes the password of the session's user. All its sessions end, and this browser gets a new one.
+/// Changes the password of the session's user. Ends all of the user's sessions, and starts a new one in this browser.
 pub async fn change(
     state: Scope,
     Extension(dispatch): Extension<Dispatch>,
@@ -63,10 +63,10 @@ pub async fn change(
 async fn renew(state: &Scope, dispatch: &Dispatch, login: &Login, asked: &Asked) -> Result<(Arc<Session>, String)> {
     let new = Password::chosen(&asked.new);
     let new = new.map_err(|wrong| Problem::invalid_body(Invalid::field("new", wrong.detail)))?;
-    // The user before the password is checked: a concurrent change by an admin is not overwritten.
+    // Read before the password is checked, so that a concurrent change by an admin is not overwritten.
     let user =
         state.registry.user(login).ok_or_else(|| errors::access_problem(Fault::Absent("user", login.to_string())))?;
-    // A browser that was left signed in must not be enough.
+    // Access to a browser that was left signed in must not be enough.
     checked(state, dispatch.arrival.client, Some(login), &asked.password).await?;
     let hashed = state.passwords.run(&user.tenant, move || new.hash(), |max| overload::passwords(state, max)).await?;
     let digest = hashed.map_err(Problem::internal)?;

@@ -1,23 +1,23 @@
-//! The cookies that hold secrets of a browser: of its session, and of an attempt to sign in at an issuer (RFC 6265).
+//! The cookies that hold a browser's secrets: of its session, and of a sign-in attempt at an issuer (RFC 6265).
 //!
-//! Scripts cannot read them, and pages of other sites do not send them with what they load or submit (`SameSite=Lax`). Over TLS
-//! its name begins with `__Host-`: a browser takes such a cookie only from this host, over TLS, for the whole host. So no other
-//! host of the domain can plant one.
+//! Scripts cannot read them, and pages of other sites do not send them with resources they load or forms they submit
+//! (`SameSite=Lax`). Over TLS their names begin with `__Host-`: a browser accepts such a cookie only from this host,
+//! over TLS, for the whole host. No other host of the domain can therefore plant one.
 
 use crate::fields;
 use axum::http::{HeaderMap, header};
 
 /// A cookie.
 pub struct Cookie {
-    /// Its name over TLS, and without.
+    /// Its names with and without TLS.
     names: (&'static str, &'static str),
-    /// How long the browser keeps it, as the last attribute.
+    /// The last attribute, which sets how long the browser keeps it.
     age: &'static str,
 }
 
-/// The cookie of a session. The browser forgets it when it closes.
+/// The session cookie, which the browser drops when it closes.
 pub static SESSION: Cookie = Cookie { names: ("__Host-meridian-session", "meridian-session"), age: "" };
-/// The cookie of an attempt to sign in at an issuer, for ten minutes.
+/// The cookie of a sign-in attempt at an issuer, kept for ten minutes.
 #[cfg(feature = "openid")]
 pub static ATTEMPT: Cookie = Cookie { names: ("__Host-meridian-sign-in", "meridian-sign-in"), age: "; Max-Age=600" };
 
@@ -26,7 +26,7 @@ impl Cookie {
         if secure { self.names.0 } else { self.names.1 }
     }
 
-    /// The text that a request presents.
+    /// Returns the text presented by a request.
     pub fn read<'h>(&self, secure: bool, headers: &'h HeaderMap) -> Option<&'h str> {
         if !fields::has(headers, &header::COOKIE) {
             return None;
@@ -36,12 +36,12 @@ impl Cookie {
         pairs.find(|(other, _)| *other == self.name(secure)).map(|(_, text)| text)
     }
 
-    /// The value of `Set-Cookie` with a new text.
+    /// Returns the value of `Set-Cookie` with a new text.
     pub fn set(&self, secure: bool, text: &str) -> String {
         self.line(secure, text, self.age)
     }
 
-    /// The value of `Set-Cookie` that makes the browser forget it.
+    /// Returns the value of `Set-Cookie` that deletes the cookie.
     pub fn unset(&self, secure: bool) -> String {
         self.line(secure, "", "; Max-Age=0")
     }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!((SESSION.read(false, &headers), SESSION.read(true, &headers)), (Some("one"), Some("two")));
         headers.clear();
         assert_eq!(SESSION.read(false, &headers), None);
-        // Over TLS a cookie that a host of the same domain could have planted does not count.
+        // Over TLS, a cookie that another host of the domain could have planted is ignored.
         headers.append(header::COOKIE, HeaderValue::from_static("meridian-session=one"));
         assert_eq!(SESSION.read(true, &headers), None);
     }

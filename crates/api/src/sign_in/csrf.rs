@@ -1,5 +1,5 @@
-//! The token that a page sends with every request that may change something. It proves that the page could read a response
-//! of this server. A page of another origin can make the browser send the cookie, but cannot read the token.
+//! The token that a page sends with every request that may change something. It proves that the page could read a
+//! response of this server. A page of another origin can make the browser send the cookie, but cannot read the token.
 
 use crate::problem::{Kind, Problem, Result};
 use axum::http::{HeaderMap, HeaderName};
@@ -7,17 +7,17 @@ use meridian_admission::identity::{derived, equal};
 
 static HEADER: HeaderName = HeaderName::from_static("x-csrf-token");
 
-/// The token of a session: derived from its secret, and so bound to it and kept nowhere.
+/// Returns the token of a session. It is derived from the session's secret, and therefore bound to it and not stored.
 pub fn token(session: &str) -> String {
     derived(session, "csrf").unwrap_or_default()
 }
 
-/// The token that a request presents.
+/// Returns the token presented by a request.
 pub fn shown(headers: &HeaderMap) -> Option<&str> {
     headers.get(&HEADER)?.to_str().ok()
 }
 
-/// Checks the token that comes with a session.
+/// Checks the token sent with a session.
 ///
 /// # Errors
 /// 403
@@ -46,7 +46,7 @@ mod tests {
         for wrong in [None, Some(""), Some("x"), Some(&*token(&two)), Some(&*one)] {
             assert_eq!(check(&one, wrong).unwrap_err().kind(), Kind::CsrfToken, "{wrong:?}");
         }
-        // What is no session has no token, not even an empty one.
+        // An invalid session has no token, not even an empty one.
         assert!(check("", Some("")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The bodies for signing in and out, as JSON or from a page's form, and their responses.
+//! Request bodies for signing in and out, as JSON or from a page's form, and the responses to them.
 
 use super::{csrf, see_other};
 use crate::body;
@@ -20,14 +20,14 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A received body.
 pub struct Sent {
-    /// The JSON document, or a form's fields as one.
+    /// The JSON document, or a form's fields converted to one.
     document: Vec<u8>,
     is_form: bool,
     csrf_token: Option<String>,
 }
 
 impl Sent {
-    /// Receives it. The request takes no parameters.
+    /// Receives a body. The request accepts no parameters.
     pub async fn receive(state: &Scope, context: &Context, body: Body) -> Result<Sent> {
         Params::parse(context.query.as_deref())?.finish()?;
         let received = body::receive_up_to(state, &context.headers, body, BODY_BYTES_MAX).await?;
@@ -36,7 +36,7 @@ impl Sent {
             return Ok(Sent { document: received.bytes.to_vec(), is_form: false, csrf_token });
         }
         let wrong = || Problem::new(Kind::InvalidBody, "the form cannot be read");
-        // A form is written as a query string is.
+        // Forms are encoded like query strings.
         let text = std::str::from_utf8(&received.bytes).map_err(|_| wrong())?;
         let mut fields = Params::parse(Some(text)).map_err(|_| wrong())?;
         let csrf_token = fields.take("csrf_token").or(csrf_token);
@@ -53,7 +53,7 @@ impl Sent {
         serde_json::from_slice(&self.document).map_err(|_| Problem::new(Kind::InvalidBody, detail()))
     }
 
-    /// Checks that it comes from a page of this server, which has the token of the session.
+    /// Checks that the body comes from a page of this server, which knows the session's token.
     ///
     /// # Errors
     /// 403
@@ -61,18 +61,18 @@ impl Sent {
         csrf::check(session, self.csrf_token.as_deref())
     }
 
-    /// The response after success: a form is redirected to a path.
+    /// Returns the response after success: a form is redirected to a path.
     pub fn done(&self, path: &str, other: impl FnOnce() -> Result<Response>) -> Result<Response> {
         if self.is_form { Ok(see_other(path)) } else { other() }
     }
 
-    /// The response after a failure: a form is shown again, on a page with the error.
+    /// Returns the response after a failure: a form is shown again, on a page with the error.
     pub fn refused(&self, problem: Problem, page: impl FnOnce(&str) -> String) -> Result<Response> {
         if self.is_form { Ok(explained(problem, page)) } else { Err(problem) }
     }
 }
 
-/// The response to a problem that a page explains.
+/// Returns a problem as a page that explains it.
 pub fn explained(problem: Problem, page: impl FnOnce(&str) -> String) -> Response {
     let page = page(problem.detail());
     let mut response = problem.into_response();

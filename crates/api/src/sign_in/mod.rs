@@ -1,9 +1,9 @@
 //! Signing in, sessions, and signing out.
 //!
-//! `GET /login` is a page with a plain form, and `POST /login` begins a session. `GET /session` names its user, `POST /logout` ends it,
-//! and `POST /password` changes its user's password (`change.rs`). Users of an issuer sign in there (`openid/`). The session's secret
-//! is in a cookie (`cookie.rs`). A request with that cookie that may change something needs the session's CSRF token as well
-//! (`csrf.rs`).
+//! `GET /login` is a page with a plain form, and `POST /login` starts a session. `GET /session` returns its user, `POST
+//! /logout` ends it, and `POST /password` changes its user's password (`change.rs`). Users of an issuer sign in there
+//! (`openid/`). The session's secret is in a cookie (`cookie.rs`). A request with that cookie that may change something
+//! also requires the session's CSRF token (`csrf.rs`).
 
 mod acts;
 mod change;
@@ -56,7 +56,7 @@ const WRONG: &str = "the name or the password is wrong";
 struct Asked {
     name: String,
     password: String,
-    /// Where to go afterwards: a path on this server.
+    /// Path on this server to continue at.
     #[serde(default)]
     next: Option<String>,
 }
@@ -66,7 +66,7 @@ const EXPECTED: &str = "{\"name\":\"anna\",\"password\":\"…\"}";
 /// How often sessions are tended.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Removes sessions that are over, and records when the others were used. Runs until it is dropped.
+/// Removes expired sessions, and records when the others were last used. Runs until dropped.
 pub async fn tend(state: AppState) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -99,14 +99,14 @@ pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, contex
     };
     let mut response = unstored(respond::html(page));
     if signed_in.is_none() && cookie::SESSION.read(dispatch.arrival.secure, &context.headers).is_some() {
-        // The cookie belongs to a session that has ended. So far its requests were refused; without it the browser reads
-        // what everyone may read.
+        // The cookie belongs to a session that has ended, so its requests were refused. Without it, the browser can
+        // read what is open to everyone.
         respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.unset(dispatch.arrival.secure));
     }
     Ok(response)
 }
 
-/// The ways to sign in.
+/// Returns the available ways to sign in.
 fn ways(state: &AppState) -> html::login::Ways {
     let issuers = state.registry.issuers().with_sign_in();
     let issuers = issuers.map(|(issuer, sign_in)| (issuer.settings().name.clone(), sign_in.title.clone())).collect();
@@ -138,7 +138,7 @@ pub async fn post(
     Ok(unstored(response))
 }
 
-/// Gives a new session to the browser.
+/// Hands a new session to the browser.
 async fn take_over(
     state: &Scope,
     dispatch: &Dispatch,
@@ -150,31 +150,31 @@ async fn take_over(
         end(state, text.to_owned()).await?;
         return Err(problem);
     }
-    // A browser has one session, so the previous one ends: it may belong to another user.
+    // A browser has only one session, so the previous one ends: it may belong to another user.
     match cookie::SESSION.read(dispatch.arrival.secure, headers) {
         Some(before) => end(state, before.to_owned()).await,
         None => Ok(()),
     }
 }
 
-/// Checks name and password, and begins a session.
+/// Checks name and password, and starts a session.
 async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc<Session>, String)> {
     let (login, client) = (Login::typed(&asked.name), dispatch.arrival.client);
     let digest = checked(state, client, login.as_ref(), &asked.password).await?;
-    // An unknown name takes as long as a wrong password up to here, and gets the same answer.
+    // An unknown name takes as long as a wrong password up to this point, and gets the same response.
     let login = login.ok_or_else(wrong)?;
     let (session, text) = begin_session(state, login, digest).await?;
     tracing::info!(user = session.user(), client = client.map(tracing::field::display), "signed in");
     Ok((session, text))
 }
 
-/// The refusal of an attempt that is too early.
+/// Refuses an attempt that came too early.
 fn too_many(state: &Scope, wait: Duration) -> Problem {
     let detail = "too many attempts to sign in: try again later";
     Problem::new(Kind::TooManyAttempts, detail).retry_after(overload::spread(state, wait))
 }
 
-/// Checks the password of a user, and returns its stored digest.
+/// Checks a user's password, and returns its stored digest.
 async fn checked(
     state: &Scope,
     client: Option<IpAddr>,
@@ -186,8 +186,8 @@ async fn checked(
     let known = state.registry.password(login);
     let Some(password) = Password::typed(password) else { return Err(wrong()) };
     let (digest, check) = (known.clone(), move || password.has(&known));
-    // By the typed text alone: if unknown names waited elsewhere, the length of the wait would tell which
-    // users exist. Tenants that do not exist share one line, or a client could open any number of them.
+    // Determined by the typed text alone: if unknown names waited elsewhere, the length of the wait would reveal which
+    // users exist. Nonexistent tenants share one queue, or a client could open any number of them.
     let tenant = login.map(Login::tenant).filter(|tenant| state.registry.tenant(tenant).is_some());
     match state.passwords.run(tenant.unwrap_or("nobody"), check, |max| overload::passwords(state, max)).await {
         Ok(true) => state.throttle.succeed(attempt, state.now()),
@@ -200,7 +200,7 @@ async fn checked(
     Ok(digest)
 }
 
-/// Begins a session of a user whose password was verified against this digest.
+/// Starts a session for a user whose password was verified against this digest.
 async fn begin_session(state: &Scope, login: Login, digest: PasswordDigest) -> Result<(Arc<Session>, String)> {
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let begun = access::in_turn(state, move || registry.begin_session(&login, &digest, &limits, now)).await?;
@@ -223,11 +223,11 @@ pub async fn logout(
     if let Some((session, text)) = current(&state, &dispatch, &context.headers) {
         sent.check_csrf(&text)?;
         end(&state, text).await?;
-        // The session has ended, whether or not it can be recorded; the fault is in the log.
+        // The session has ended whether or not that can be recorded; the fault is logged.
         let _ = acts::record(&state, &dispatch, acts::SIGN_OUT, &session).await;
         tracing::info!(user = session.user(), "signed out");
     }
-    // Ending a session that has ended already succeeds.
+    // Ending a session that has already ended succeeds.
     let mut response = sent.done("/login", || Ok(respond::no_content()))?;
     respond::insert(response.headers_mut(), header::SET_COOKIE, &cookie::SESSION.unset(dispatch.arrival.secure));
     Ok(unstored(response))
@@ -261,7 +261,7 @@ fn info(state: &Scope, current: Option<(&Arc<Session>, &String)>) -> SessionInfo
     info
 }
 
-/// The session that a request uses, with its text.
+/// Returns the session used by a request, with its text.
 fn current(state: &Scope, dispatch: &Dispatch, headers: &HeaderMap) -> Option<(Arc<Session>, String)> {
     // If both are present, the header takes precedence.
     if headers.contains_key(header::AUTHORIZATION) {
@@ -278,7 +278,7 @@ fn see_other(path: &str) -> Response {
     response
 }
 
-/// A response that no cache may keep.
+/// Marks a response that no cache may store.
 fn unstored(mut response: Response) -> Response {
     respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
     response

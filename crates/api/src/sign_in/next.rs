@@ -1,12 +1,12 @@
-//! Where a browser goes after it has signed in.
+//! Where a browser goes after signing in.
 
-/// Max bytes.
+/// Max bytes of the path.
 const BYTES_MAX: usize = 4096;
 /// The default page.
 const START: &str = "/";
 
-/// The requested path if it is on this server; else the start page. Browsers read `\` as `/`, and ignore tabs and line
-/// ends, so that `/\evil.example` and `/<tab>/evil.example` would lead to another host.
+/// Returns the requested path if it is on this server; otherwise the start page. Browsers read `\` as `/`, and ignore
+/// tabs and line ends, so `/\evil.example` and `/<tab>/evil.example` would lead to another host.
 pub fn local(asked: Option<&str>) -> String {
     let is_local = |path: &&str| {
         let mut bytes = path.bytes();

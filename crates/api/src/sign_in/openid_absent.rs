@@ -1,4 +1,4 @@
-//! Signing in at an issuer, in a build without the feature `openid`: 404, with a sentence that names the feature.
+//! Signing in at an issuer, in a build without the feature `openid`: 404, with a message that names the feature.
 
 use crate::problem::{Problem, Result};
 use axum::response::Response;

@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use meridian_query::CancelFlag;
 use std::sync::Arc;
 
-/// A complete response. It counts against the memory for responses until the client has taken it or disconnected, or
-/// was evicted.
+/// Returns a complete response. It is charged to the memory for responses until the client has received it,
+/// disconnects, or is evicted.
 pub fn finished(state: &Scope, headers: HeaderMap, bytes: Vec<u8>) -> Result<Response> {
     let (length, answers) = (bytes.len(), state.answers());
     let mut chunks = sink::charged(state, &answers, bytes)?;

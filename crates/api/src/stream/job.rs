@@ -1,9 +1,9 @@
-//! A query runs in steps. While its client reads, it has a thread and a permit of the [`Gate`];
-//! while the client does not, it has neither.
+//! Runs a query in steps. While its client reads, it has a thread and a permit of the [`Gate`]; while the client does
+//! not read, it has neither.
 //!
-//! The state of a query between two runs is a [`Source`]. It is kept in a task, which waits for the client, then
-//! for a permit, and hands it to a thread again. So the number of slow
-//! clients is bounded by memory (see `readers.rs`), not by permits or threads.
+//! Between two runs, the state of a query is a [`Source`]. It is kept in a task that waits for the client, then for a
+//! permit, and hands it to a thread again. The number of slow clients is therefore bounded by memory (see
+//! `readers.rs`), not by permits or threads.
 
 use super::pipe::{Pipe, Wakeup};
 use super::sink::{Sink, disconnected};
@@ -22,7 +22,7 @@ use tokio::time::{Duration, Instant};
 
 /// The part of a query that has not run yet.
 pub trait Source: Send {
-    /// Writes the next events to the sink; `false` when the response is complete.
+    /// Writes the next events to the sink; returns false when the response is complete.
     fn step(&mut self, sink: &mut Sink, control: &Control) -> Result<bool>;
 
     /// Releases everything that can be read again, before a wait of unknown length. Returns the bytes that are still
@@ -30,13 +30,13 @@ pub trait Source: Send {
     fn park(&mut self) -> usize;
 }
 
-/// Bytes that a parked query takes besides what its source reports.
+/// Bytes taken by a parked query in addition to what its source reports.
 const PARKED_BYTES: usize = 16 << 10;
 
 /// A client that takes at most this long was waiting for the response, so its query keeps its class.
 const PROMPT: Duration = Duration::from_millis(100);
 
-/// A query that is being run for a client.
+/// A query that runs for a client.
 pub(super) struct Job {
     pub(super) source: Option<Box<dyn Source>>,
     pub(super) sink: Sink,
@@ -45,19 +45,19 @@ pub(super) struct Job {
     pub(super) state: AppState,
     pub(super) deadline: Instant,
     pub(super) arrived: Instant,
-    /// The work that its threads belong to.
+    /// The work to which its threads belong.
     pub(super) current: Current,
 }
 
 /// Why a run of the query ended.
 enum Progress {
     Complete,
-    /// The client must take something first.
+    /// The client must read something first.
     PipeFull,
 }
 
 impl Job {
-    /// The first run: `open` starts the response and returns the source of the rest.
+    /// Performs the first run: `open` starts the response and returns the source of the rest.
     pub(super) fn start(
         mut self,
         permit: Permit,
@@ -78,7 +78,7 @@ impl Job {
         }
     }
 
-    /// The only run of work that cannot be interrupted.
+    /// Performs the only run of work that cannot be interrupted.
     pub(super) fn run_blocking(mut self, work: impl FnOnce(&mut Sink, &Control) -> Result<()>) {
         match work(&mut self.sink, &self.control).and_then(|()| self.sink.end()) {
             Ok(()) => self.done(),
@@ -108,7 +108,7 @@ impl Job {
 
     /// Waits for the client without a thread or a permit.
     fn park(mut self, permit: Permit) {
-        // Before anything else: from here on the query waits for its client.
+        // First of all, since from here on the query waits for its client.
         let released = Released::new(permit);
         let held = self.source.as_mut().map_or(0, |source| source.park());
         // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
@@ -126,7 +126,7 @@ impl Job {
             };
             match permit {
                 Ok(permit) => {
-                    // Before the run, which reserves memory for its chunks out of the same budget.
+                    // Before the run, which reserves memory for its chunks from the same budget.
                     self.sink.pipe().unpark();
                     tokio::task::spawn_blocking(move || {
                         self.turns.go_on(&permit);
@@ -150,7 +150,7 @@ impl Job {
         if cancelled {
             metrics.clients_gone.fetch_add(1, Ordering::Relaxed);
         } else if let Some(problem) = unsent {
-            // Once the head is sent, the client cannot be given the reason. It goes to the log.
+            // Once the head is sent, the client cannot be given the reason, so it is logged.
             metrics.streams_broken.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(detail = problem.detail(), "a streamed response was broken off");
         }
@@ -158,10 +158,10 @@ impl Job {
     }
 }
 
-/// Waits until half of the pipe is free. A client that reads too slowly is disconnected.
+/// Waits until half of the pipe is free. Disconnects a client that reads too slowly.
 async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     let rate = state.config.answer_rate_min;
-    // A full pipe takes this long at the min rate; a rate of 0 sets no limit.
+    // The time that a full pipe takes at the min rate; a rate of 0 sets no limit.
     let at_rate = Duration::from_secs((pipe.bytes() as u64).checked_div(rate).unwrap_or(u64::from(u32::MAX)));
     let stalled = Instant::now() + state.config.write_stall.saturating_add(at_rate);
     let slow = match tokio::time::timeout_at(deadline.min(stalled), pipe.room()).await {
@@ -176,13 +176,13 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
     if stalled < deadline {
         state.readers.count_slow();
     }
-    // Frees the chunks now. The connection's task notices only at its next write, which a client that does not
+    // Frees the chunks now. The connection's task would notice only at its next write, which a client that does not
     // read delays.
     pipe.cut();
     Err(Problem::new(Kind::DeadlineExceeded, slow))
 }
 
-/// A permit that was given back while the client reads.
+/// A permit that is given back while the client reads.
 struct Released {
     gate: Gate,
     account: Account,
@@ -196,8 +196,8 @@ impl Released {
         Released { gate, account, served, since: Instant::now() }
     }
 
-    /// Waits for a permit for the rest of the query. After a slow client it is no longer interactive: otherwise many of them
-    /// that wake together would starve new requests.
+    /// Waits for a permit for the rest of the query. After a slow client the query is no longer interactive: otherwise
+    /// many of them waking together would starve new requests.
     async fn resume(mut self, state: &AppState, deadline: Instant) -> Result<Permit> {
         if self.since.elapsed() > PROMPT {
             self.account.class = self.account.class.max(Class::Batch);
@@ -230,7 +230,7 @@ impl BlockingWait {
     pub(super) fn for_room(&mut self, state: &AppState, pipe: &Arc<Pipe>) -> Result<()> {
         let Some(permit) = self.permit.take() else { return Err(Problem::internal("a wait without a permit")) };
         let released = Released::new(permit);
-        // A waiting thread is cheap to keep. A permit is not: it reserves a processor, which a waiting thread does
+        // A waiting thread is cheap to keep, but a permit is not: it reserves a processor that a waiting thread does
         // not use.
         let parked = Parked::enter(&state.readers);
         self.runtime.block_on(wait(state, pipe, self.deadline))?;

@@ -1,4 +1,4 @@
-//! The memory of a query, from the part of its tenant.
+//! The memory of a query, charged to its tenant's part.
 
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_query::MemoryPool;
@@ -13,7 +13,7 @@ pub(super) struct QueryMemory {
 }
 
 impl QueryMemory {
-    /// Nothing of a tenant's budget yet.
+    /// Starts with an empty share of a tenant's budget.
     pub(super) fn of(budget: &ByteBudget) -> Arc<QueryMemory> {
         Arc::new(QueryMemory { budget: budget.clone(), share: Mutex::new(budget.empty()) })
     }

@@ -1,10 +1,10 @@
 //! Runs queries on blocking threads and streams their responses to clients in bounded chunks.
 //!
-//! A query runs with a permit of the [`meridian_admission::gate::Gate`], so the number of permits bounds the number of busy
-//! threads. Its chunks go through a short [`pipe`]. When a slow client lets the pipe fill up, the query releases its
-//! permit and its thread. It is then parked until the client has taken some of the chunks (`job.rs`). When the client
-//! disconnects, the response body is dropped, which raises the query's cancel flag at once. An error after the first
-//! chunk breaks the transfer off, so that a truncated response never looks complete.
+//! A query runs with a permit of the [`meridian_admission::gate::Gate`], so the number of permits bounds the number of
+//! busy threads. Its chunks pass through a short [`pipe`]. When a slow client lets the pipe fill up, the query releases
+//! its permit and its thread. It is then parked until the client has read some of the chunks (`job.rs`). When the
+//! client disconnects, the response body is dropped, which raises the query's cancel flag at once. An error after the
+//! first chunk aborts the transfer, so that a truncated response never looks complete.
 
 mod finished;
 mod job;
@@ -45,19 +45,19 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// The requisites of a running query: its deadline, its cancel flag and its permit.
+/// What a query needs to run: its deadline, its cancel flag and its permit.
 pub struct Run {
     /// Deadline and cancellation of the query.
     pub control: Control,
     deadline: Instant,
     permit: Permit,
     turns: Arc<PermitScheduler>,
-    /// The work that its threads belong to.
+    /// The work to which its threads belong.
     current: Current,
 }
 
 impl Run {
-    /// A run of the current work, with a permit.
+    /// Creates a run of the current work, with a permit.
     pub fn new(state: &AppState, permit: Permit, deadline: Instant) -> Run {
         let left = deadline.saturating_duration_since(Instant::now());
         let turns = PermitScheduler::of(&permit);
@@ -69,21 +69,21 @@ impl Run {
             Some(bytes) => control.reading_at_most(bytes),
             None => control,
         };
-        // What the work waits for elsewhere, it waits for without the permit.
+        // Waits for other processes give the permit back meanwhile.
         observe::hold(&turns);
         Run { control, deadline, permit, turns, current: observe::current() }
     }
 }
 
-/// Runs `work` on a blocking thread and waits for its result. When the caller is dropped, the work is cancelled.
+/// Runs `work` on a blocking thread and waits for its result. If the caller is dropped, the work is cancelled.
 pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Result<T> + Send + 'static) -> Result<T> {
     let Run { control, permit, current, .. } = run;
     let guard = CancelOnDrop(control.cancel_flag().clone());
     let outcome = tokio::task::spawn_blocking(move || {
         permit.meter().begin();
         let outcome = current.run(|| work(&control));
-        // Returned by the thread, not by the task that waits, which may be dropped earlier. A query that still
-        // computes must keep its permit, or more threads would run than there are permits.
+        // Released by the thread, not by the waiting task, which may be dropped earlier. A query that still computes
+        // must keep its permit, or more threads would run than there are permits.
         drop(permit);
         outcome
     })
@@ -94,10 +94,10 @@ pub async fn run<T: Send + 'static>(run: Run, work: impl FnOnce(&Control) -> Res
     outcome
 }
 
-/// Streams what a query writes to its sink. `open` starts the response and returns the source of the rest, if there
-/// is more. The rest is computed step by step, as the client takes it.
+/// Streams what a query writes to its sink. `open` starts the response and returns the source of the rest, if any. The
+/// rest is computed step by step, as the client reads.
 ///
-/// Waits for the head of the response, so that an error before it gives a proper error status.
+/// Waits for the head of the response, so that an earlier error can still set the status.
 pub async fn stream(
     state: &AppState,
     run: Run,
@@ -112,7 +112,7 @@ pub async fn stream(
     respond(state, &pipe, reader).await
 }
 
-/// As [`stream`], for work that cannot be interrupted. While its client does not read, it keeps its thread but not
+/// Like [`stream`], for work that cannot be interrupted. While its client does not read, it keeps its thread but not
 /// its permit. The caller must bound the number of such streams.
 pub async fn stream_blocking(
     state: &AppState,
@@ -130,7 +130,7 @@ pub async fn stream_blocking(
 }
 
 fn connect(state: &AppState, permit: &Permit, control: &Control) -> (Arc<Pipe>, Reader) {
-    // At least one chunk: a pipe of none would always be full, and its query never run.
+    // At least one chunk: a pipe without capacity would always be full, and its query would never run.
     let capacity = state.config.chunks_waiting_max.max(1) * sink::chunk_bytes(state);
     let answers = state.answers.of(permit.account().ledger.tenant());
     let pipe = Arc::new(Pipe::new(capacity, answers));
@@ -139,8 +139,8 @@ fn connect(state: &AppState, permit: &Permit, control: &Control) -> (Arc<Pipe>, 
 
 async fn respond(state: &AppState, pipe: &Arc<Pipe>, reader: Reader) -> Result<Response> {
     let headers = reader.head().await?;
-    // A response that fits into one chunk is already complete. It goes out with its length, and needs no place in
-    // the registry, because there is nothing to evict.
+    // A response that fits in one chunk is already complete. It is sent with its length, and needs no place in the
+    // registry, because there is nothing to evict.
     let body = match reader.take_complete() {
         Some(data) => Body::from(data),
         None => Body::new(reader.registered(state.readers.register(pipe.clone()))),

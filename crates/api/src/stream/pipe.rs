@@ -1,8 +1,8 @@
 //! The chunks of one response, between the query that produces them and the connection that sends them.
 //!
-//! Neither side holds a thread for the other. The query puts chunks in until the pipe is full, and is then parked.
-//! The connection takes them out, and wakes the query when half of the capacity is free. A pipe whose memory is
-//! needed elsewhere can be cut: its chunks are freed at once, and the transfer breaks off.
+//! Neither side holds a thread for the other. The query puts chunks in until the pipe is full, and is then parked. The
+//! connection takes them out, and wakes the query when half of the capacity is free. A pipe whose memory is needed
+//! elsewhere can be cut: its chunks are freed at once, and the transfer is aborted.
 
 use super::reader::BrokenOff;
 use crate::problem::{Kind, Problem};
@@ -19,11 +19,11 @@ use tokio::time::{Duration, Instant};
 /// A bounded queue of chunks with one writer and one reader.
 pub(super) struct Pipe {
     state: Mutex<State>,
-    /// Bytes at which the pipe counts as full.
+    /// Number of bytes at which the pipe counts as full.
     capacity: usize,
     /// The budget of its chunks.
     answers: ByteBudget,
-    /// Notifies the writer of free space, of a cut, and of a reader that disconnected.
+    /// Notifies the writer of free space, of a cut, and of a disconnected reader.
     room: Notify,
 }
 
@@ -34,7 +34,7 @@ struct State {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     end: End,
-    /// The bytes that the parked query holds, counted against the memory for responses.
+    /// The bytes held by the parked query, charged to the memory for responses.
     parked: Option<ByteShare>,
     reader: Option<Waker>,
     reader_gone: bool,
@@ -42,20 +42,20 @@ struct State {
     taken_at: Instant,
 }
 
-/// How far the writer has come. An open end becomes any other; a cut also turns `Complete` into `Broken`, as chunks
-/// are lost.
+/// How far the writer has come. `Open` can become any other state; a cut also turns `Complete` into `Broken`, since
+/// chunks are lost.
 enum End {
     /// More chunks may follow.
     Open,
     /// The chunks in the queue complete the response.
     Complete,
-    /// An error or a cut after the head: the transfer breaks off. The kind of the error; a cut has none.
+    /// An error or a cut after the head: the transfer is aborted. Holds the kind of the error; `None` for a cut.
     Broken(Option<Kind>),
     /// An error before the head: the client gets the problem instead of a response.
     Refused(Problem),
 }
 
-/// No reader takes chunks any more: it disconnected, or the response has ended.
+/// There is no reader any more: it disconnected, or the response has ended.
 #[derive(Debug)]
 pub(super) struct ReaderGone;
 
@@ -68,7 +68,7 @@ pub(super) enum Wakeup {
 }
 
 impl Pipe {
-    /// A pipe that is full at `capacity` bytes.
+    /// Creates a pipe that is full at `capacity` bytes.
     pub(super) fn new(capacity: usize, answers: ByteBudget) -> Pipe {
         let state = State {
             head: None,
@@ -84,7 +84,7 @@ impl Pipe {
         Pipe { state: Mutex::new(state), capacity, answers, room: Notify::new() }
     }
 
-    /// The memory that its chunks are taken from.
+    /// Returns the budget from which its chunks are taken.
     pub(super) fn answers(&self) -> &ByteBudget {
         &self.answers
     }
@@ -97,14 +97,14 @@ impl Pipe {
         last: bool,
     ) -> Result<(), ReaderGone> {
         let mut state = self.state.lock();
-        // A cut pipe takes nothing more: bytes put in after the cut would use the memory that the cut has freed.
+        // A cut pipe accepts nothing more: bytes put in after the cut would use the memory that the cut has freed.
         if state.reader_gone || !matches!(state.end, End::Open) {
             return Err(ReaderGone);
         }
         if head.is_some() {
             state.head = head;
         }
-        // An empty queue does not count as idle time of the reader.
+        // The time of an empty queue does not count as idle time of the reader.
         if state.chunks.is_empty() {
             state.taken_at = Instant::now();
         }
@@ -122,7 +122,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Ends the response with an error. Returns the problem where it is too late to send it to the client.
+    /// Ends the response with an error. Returns the problem if it is too late to send it to the client.
     pub(super) fn fail(&self, problem: Problem) -> Option<Problem> {
         let mut state = self.state.lock();
         // Once the reader has the head, a problem can no longer replace the response.
@@ -146,12 +146,12 @@ impl Pipe {
         unsent
     }
 
-    /// Whether the response has ended, complete or not.
+    /// Returns whether the response has ended, complete or not.
     pub(super) fn has_ended(&self) -> bool {
         !matches!(self.state.lock().end, End::Open)
     }
 
-    /// Frees all bytes at once and breaks the transfer off; `false` if there was nothing to free.
+    /// Frees all bytes at once and aborts the transfer; returns false if there was nothing to free.
     pub(super) fn cut(&self) -> bool {
         let mut state = self.state.lock();
         // A refusal holds no memory and is still to be sent: cutting it would lose the reason.
@@ -163,7 +163,7 @@ impl Pipe {
         let chunks = std::mem::take(&mut state.chunks);
         state.bytes = 0;
         let reader = state.reader.take();
-        // Freed outside the lock: a chunk gives its share of the budget back when it is dropped.
+        // Freed outside the lock: a dropped chunk takes the budget's lock to return its share.
         drop(state);
         drop(chunks);
         self.room.notify_one();
@@ -171,12 +171,12 @@ impl Pipe {
         true
     }
 
-    /// Whether the writer must wait for the reader.
+    /// Returns whether the writer must wait for the reader.
     pub(super) fn is_full(&self) -> bool {
         self.state.lock().bytes >= self.capacity
     }
 
-    /// Bytes that wait for the reader.
+    /// Returns the bytes that wait for the reader.
     pub(super) fn bytes(&self) -> usize {
         self.state.lock().bytes
     }
@@ -191,7 +191,7 @@ impl Pipe {
         self.state.lock().parked = None;
     }
 
-    /// How long the reader has taken nothing; `None` if nothing waits for it.
+    /// Returns how long the reader has taken nothing; `None` if nothing waits for it.
     pub(super) fn idle(&self) -> Option<Duration> {
         let state = self.state.lock();
         // A client is idle only while something waits for it: a slow query is not its fault.
@@ -199,7 +199,7 @@ impl Pipe {
         waits.then(|| state.taken_at.elapsed())
     }
 
-    /// Waits until half of the pipe is free, so that running the query again pays off.
+    /// Waits until half of the pipe is free, so that resuming the query pays off.
     pub(super) async fn room(&self) -> Wakeup {
         loop {
             {
@@ -211,7 +211,7 @@ impl Pipe {
                     _ => {}
                 }
             }
-            // `notify_one` keeps a permit, so a notification between the check and this wait is not lost.
+            // `notify_one` stores a permit, so a notification between the check and this wait is not lost.
             self.room.notified().await;
         }
     }
@@ -239,7 +239,7 @@ impl Pipe {
         if let Some(chunk) = state.chunks.pop_front() {
             state.bytes -= chunk.len();
             state.taken_at = Instant::now();
-            // At half, not at any space: each run of the query costs a permit and a thread.
+            // At half, not at any free space: each run of the query costs a permit and a thread.
             let room = state.bytes <= self.capacity / 2;
             drop(state);
             if room {
@@ -258,7 +258,7 @@ impl Pipe {
         }
     }
 
-    /// An entire small response, if it is complete and at most one chunk.
+    /// Takes an entire small response, if it is complete and at most one chunk.
     pub(super) fn take_complete(&self) -> Option<Bytes> {
         let mut state = self.state.lock();
         if !matches!(state.end, End::Complete) || state.chunks.len() > 1 {
@@ -273,14 +273,14 @@ impl Pipe {
         state.chunks.is_empty() && matches!(state.end, End::Complete)
     }
 
-    /// The reader disconnected: frees the chunks and notifies the writer.
+    /// Frees the chunks and notifies the writer, because the reader has disconnected.
     pub(super) fn disconnect(&self) {
         let mut state = self.state.lock();
         state.reader_gone = true;
         state.parked = None;
         let chunks = std::mem::take(&mut state.chunks);
         state.bytes = 0;
-        // Freed outside the lock: a chunk gives its share of the budget back when it is dropped.
+        // Freed outside the lock: a dropped chunk takes the budget's lock to return its share.
         drop(state);
         drop(chunks);
         self.room.notify_one();
@@ -301,7 +301,7 @@ impl Unread for Pipe {
     }
 
     fn is_leaving(&self) -> bool {
-        // A cut frees all at once.
+        // A cut frees everything at once.
         false
     }
 

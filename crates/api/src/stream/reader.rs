@@ -15,9 +15,9 @@ use std::task::{Context, Poll, ready};
 pub(super) struct Reader {
     pipe: Arc<Pipe>,
     cancel: CancelFlag,
-    /// Keeps the pipe registered as one that can be evicted.
+    /// Keeps the pipe registered as evictable.
     registration: Option<Registration>,
-    /// Bytes not sent yet, where that is known.
+    /// Bytes not sent yet, if known.
     remaining: Option<u64>,
     /// Whether a break was seen, and held back once.
     breaking: bool,
@@ -29,23 +29,23 @@ impl Reader {
         Reader { pipe, cancel, registration: None, remaining: None, breaking: false, broken: false }
     }
 
-    /// Waits for the head of the response, or for the error that takes its place.
+    /// Waits for the head of the response, or for the error that replaces it.
     pub(super) async fn head(&self) -> Result<Box<HeaderMap>, Problem> {
         std::future::poll_fn(|cx| self.pipe.poll_head(cx)).await
     }
 
-    /// The entire response, if it is complete and at most one chunk.
+    /// Takes the entire response, if it is complete and at most one chunk.
     pub(super) fn take_complete(&self) -> Option<Bytes> {
         self.pipe.take_complete()
     }
 
-    /// This reader, registered.
+    /// Attaches a registration to this reader.
     pub(super) fn registered(mut self, registration: Registration) -> Reader {
         self.registration = Some(registration);
         self
     }
 
-    /// This reader, for a response of this many bytes.
+    /// Declares the length of the response in bytes.
     pub(super) fn with_length(mut self, bytes: u64) -> Reader {
         self.remaining = Some(bytes);
         self
@@ -54,7 +54,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Raised before the writer is notified, so that it finds the flag up and counts a client that left, not a
+        // Raised before the writer is notified, so that it finds the flag set and counts a departed client, not a
         // failure.
         self.cancel.cancel();
         self.pipe.disconnect();
@@ -75,8 +75,8 @@ impl hyper::body::Body for Reader {
             Some(Ok(chunk)) => {
                 self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(chunk.len() as u64))
             }
-            // hyper discards what it has not written when a body fails, the head included. A body that is not ready lets it
-            // write that first, so the client sees a response that breaks off rather than none at all.
+            // When a body fails, hyper discards what it has not written, including the head. A pending body lets it
+            // write that first, so the client sees an interrupted response rather than none at all.
             Some(Err(_)) if !self.breaking => {
                 self.breaking = true;
                 cx.waker().wake_by_ref();
@@ -97,7 +97,7 @@ impl hyper::body::Body for Reader {
     }
 }
 
-/// Ends a transfer abruptly, because of a problem of this kind; of a client that took nothing it has none.
+/// Ends a transfer abruptly, because of a problem of this kind; `None` for a client that read nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("the response was broken off")]
 pub struct BrokenOff(pub Option<Kind>);

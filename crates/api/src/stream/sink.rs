@@ -1,4 +1,4 @@
-//! Where a query writes its response.
+//! The sink to which a query writes its response.
 
 use super::job::BlockingWait;
 use super::pipe::{Pipe, ReaderGone};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use meridian_admission::{ByteBudget, ByteShare};
 use std::sync::Arc;
 
-/// Where a query writes its response. Bytes are collected in [`Sink::buffer`] and leave as chunks.
+/// The sink to which a query writes its response. Bytes are collected in [`Sink::buffer`] and sent as chunks.
 pub struct Sink {
     /// The chunk being filled; append to it, then call [`Sink::offer`].
     pub buffer: Vec<u8>,
@@ -32,14 +32,14 @@ impl Sink {
         Sink { buffer, state: state.clone(), pipe, chunk_bytes, head: None, sent: false, wait }
     }
 
-    /// Sets the head of the response. Call it once, before any data. An error before the first bytes are sent gives a
-    /// proper error status.
+    /// Sets the head of the response. Call it once, before any data. An error before the first bytes are sent can still
+    /// set the status.
     pub fn begin(&mut self, headers: HeaderMap) {
         self.head = Some(Box::new(headers));
     }
 
-    /// Sends the buffer if it holds enough for a chunk. The first bytes are sent at once, because finding the next
-    /// may take long.
+    /// Sends the buffer if it holds enough for a chunk. The first bytes are sent at once, because finding the next may
+    /// take long.
     pub fn offer(&mut self) -> Result<()> {
         if self.buffer.len() >= self.chunk_bytes || (!self.sent && !self.buffer.is_empty()) {
             self.flush()?;
@@ -47,7 +47,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Puts the buffer aside if it holds enough for a chunk, before the head is known: the client gets it after the head.
+    /// Sets the buffer aside if it holds enough for a chunk, before the head is known; the client gets it after the
+    /// head.
     pub fn collect(&mut self) -> Result<()> {
         match self.buffer.len() >= self.chunk_bytes {
             true => self.flush(),
@@ -70,7 +71,7 @@ impl Sink {
         self.send(buffer, true)
     }
 
-    /// Whether the client must take something before more is produced.
+    /// Returns whether the client must read something before more is produced.
     pub(super) fn is_full(&self) -> bool {
         self.pipe.is_full()
     }
@@ -83,19 +84,19 @@ impl Sink {
         if let Some(wait) = &mut self.wait
             && self.pipe.is_full()
         {
-            // Only work that cannot be interrupted waits here. A query that runs in steps is parked between two of them.
+            // Only work that cannot be interrupted waits here. A query that runs in steps is parked between two of
+            // them.
             wait.for_room(&self.state, &self.pipe)?;
         }
         self.sent = true;
-        // Reserved before the pipe is locked: a reservation may sleep, and may lock other pipes to evict their
-        // readers.
+        // Reserved before the pipe is locked: a reservation may sleep, and may lock other pipes to evict their readers.
         let chunks = charged(&self.state, self.pipe.answers(), buffer)?;
         self.pipe.put(self.head.take(), chunks.into_iter(), last).map_err(|ReaderGone| disconnected())
     }
 }
 
 impl Drop for Sink {
-    /// A query that ends without a result, by a panic, must not leave its reader waiting.
+    /// Ends the pipe, because a query that ends without a result, by a panic, must not leave its reader waiting.
     fn drop(&mut self) {
         if !self.pipe.has_ended() {
             self.pipe.fail(Problem::internal("a query ended without a response"));
@@ -103,20 +104,20 @@ impl Drop for Sink {
     }
 }
 
-/// Target size of a chunk, in bytes.
+/// Returns the target size of a chunk in bytes.
 pub(super) fn chunk_bytes(state: &AppState) -> usize {
     state.config.chunk_bytes.max(1024)
 }
 
-/// The error of a query whose client has disconnected; no client sees it.
+/// Returns the error of a query whose client has disconnected; no client sees it.
 pub(super) fn disconnected() -> Problem {
     Problem::new(Kind::Internal, "the client has disconnected")
 }
 
-/// Splits bytes into chunks that count against the memory for responses until the connection releases them.
+/// Splits bytes into chunks that are charged to the memory for responses until the connection releases them.
 ///
-/// Each chunk has its own allocation. The connection may still hold one after a cut, and this must not keep the
-/// others in memory.
+/// Each chunk has its own allocation: the connection may still hold one after a cut, which must not keep the others in
+/// memory.
 pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>) -> Result<Vec<Bytes>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -134,7 +135,7 @@ pub(super) fn charged(state: &AppState, answers: &ByteBudget, mut bytes: Vec<u8>
         ));
     };
     let chunk_bytes = chunk_bytes(state);
-    // Up to two chunks in one: a copy would cost more than the finer steps save.
+    // Up to two chunks in one: a copy would cost more than the finer granularity saves.
     if bytes.len() <= 2 * chunk_bytes {
         return Ok(vec![Bytes::from_owner(BudgetedBytes { bytes, _share: Some(share) })]);
     }

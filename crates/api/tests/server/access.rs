@@ -1,4 +1,4 @@
-//! Who may do what: every route of the table, for callers of every kind.
+//! Access control: every route of the table, for callers of every kind.
 
 use crate::support::{Response, Server, point, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
-/// What nobody without the right may find in any answer.
+/// A text that no response may contain for callers without the right to it.
 pub const CANARY: &str = "canary-7f3a9c";
 
-/// A row of the route table, as the docs list it; a test of the crate holds the list against the table.
+/// A row of the route table as listed in the docs; a unit test compares that list with the table.
 struct Row {
     method: String,
     path: String,
@@ -31,7 +31,7 @@ fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Its path with a collection of this name, and other segments that name nothing.
+    /// Its path with this collection's name, and other segments that match nothing.
     fn path(&self, collection: &str) -> String {
         let segment = |segment: &str| match segment {
             "{c}" => collection.to_owned(),
@@ -43,7 +43,7 @@ impl Row {
     }
 }
 
-/// A server with tokens of every kind, two tenants, and a collection that most may not see.
+/// A server with tokens of every kind, two tenants, and a collection hidden from most callers.
 pub struct Shared {
     pub server: Server,
     pub operator: String,
@@ -89,7 +89,7 @@ impl Shared {
         server.load("vault", &[point("", 1.0, 2.0, json!({ "name": CANARY }))]);
         let created = server.ask("POST", "/tenants", &[JSON], br#"{"name":"other"}"#);
         assert_eq!(created.status, 201, "{}", created.text());
-        // The first token closes the door: everything after it needs one.
+        // The first token closes the server: every later request needs one.
         let operator = token(&server, None, json!({ "role": "operator" }));
         let of = |role: &str, collections: &str| {
             token(&server, Some(&operator), json!({ "role": role, "collections": collections }))
@@ -109,7 +109,7 @@ impl Shared {
     }
 }
 
-/// What a role may do, in the words of the table.
+/// Returns whether a role includes an access, in the table's words.
 fn includes(role: &str, needs: &str) -> bool {
     let rank = |role: &str| ["reader", "writer", "admin", "operator"].iter().position(|r| *r == role).unwrap();
     let needed = match needs {
@@ -126,15 +126,15 @@ fn includes(role: &str, needs: &str) -> bool {
 fn every_route_serves_those_who_have_its_access_and_nobody_else() {
     let shared = Shared::start();
     let callers = [("reader", &shared.reader), ("writer", &shared.writer), ("admin", &shared.admin)];
-    // A password is its user's own, whatever others may do: `sign_in.rs` tests its changes.
+    // A password belongs to its user, whatever others may do; `sign_in.rs` tests its changes.
     for row in rows().iter().filter(|row| row.path != "/password") {
-        // A collection that does not exist, so that a caller with the right to remove it removes nothing.
+        // A nonexistent collection, so that a caller with the right to remove it removes nothing.
         let path = row.path("ships-absent");
         let what = format!("{} {path}", row.method);
         for (who, token) in [("nobody", ""), ("forged", &*shared.forged), ("revoked", &*shared.revoked)] {
             let answer = shared.ask(token, &row.method, &path);
             if row.needs == "open" {
-                // The response is the same for every caller. A monitor with an expired token finds the server up.
+                // The response is the same for every caller: a monitor with an expired token finds the server up.
                 assert!(![401, 403].contains(&answer.status), "{what} {who}: {}", answer.status);
             } else {
                 answer.problem(401);
@@ -142,7 +142,7 @@ fn every_route_serves_those_who_have_its_access_and_nobody_else() {
             }
         }
         for (role, token) in callers {
-            // The places are outside the pattern: they do not exist for these callers.
+            // `places` is outside their pattern, so it does not exist for these callers.
             let hidden = row.path.contains("/places");
             let answer = shared.ask(token, &row.method, &path);
             match (hidden, includes(role, &row.needs)) {
@@ -158,7 +158,7 @@ fn every_route_serves_those_who_have_its_access_and_nobody_else() {
 #[test]
 fn what_a_caller_may_not_see_answers_as_what_is_absent() {
     let shared = Shared::start();
-    // It is named and shown nowhere. Asked first: what follows puts the callers' own attempts into the audit log.
+    // It must appear nowhere. Checked first, because later requests put the callers' own attempts into the audit log.
     for row in rows().iter().filter(|row| row.method == "GET" && !row.path.contains('{')) {
         for token in ["", &shared.reader, &shared.writer, &shared.foreign] {
             let text = shared.ask(token, "GET", &row.path).text();
@@ -246,7 +246,7 @@ fn a_token_gives_what_its_maker_has_and_ends_when_it_is_revoked() {
     let with_basic = || server.ask("GET", "/collections/ships", &[("authorization", &basic)], b"");
     assert_eq!(with_basic().status, 200);
     assert_eq!(shared.ask(text, "GET", "/collections/ships-2").status, 404);
-    // Its secret and its digest are nowhere to be read again.
+    // Neither its secret nor its digest can be read again.
     let secret = text.rsplit('_').next().unwrap();
     let listed = shared.ask(&shared.admin, "GET", "/tokens");
     assert!(listed.text().contains(id) && !listed.text().contains(secret) && !listed.text().contains("digest"));
@@ -268,7 +268,7 @@ fn tenants_share_a_server_and_nothing_else() {
         let headers = [("content-type", "text/plain"), ("authorization", bearer.as_str())];
         server.ask("PUT", &format!("/collections/{name}"), &headers, b"name:String,*geom:Point:srid=4326").status
     };
-    // The same name in two tenants is two collections.
+    // The same name in two tenants denotes two collections.
     assert_eq!(put(&shared.foreign, "vault"), 201);
     let empty = shared.ask(&shared.foreign, "GET", "/collections/vault/items").json();
     assert_eq!(empty["numberReturned"], 0, "{empty}");
@@ -284,11 +284,11 @@ fn tenants_share_a_server_and_nothing_else() {
         server.ask("GET", "/collections", &[("authorization", &foreign), ("meridian-tenant", tenant)], b"").status
     };
     assert_eq!((named("other"), named("default"), named("nobody")), (200, 403, 403));
-    // A monitor whose token has ended still learns that the server is up, whichever tenant it names.
+    // A monitor with an expired token still learns that the server is up, whichever tenant it names.
     let ended = [("authorization", "Bearer mrd_0"), ("meridian-tenant", "other")];
     let of = |path: &str| server.ask("GET", path, &ended, b"").status;
     assert_eq!((of("/healthz"), of("/collections")), (200, 401));
-    // A page token of one tenant opens nothing in another.
+    // A page token of one tenant is useless in another.
     let pages = |by: &str, token: &str| shared.ask(by, "GET", &format!("/collections/vault/items?limit=1{token}"));
     let body = json!({ "type": "FeatureCollection", "features": [
         point("", 1.0, 1.0, json!({})), point("", 1.0, 1.0, json!({})) ] });
@@ -330,7 +330,7 @@ fn callers_without_a_token_read_what_an_operator_allows() {
     shared.ask("", "GET", "/collections/ships-2").problem(404);
     let refused = shared.ask("", "DELETE", "/collections/ships");
     assert!(refused.problem(401)["detail"].as_str().unwrap().contains("a token is needed"), "{}", refused.text());
-    // A wrong token is not the same as none.
+    // A wrong token is not treated like a missing one.
     shared.ask(&shared.forged, "GET", "/collections/ships").problem(401);
     assert_eq!(allow(r#"{"anonymous":null}"#).status, 200);
     shared.ask("", "GET", "/collections/ships").problem(401);
@@ -384,7 +384,7 @@ fn streams_end_when_their_token_is_revoked() {
     assert!(!read_chunk(&mut reader).unwrap().is_empty());
     let id = made["id"].as_str().unwrap();
     assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
-    // It breaks off, which no client takes for an end, long before its keep-alive would be due.
+    // The stream breaks off, which no client mistakes for an end, long before the keep-alive would be due.
     while let Ok(chunk) = read_chunk(&mut reader) {
         assert!(!chunk.is_empty(), "the stream ended as if it were whole");
     }
@@ -411,10 +411,10 @@ fn searches_and_their_results_stay_with_their_callers() {
         assert_eq!(answer.text().replace(&id, "ID"), absent.text().replace("00000000000000000000000000000000", "ID"));
         shared.ask(by, "GET", &format!("/searches/{id}/packets")).problem(404);
         shared.ask(by, "DELETE", &format!("/searches/{id}")).problem(404);
-        // The same question of another caller reads what that caller sees.
+        // The same query by another caller reads only what that caller may see.
         assert!(!found(by).0.contains(CANARY), "{by}");
     }
-    // An admin of the tenant sees the searches of callers that see no more than it does.
+    // An admin of the tenant sees the searches of callers whose rights do not exceed its own.
     let (_, of_reader) = found(&shared.reader);
     assert_eq!(shared.ask(&shared.admin, "GET", &format!("/searches/{of_reader}")).status, 200);
     shared.ask(&shared.writer, "GET", &format!("/searches/{of_reader}")).problem(404);
@@ -426,7 +426,7 @@ fn searches_and_their_results_stay_with_their_callers() {
     post(&shared.writer, "/searches", kept("vault")).problem(403);
     assert_eq!(post(&shared.admin, "/searches", kept("ships-kept")).status, 202);
 
-    // Saved searches receive what their creators may read, and are seen by callers that may read as much.
+    // Saved searches receive only what their creators may read, and are visible to callers that may read as much.
     let saved = post(&shared.writer, "/saved-searches", json!({ "question": { "keywords": CANARY } }));
     assert_eq!(saved.status, 201, "{}", saved.text());
     let ours = saved.json()["id"].as_str().unwrap().to_owned();
@@ -457,7 +457,7 @@ fn searches_and_their_results_stay_with_their_callers() {
         }
         text
     };
-    // Both writes were matched in order, so what precedes the second holds the first if it was received.
+    // Both writes were matched in order, so the packets before the second would contain the first if it was received.
     assert!(!first_of(&shared.writer, &ours).contains("of vault"));
     assert!(first_of(&shared.operator, &theirs).contains("of vault"));
 }
@@ -478,7 +478,7 @@ fn a_credential_that_ends_while_its_body_arrives_does_nothing() {
         let headers = [("authorization", &*bearer), JSON, ("content-length", &*length)];
         let mut stream = shared.server.connect();
         send(&mut stream, method, path, &headers, &body.as_bytes()[..3]);
-        // The head is in before the token is revoked.
+        // The head has arrived before the token is revoked.
         std::thread::sleep(std::time::Duration::from_millis(200));
         assert_eq!(shared.ask(&shared.operator, "DELETE", &format!("/tokens/{id}")).status, 204);
         stream.write_all(&body.as_bytes()[3..]).unwrap();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const KINDS: [&str; 3] = ["cargo", "tanker", "a \"quoted\", one"];
 
-/// Events with a kind, a port, a speed and a name.
+/// Loads events with a kind, a port, a speed and a name.
 fn filled(partitions: u16, count: usize) -> Server {
     let server = Server::start();
     server.create_of(
@@ -124,7 +124,7 @@ fn every_format_has_the_same_groups() {
             group["top(name,2)"].as_array().unwrap().iter().map(|one| one["value"].as_str().unwrap()).collect();
         assert_eq!(listed, expected);
     }
-    // One field has the plain name that it has always had.
+    // A single field keeps its plain name.
     let one = server.get("/collections/q/aggregate?by=port&f=csv").text();
     assert_eq!(one.lines().next(), Some("by,count"));
     assert_eq!(groups(&server.json("/collections/q/aggregate?by=port"))[3], json!({ "by": 3, "count": 150 }));

@@ -1,4 +1,4 @@
-//! Many boxes and windows in one filter, as clients ask for them: each event once, and no other.
+//! Many boxes and windows in one filter, as clients request them: each matching event once, and no other.
 
 use crate::support::Server;
 use meridian_model::time::format_instant;
@@ -11,18 +11,18 @@ const ALTERNATIVES: u64 = 120;
 const NEW_YEAR: i64 = 1_767_225_600_000_000;
 const MINUTE: i64 = 60_000_000;
 
-/// Numbers without an order, the same in every run.
+/// A deterministic sequence of pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
-    /// The next number from `0..below`.
+    /// Returns the next number from `0..below`.
     fn roll(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below
     }
 }
 
-/// An event as the oracle knows it: hundredths of a degree, and minutes of a month.
+/// An event as known to the oracle: hundredths of a degree, and minutes of a month.
 struct Event {
     n: u64,
     lon: i64,
@@ -30,10 +30,10 @@ struct Event {
     minute: i64,
 }
 
-/// West, south, east and north in hundredths of a degree, edges included.
+/// West, south, east and north in hundredths of a degree, inclusive.
 struct Sides([i64; 4]);
 
-/// From one minute to another.
+/// The first and the last minute.
 struct Window(i64, i64);
 
 fn degrees(hundredths: i64) -> f64 {
@@ -53,7 +53,7 @@ impl Sides {
 }
 
 impl Window {
-    /// Events are half a minute past a minute: none is at an edge.
+    /// Returns whether the window holds an event. Events are half a minute past a minute, so none is at an edge.
     fn holds(&self, event: &Event) -> bool {
         (self.0..self.1).contains(&event.minute)
     }
@@ -64,7 +64,7 @@ impl Window {
     }
 }
 
-/// Half of the events in a segment, half in memory.
+/// Loads half of the events into a segment, half into memory.
 fn filled(events: &[Event]) -> Server {
     let server = Server::start();
     server.create("q", "n:Integer,dtg:Date,*geom:Point:srid=4326");
@@ -89,12 +89,12 @@ fn of_lines(text: &str) -> Vec<u64> {
     text.lines().map(|line| n_of(&serde_json::from_str(line).unwrap())).collect()
 }
 
-/// The path of a link of this server.
+/// Returns the path of a link to this server.
 fn path_of(href: &str) -> String {
     href.strip_prefix("http://localhost").unwrap().to_owned()
 }
 
-/// All pages of GeoJSON.
+/// Reads all pages as GeoJSON.
 fn pages(server: &Server, query: &str, matched: usize) -> Vec<u64> {
     let (mut found, mut next) = (Vec::new(), Some(format!("/collections/q/items?limit=157&{query}")));
     while let Some(path) = next {
@@ -107,7 +107,7 @@ fn pages(server: &Server, query: &str, matched: usize) -> Vec<u64> {
     found
 }
 
-/// All pages of NDJSON, whose next one stands in a header.
+/// Reads all pages as NDJSON, whose next link is in a header.
 fn line_pages(server: &Server, query: &str) -> Vec<u64> {
     let (mut found, mut next) = (Vec::new(), Some(format!("/collections/q/items?f=ndjson&limit=211&{query}")));
     while let Some(path) = next {
@@ -120,7 +120,7 @@ fn line_pages(server: &Server, query: &str) -> Vec<u64> {
     found
 }
 
-/// A name, a filter, and whether an event passes it.
+/// A name, a filter, and a predicate for the events that match it.
 type Asked<'a> = (&'a str, String, &'a dyn Fn(&Event) -> bool);
 
 #[test]
@@ -154,7 +154,7 @@ fn a_filter_of_many_boxes_and_windows_gives_each_event_once() {
         sides.iter().zip(&windows).map(|(s, w)| format!("({} AND {})", s.cql(), w.cql())).collect();
     let somewhere = |e: &Event| sides.iter().any(|s| s.hold(e));
     let sometime = |e: &Event| windows.iter().any(|w| w.holds(e));
-    // A pair is narrow: half of the events stand in one more alternative, so that pages are many.
+    // A pair is narrow: one more alternative holds half of the events, so that there are many pages.
     let many = Sides([-9_000, -6_000, 0, 6_000]);
     let paired = |e: &Event| sides.iter().zip(&windows).any(|(s, w)| s.hold(e) && w.holds(e)) || many.hold(e);
     let asked: [Asked<'_>; 4] = [

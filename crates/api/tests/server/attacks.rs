@@ -1,5 +1,5 @@
-//! Attacks over HTTP/1.1, byte by byte. Each shows how it is refused, and that others are served. Those on heads and
-//! bodies that trickle, on connections of one address, and by pages are in `overload.rs` and `guard.rs`.
+//! HTTP/1.1 attacks, byte by byte. Each test shows how the attack is refused, and that others are served. Attacks with
+//! slow heads and bodies, with many connections from one address, and by pages are in `overload.rs` and `guard.rs`.
 
 use crate::support::{Response, Server, read_response};
 use meridian_api::ServerConfig;
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-/// All responses to what is written; then the server must close.
+/// Returns all responses to the written text; the server must then close.
 fn responses(server: &Server, text: &str) -> Vec<Response> {
     let mut stream = server.connect();
     let _ = stream.write_all(text.as_bytes());
@@ -22,7 +22,7 @@ fn statuses(server: &Server, text: &str) -> Vec<u16> {
 
 const SMUGGLED: &str = "DELETE /collections/c HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/// A server with a collection that is still there after every attack.
+/// Starts a server with a collection that must survive every attack.
 fn house() -> Server {
     let server = Server::start();
     server.create("c", "n:Integer");
@@ -54,12 +54,12 @@ fn requests_whose_end_two_readers_see_differently_are_refused_and_nothing_is_smu
         ("a bare LF in a chunk", "Transfer-Encoding: chunked\r\n", "0;\n\r\n\r\n"),
     ] {
         let all = responses(&server, &format!("{post}{head}\r\n{body}{SMUGGLED}"));
-        // The first is refused and the connection ends with it, or the rest is part of its body.
+        // Either the first is refused and the connection ends with it, or the rest is part of its body.
         assert_eq!(all.len(), 1, "{what}: {:?}", all.iter().map(|one| one.status).collect::<Vec<_>>());
         assert!((400..500).contains(&all[0].status), "{what}: {}", all[0].text());
         assert_eq!(server.get("/collections/c").status, 200, "{what}");
     }
-    // What is well-formed is one body, whatever it looks like.
+    // A well-formed request has one body, whatever that looks like.
     let hidden = format!("{post}Content-Length: {length}\r\nConnection: close\r\n\r\n{SMUGGLED}");
     assert_eq!(statuses(&server, &hidden), [400]);
     assert_eq!(server.get("/collections/c").status, 200);
@@ -68,7 +68,7 @@ fn requests_whose_end_two_readers_see_differently_are_refused_and_nothing_is_smu
 #[test]
 fn lines_that_end_with_a_bare_lf_are_read_as_one_request() {
     let server = house();
-    // RFC 9112, 2.2 lets a server take them. It must then take all that follow the same way.
+    // RFC 9112, 2.2 lets a server accept bare line feeds. It must then treat all that follow the same way.
     let text = "GET /healthz HTTP/1.1\nHost: localhost\nConnection: close\n\n";
     assert_eq!(statuses(&server, &format!("{text}{SMUGGLED}")), [200]);
     assert_eq!(server.get("/collections/c").status, 200);
@@ -94,14 +94,14 @@ fn heads_that_are_too_large_are_refused() {
     for bomb in [format!("X-A: {}\r\n", "a".repeat(200 << 10)), fields] {
         assert_eq!(statuses(&server, &format!("GET / HTTP/1.1\r\nHost: localhost\r\n{bomb}\r\n")), [431]);
     }
-    // Bytes that are no HTTP at all, and a handshake of TLS.
+    // Bytes that are not HTTP at all, and a TLS handshake.
     for noise in ["\r\n\r\n\0\0\0 x", "\x16\x03\x01\x02\0\x01\0\r\n\r\n"] {
         assert!(statuses(&server, noise).iter().all(|status| *status == 400));
     }
     assert_eq!(server.get("/collections/c").status, 200);
 }
 
-/// Writes a head and reads the answer, without any of its body.
+/// Writes a head and reads the response, without sending any of the body.
 fn announced(server: &Server, head: &str) -> (Response, BufReader<TcpStream>) {
     let mut stream = server.connect();
     stream.write_all(head.as_bytes()).unwrap();
@@ -130,7 +130,7 @@ fn who_waits_for_100_continue_is_refused_before_it_sends() {
         let (answer, mut reader) = announced(&server, &head(path, kind, length));
         answer.problem(status);
         assert_eq!(answer.header("connection"), "close");
-        // It closes, as nobody can tell whether what comes next is the body.
+        // The connection closes, because the server cannot tell whether the next bytes are the body.
         reader.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(reader.read(&mut [0; 16]).unwrap(), 0);
     }
@@ -151,18 +151,18 @@ fn a_refusal_reads_small_bodies_and_leaves_large_ones() {
              Content-Length: {length}\r\n\r\n"
         )
     };
-    // A small one is read, and the next request of the connection is answered.
+    // A small one is read, and the next request on the connection is served.
     let mut stream = server.connect();
     stream.write_all(format!("{}{}", head(5), "12345").as_bytes()).unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut reader = BufReader::new(stream);
     assert_eq!(read_response(&mut reader).unwrap().status, 415);
     assert_eq!(read_response(&mut reader).unwrap().status, 200);
-    // Of a large one nothing has come when the answer is there.
+    // For a large one, the response arrives before any of it is sent.
     let (answer, _) = announced(&server, &head(512 << 20));
     answer.problem(415);
     assert_eq!(answer.header("connection"), "close");
-    // A client that sends all of it first can still read the answer.
+    // A client that sends all of it first can still read the response.
     let mut stream = server.connect();
     stream.write_all(head(4 << 20).as_bytes()).unwrap();
     let _ = stream.write_all(&vec![b' '; 4 << 20]);
@@ -178,7 +178,7 @@ fn small_bodies_that_a_handler_leaves_are_read_and_large_ones_are_not() {
              Content-Length: {length}\r\n\r\n"
         )
     };
-    // The rest of a small one comes after the refusal was decided, and is no request.
+    // The rest of a small one arrives after the refusal was decided, and is not taken for a request.
     let mut stream = server.connect();
     stream.write_all(format!("{}{}", head(9), "GET").as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(50));
@@ -190,7 +190,7 @@ fn small_bodies_that_a_handler_leaves_are_read_and_large_ones_are_not() {
     let (answer, _) = announced(&server, &head(512 << 10));
     answer.problem(400);
     assert_eq!(answer.header("connection"), "close");
-    // Half of a small one does not come: the connection is given up.
+    // Half of a small one never arrives: the connection is closed.
     let (answer, _) = announced(&server, &format!("{}GET", head(9)));
     answer.problem(400);
     assert_eq!(answer.header("connection"), "close");
@@ -204,7 +204,7 @@ fn a_refused_client_that_never_stops_sending_is_closed() {
     let head = "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(4096));
-    // It takes some of it, and then no more: the connection ends although the client goes on.
+    // The server reads some of it and then stops: the connection ends although the client goes on.
     let mut chunks = 0u64;
     while stream.write_all(chunk.as_bytes()).is_ok() {
         chunks += 1;

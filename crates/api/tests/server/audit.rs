@@ -1,4 +1,4 @@
-//! The record of administrative acts: its content, its readers, and what happens where it cannot be written.
+//! The audit log: its content, its readers, and the behaviour when it cannot be written.
 
 use crate::access::{CANARY, Shared, ask};
 use crate::owner::is_in_bucket;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The lines that a caller reads, all pages of them.
+/// Reads all pages of the lines visible to a caller.
 pub fn acts(shared: &Shared, by: &str) -> Vec<Value> {
     let (mut all, mut after) = (Vec::new(), "0".to_owned());
     loop {
@@ -78,11 +78,11 @@ fn every_act_leaves_two_lines_that_name_who_did_what() {
     assert_eq!(outcomes, [(&absent, &Value::Null), (&absent, &json!(404)), (&own, &Value::Null), (&own, &json!(204))]);
     let tenant = *named(&all, "updateTenant").last().unwrap();
     assert_eq!((&tenant["tenant"], &tenant["change"]), (&json!("other"), &json!("weight 3, searches 4")));
-    // Before the first token anyone on this machine administers.
+    // Before the first token, any program on this machine is an administrator.
     assert_eq!(named(&all, "createTenant")[0]["who"], "local");
-    // Reads and writes of events are no administration.
+    // Reads and writes of events are not administrative acts.
     assert!(named(&all, "createFeatures").is_empty() && named(&all, "getAudit").is_empty());
-    // The lines as they are in the log, for the hashes.
+    // The raw lines of the log, for the hashes.
     let lines = shared.ask(&shared.operator, "GET", "/audit?f=ndjson&limit=1000").text();
     assert_eq!(lines.lines().count(), all.len());
     for secret in [&text, &shared.operator, &shared.admin] {
@@ -105,7 +105,7 @@ fn an_admin_reads_what_concerns_its_tenant_and_the_collections_that_it_sees() {
         shared.ask(&shared.reader, "DELETE", &format!("/collections/{name}"));
     }
     assert_eq!(ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", br#"{"weight":2}"#).status, 200);
-    // What a token covers is in its line.
+    // The scope of a token is in its line.
     let covered = br#"{"role":"reader","collections":"vault"}"#;
     assert_eq!(ask(&shared.server, Some(&shared.operator), "POST", "/tokens", covered).status, 201);
     let own = br#"{"role":"reader","collections":"ships-2"}"#;
@@ -133,7 +133,7 @@ fn refused_attempts_are_recorded_and_a_flood_of_them_is_counted() {
     for _ in 0..200 {
         shared.ask(&shared.writer, "DELETE", "/tenants/other").problem(403);
     }
-    // They are recorded behind the response.
+    // They are recorded after the response.
     let recorded = || named(&acts(&shared, &shared.operator), "deleteTenant").len();
     let mut found = 0;
     while found < 60 {
@@ -148,7 +148,7 @@ fn refused_attempts_are_recorded_and_a_flood_of_them_is_counted() {
 
 #[test]
 fn an_act_that_cannot_be_recorded_is_not_done() {
-    // Into the records of the folder.
+    // Reaches into the records of the folder.
     if is_in_bucket() {
         return;
     }
@@ -166,7 +166,7 @@ fn an_act_that_cannot_be_recorded_is_not_done() {
     assert_eq!(server.ask("DELETE", "/collections/ships", &[], b"").status, 204);
     assert_eq!(server.get("/collections/ships").status, 404);
     server.create("ports", "name:String");
-    // The second line of an act: it was done, and its client learns that nobody will know how it ended.
+    // The second line fails: the act was done, and its client learns that the outcome could not be recorded.
     disk.inject(FaultKind::WriteFails, "/audit/", 1);
     let problem = server.ask("DELETE", "/collections/ports", &[], b"").problem(507);
     assert!(problem["detail"].as_str().unwrap().contains("it was done, with status 204"), "{problem}");
@@ -193,7 +193,7 @@ fn an_act_whose_client_disconnects_comes_to_its_end() {
         let created = acts.iter().filter(|line| line["status"] == 201).count();
         (began, acts.len() - began, created)
     };
-    // Each that began ends, without its client.
+    // Each act that began ends, even without its client.
     loop {
         let (began, ended, created) = ended();
         if began == ended && server.json("/collections")["collections"].as_array().unwrap().len() == created {

@@ -1,4 +1,4 @@
-//! The audit log against tenants that flood it, hide in it, or read in it what is not theirs.
+//! The audit log against tenants that flood it, hide in it, or read lines of others in it.
 
 use crate::access::{Shared, ask, token};
 use crate::audit::{acts, named};
@@ -8,7 +8,7 @@ use meridian_store::Act;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// All lines, once as many of an act as expected are there: refused attempts are recorded behind their response.
+/// Reads all lines once the expected number of an act exists: refused attempts are recorded after their response.
 fn recorded(shared: &Shared, act: &str, count: usize) -> Vec<Value> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -35,7 +35,7 @@ fn acts_of_a_tenant_have_a_pace_and_names_of_nothing_leave_no_line() {
     let problem = refused.problem(429);
     assert_eq!((&problem["quota"], &problem["limit"]), (&json!("acts_per_minute"), &json!(300)));
     assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1 && refused.header("ratelimit").contains("r=0"));
-    // It is the tenant's own limit.
+    // The limit is the tenant's own.
     absent(&shared.admin).problem(404);
     for _ in 0..400 {
         absent(&shared.operator).problem(404);
@@ -51,13 +51,13 @@ fn collections_that_searches_and_places_create_are_acts_and_have_their_pace() {
     let place = json!({ "name": "Sutro Baths", "latitude": 37.7788151, "longitude": -122.512226 });
     post(&shared.writer, "/searches", keep("ships-kept")).problem(403);
     assert_eq!(post(&shared.admin, "/searches", keep("ships-kept")).status, 202);
-    // There now: nobody creates it again.
+    // The collection exists now, so it is not created again.
     assert_eq!(post(&shared.admin, "/searches", keep("ships-kept")).status, 202);
     assert_eq!(post(&shared.operator, "/api/v0/places", place.clone()).status, 303);
     assert_eq!(post(&shared.operator, "/api/v0/places", place.clone()).status, 303);
     let deadline = Instant::now() + Duration::from_secs(60);
     let kept = loop {
-        // The refused attempt is recorded behind its response.
+        // The refused attempt is recorded after its response.
         let all = acts(&shared, &shared.operator);
         let of = |path: &str| -> Vec<Value> {
             let lines = named(&all, "createCollection").into_iter().filter(|line| line["target"] == path);
@@ -98,7 +98,7 @@ fn refused_attempts_of_one_source_hide_none_of_another() {
     for _ in 0..100 {
         shared.ask(&foreign, "DELETE", "/tokens/0123456789abcdef").problem(403);
     }
-    // After some attempts from an address the others are refused unread.
+    // After some attempts from an address, further ones are refused unread.
     let statuses: Vec<u16> = (0..100).map(|_| sign_in(&shared.server, "nobody", "another password").status).collect();
     assert!(statuses.contains(&401) && statuses.contains(&429), "{statuses:?}");
     shared.ask(&shared.writer, "DELETE", "/tenants/other").problem(403);
@@ -179,7 +179,7 @@ fn no_part_of_a_grant_is_cut_out_of_its_line_and_no_user_looks_like_the_owner() 
 
 #[test]
 fn reading_the_log_is_charged_to_its_tenant() {
-    // Into the records of the folder.
+    // Reaches into the records of the folder.
     if is_in_bucket() {
         return;
     }
@@ -197,7 +197,7 @@ fn reading_the_log_is_charged_to_its_tenant() {
     for _ in 0..50 {
         assert_eq!(shared.ask(&shared.foreign, "GET", nothing).json()["acts"], json!([]));
     }
-    // 75,000 lines were read. A request that reads nothing is charged some 50 µs.
+    // 75,000 lines were read. A request that reads nothing is charged about 50 µs.
     let used = charged() - before;
     assert!(used > 0.02, "{used}");
 }

@@ -130,7 +130,7 @@ fn an_id_twice_in_a_batch() {
 
 #[test]
 fn a_truncated_gzip() {
-    // The head of a gzip member and some of a stored block that says it is longer.
+    // The head of a gzip member, and part of a stored block that claims to be longer.
     let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0, 100, 0, 155, 255, b'{', b'"'];
     refused(&server(), "application/x-ndjson", gzip, None, &[]);
 }

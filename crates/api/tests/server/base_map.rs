@@ -1,4 +1,4 @@
-//! The operator's base map: the page that names it, and the file of tiles in parts.
+//! The operator's base map: the page that names it, and the tile file in parts.
 
 use crate::support::Server;
 use meridian_api::ServerConfig;
@@ -20,12 +20,12 @@ fn the_file_of_tiles_is_served_in_parts() {
     assert_eq!(first.body, &content[100..200]);
     let last = part("bytes=-10");
     assert_eq!((last.status, &last.body[..]), (206, &content[content.len() - 10..]));
-    // A part is bounded, whatever is asked for.
+    // A part is bounded, whatever is requested.
     let all = part("bytes=0-");
     assert_eq!((all.status, all.header("content-range")), (206, "bytes 0-8388607/9000000"));
     assert_eq!(part("bytes=9000000-").status, 416);
     assert_eq!(server.ask("GET", "/base-map.pmtiles", &[], b"").status, 400);
-    // A file that has gone is the server's fault.
+    // A missing file is the server's fault.
     drop(folder);
     assert_eq!(part("bytes=0-9").status, 500);
     assert_eq!(Server::start().ask("GET", "/base-map.pmtiles", &[("range", "bytes=0-9")], b"").status, 404);
@@ -44,6 +44,6 @@ fn the_map_page_names_the_base_map_and_may_load_from_its_origin_only() {
     );
     let policy = over.header("content-security-policy");
     assert!(policy.contains("connect-src 'self' https://tiles.example;"), "{policy}");
-    // The page says the same as its header, as browsers take the stricter of both.
+    // The page repeats its header's policy, since browsers apply the stricter of both.
     assert!(text.contains("connect-src 'self' https://tiles.example;"));
 }

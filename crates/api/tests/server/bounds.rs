@@ -1,4 +1,4 @@
-//! Bounds on the time and the memory of a request, wherever it uses them.
+//! Limits on the time and the memory of a request, wherever it uses them.
 
 use crate::owner::is_gateway;
 use crate::support::{Server, point};
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `bytes` empty lines after a beginning, compressed.
+/// Compresses a beginning followed by `bytes` empty lines.
 fn packed_lines(begin: &'static str, bytes: u64) -> Vec<u8> {
     zstd::encode_all(begin.as_bytes().chain(std::io::repeat(b'\n').take(bytes)), 1).unwrap()
 }
@@ -49,7 +49,7 @@ fn a_body_that_unfolds_to_too_much_gets_413_that_says_so() {
     assert_eq!(server.post("/collections/q/items", "application/geo+json", event).status, 201);
 }
 
-/// A collection with an event in the first year that there is, and one in another.
+/// Creates a collection with one event in the first representable year, and one in another.
 fn apart(last: &str) -> Server {
     let server = Server::start();
     server.create("q", "n:Integer,dtg:Date");
@@ -62,7 +62,7 @@ fn apart(last: &str) -> Server {
 fn too_many_windows_are_refused_before_one_is_made() {
     let server = apart("9999-01-01T00:00:00Z");
     for (window, zone) in [("PT1H", "UTC"), ("PT15M", "Europe/Paris"), ("PT1S", "UTC")] {
-        // A deadline that no such question could keep: what is refused at once keeps it.
+        // Computing the result would take longer than the deadline; a refusal at once does not.
         let path = format!("/collections/q/aggregate?window={window}&zone={zone}&empty=true&timeout=10000");
         let problem = server.get(&path).problem(400);
         assert_eq!(problem["field"], "window");
@@ -78,7 +78,7 @@ fn a_deadline_holds_while_windows_are_made() {
     let server = apart("0201-01-01T00:00:00Z");
     let path = "/collections/q/aggregate?window=PT1H&empty=true";
     server.get(&format!("{path}&timeout=50")).problem(504);
-    // And the memory that they take is bounded as well.
+    // The memory that they take is bounded as well.
     let small = Server::with(ServerConfig { query_bytes_total: 8 << 20, ..ServerConfig::default() });
     small.create("q", "n:Integer,dtg:Date");
     let event = |time: &str| json!({"type": "Feature", "geometry": null, "properties": {"n": 1, "dtg": time}});
@@ -91,7 +91,7 @@ fn a_deadline_holds_while_windows_are_made() {
 
 #[test]
 fn sorts_that_find_no_memory_are_refused_and_give_back_what_they_took() {
-    // A gateway sorts nothing: that memory is the owner's, and so is its limit.
+    // A gateway does not sort: that memory is the owner's, and so is its limit.
     if is_gateway() {
         return;
     }
@@ -105,7 +105,7 @@ fn sorts_that_find_no_memory_are_refused_and_give_back_what_they_took() {
     let answer = server.get("/collections/q/items?sortby=note&limit=6000");
     let problem = answer.problem(503);
     assert_eq!((&problem["type"], answer.header("retry-after")), (&json!("urn:meridian:problem:overloaded"), "1"));
-    // Many at once: each is answered or refused, and each answer is whole.
+    // Many at once: each is served or refused, and each response is complete.
     let asking: Vec<_> = (0..20)
         .map(|_| {
             let server = server.clone();
@@ -120,7 +120,7 @@ fn sorts_that_find_no_memory_are_refused_and_give_back_what_they_took() {
         }
     }
     assert_eq!(server.json("/collections/q/items?sortby=-note&limit=1000")["numberReturned"], 1000);
-    // The last bytes are given back after their client has its answer.
+    // The last bytes are returned after their client has its response.
     let begun = Instant::now();
     while !server.get("/metrics").text().contains("\nmeridian_query_bytes 0\n") {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.get("/metrics").text());

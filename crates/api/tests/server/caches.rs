@@ -1,4 +1,4 @@
-//! What caches may keep, and for whom.
+//! What caches may store, and for whom.
 
 use crate::access::Shared;
 use crate::sign_in::{Browser, PASSWORD};
@@ -32,7 +32,7 @@ fn no_shared_cache_gives_a_caller_what_is_for_another() {
             }
         }
     }
-    // A cache must not give the public version to a caller with more rights.
+    // A cache must not serve the public version to a caller with more rights.
     let landing = shared.server.get("/");
     assert!(landing.header("vary").ends_with("Authorization, Cookie, Meridian-Tenant"));
     assert!(!landing.headers.contains_key("cache-control"), "{:?}", landing.headers);

@@ -1,4 +1,4 @@
-//! What a search takes from the request besides its body: the caller and the deadline.
+//! The inputs of a search besides its body: the caller and the deadline.
 
 use crate::events::Events;
 use crate::searches::{ids, packets_of, search};
@@ -36,7 +36,7 @@ fn only_the_same_caller_joins_a_search_and_can_stop_it() {
         assert_eq!(ids.contains(&id), joined);
         ids.push(id);
     }
-    // The first caller cancels; the second's search goes on.
+    // The first caller cancels; the second caller's search continues.
     assert_eq!(server.ask("DELETE", &format!("/searches/{}", ids[0]), &[], b"").status, 204);
     assert_eq!(server.json(&format!("/searches/{}", ids[2]))["state"], "running");
 }
@@ -78,7 +78,7 @@ fn what_lasts_is_an_answer_where_it_overlaps_as_at_items() {
     let headers = [("content-type", "application/schema+json")];
     let made = server.ask("PUT", "/collections/closures", &headers, schema.to_string().as_bytes());
     assert_eq!(made.status, 201, "{}", made.text());
-    // Every length from nothing to open, around and within the days that are asked for.
+    // Every length from empty to open, around and within the requested days.
     let at = |day: Option<u32>| day.map_or(Value::Null, |day| format!("2026-01-{day:02}T12:00:00Z").into());
     let ends: Vec<Option<u32>> = [None].into_iter().chain((1..9).map(Some)).collect();
     let lasting = ends.iter().flat_map(|from| ends.iter().map(move |to| (*from, *to)));

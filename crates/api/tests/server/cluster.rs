@@ -1,4 +1,4 @@
-//! The page of a cluster, and of a server that is one process.
+//! The page of a cluster, and of a server that is a single process.
 
 use crate::access::token;
 use crate::support::Server;
@@ -27,7 +27,7 @@ impl Connector for Reached {
     }
 }
 
-/// A scan server over a bucket.
+/// Starts a scan server over a bucket.
 fn member(bucket: &MemoryBucket) -> Server {
     let seams = Seams { disk: Arc::new(MemoryDisk::new()), ..Seams::real() };
     let options = Options { background: false, ..Options::at("/data") };
@@ -139,7 +139,7 @@ fn a_server_of_a_cluster_shows_its_owner_its_collections_and_the_other_servers()
     ] {
         assert!(html.contains(words), "{words:?} in {html}");
     }
-    // What is damaged is named, and the bucket without an answer is an error, not an empty cluster.
+    // Damage is named, and an unresponsive bucket is an error, not an empty cluster.
     let pins = bucket.objects().into_iter().filter(|(name, _)| name.starts_with("pins/"));
     pins.for_each(|(name, _)| bucket.harm(&name, Some(b"damaged".to_vec())));
     let damaged = || server.json("/admin/cluster")["cluster"]["readers"][0]["error"].is_string();

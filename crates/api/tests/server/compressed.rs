@@ -1,4 +1,4 @@
-//! Compressed responses: which are, in which coding, and which never.
+//! Compressed responses: which ones are compressed, with which coding, and which never are.
 
 use crate::access::Shared;
 use crate::events::Events;
@@ -27,7 +27,7 @@ fn accepting(server: &Server, path: &str, codings: &str, more: &[(&str, &str)]) 
     server.ask("GET", path, &[&[("accept-encoding", codings)], more].concat(), b"")
 }
 
-/// A server with some hundred events.
+/// Starts a server with a few hundred events.
 fn filled(config: ServerConfig) -> Server {
     let server = Server::with(config);
     server.create("c", "n:Integer,note:String,*geom:Point:srid=4326");
@@ -58,7 +58,7 @@ fn every_coding_gives_the_same_and_says_so() {
             assert!(decoded(coding, &answer.body) == plain.body, "{path} {coding}");
             assert_eq!(answer.header("content-type"), plain.header("content-type"));
             for answer in [&answer, &plain] {
-                // A cache must not give one to a client that asked for the other.
+                // A cache must not serve one coding to a client that asked for the other.
                 assert!(answer.header("vary").split(", ").any(|name| name == "Accept-Encoding"), "{path}: {answer:?}");
             }
             let mut stream = server.connect();
@@ -97,11 +97,11 @@ fn what_is_small_or_compressed_already_is_sent_as_it_is() {
         let answer = accepting(&server, path, "gzip, br, zstd", &[]);
         assert_eq!((answer.status, answer.header("content-encoding")), (200, ""), "{path}");
     }
-    // A small response is compressed where the client takes no other.
+    // A small response is compressed if the client accepts nothing else.
     let answer = accepting(&server, "/version", "gzip, identity;q=0", &[]);
     assert_eq!(answer.header("content-encoding"), "gzip");
     assert_eq!(decoded("gzip", &answer.body), server.get("/version").body);
-    // A refusal is a document of its own.
+    // A refusal is a separate document.
     accepting(&server, "/collections/absent", "gzip", &[]).problem(404);
 }
 
@@ -113,13 +113,13 @@ fn events_are_not_held_back() {
     send(&mut stream, "GET", path, &[("accept-encoding", "gzip, br, zstd"), ("accept", "text/event-stream")], b"");
     let (status, headers) = read_head(&mut BufReader::new(stream)).unwrap();
     assert_eq!((status, headers.get("content-encoding")), (200, None));
-    // The same stream, read as its clients do.
+    // The same stream, read like its clients do.
     drop(Events::open(&server, "/collections/c/stream", None));
 }
 
 #[test]
 fn a_long_response_is_compressed_as_it_is_sent() {
-    // Small chunks, and few of them ahead: most of the response is made after its first bytes are read.
+    // Small chunks, and few of them ahead: most of the response is produced after its first bytes are read.
     let config = ServerConfig { chunk_bytes: 2048, chunks_waiting_max: 1, ..ServerConfig::default() };
     let server = filled(config);
     for part in 0..10 {
@@ -154,7 +154,7 @@ fn a_response_with_a_secret_is_never_compressed() {
     shared.user(json!({ "name": "anna", "role": "admin", "collections": "*" }));
     let browser = Browser::of(&shared.server, "anna", PASSWORD);
     let own = ("sec-fetch-site", "same-origin");
-    // Without a lower bound on sizes, so that it is not their size that saves them.
+    // Without a min size, so that size is not the reason why they are left uncompressed.
     let all = ("accept-encoding", "gzip, br, zstd, identity;q=0");
     let ask = |method, path, more: &[(&str, &str)], body: &str| {
         shared.server.ask(method, path, &[&[all], more].concat(), body.as_bytes())
@@ -163,7 +163,7 @@ fn a_response_with_a_secret_is_never_compressed() {
     let (json_type, csrf) = (("content-type", "application/json"), ("x-csrf-token", &*browser.csrf));
     let bearer = format!("Bearer {}", shared.operator);
     for answer in [
-        // Pages of a user: they have the token against forged requests.
+        // Pages of a user: they contain the CSRF token.
         ask("GET", "/?f=html", &[cookie, own], ""),
         ask("GET", "/login", &[cookie, own], ""),
         ask("GET", "/collections?f=html", &[cookie, own], ""),
@@ -175,7 +175,7 @@ fn a_response_with_a_secret_is_never_compressed() {
         assert!(answer.status < 300, "{} {}", answer.status, answer.text());
         assert_eq!(answer.header("content-encoding"), "", "{}", answer.text());
     }
-    // What another site made the browser ask for, with the session that the browser adds by itself.
+    // Requests that another site made the browser send, with the session that the browser adds by itself.
     let path = "/collections?f=json";
     for site in ["cross-site", "same-site"] {
         let answer = ask("GET", path, &[cookie, ("sec-fetch-site", site)], "");

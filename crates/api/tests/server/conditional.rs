@@ -1,4 +1,4 @@
-//! Conditional requests: reads of what the client has already, and writes of what it has seen.
+//! Conditional requests: reads of unchanged data, and writes based on a known version.
 
 use crate::support::{Response, Server, point};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn filled() -> Server {
     server
 }
 
-/// A collection with ids of its writers, and one event.
+/// Creates a collection with client-supplied ids, and one event.
 fn given(server: &Server, name: &str) {
     let schema = json!({ "type": "object", "properties": {
         "id": { "type": "string", "x-ogc-role": "id" },
@@ -88,10 +88,10 @@ fn what_the_client_has_is_not_sent_again_until_a_write() {
         }
         let head = server.ask("HEAD", path, &[("if-none-match", tag)], b"");
         assert_eq!(head.status, 304, "{path}");
-        // Another state than the one that was asked for.
+        // A state other than the requested one.
         server.ask("GET", path, &[("if-match", "\"other\"")], b"").problem(412);
     }
-    // Another format of the same address is another thing.
+    // Another format at the same URL is a different representation.
     let (_, tag) = tags.iter().find(|(path, _)| path.ends_with("aggregate?function=count,avg(n)")).unwrap();
     let csv = server.ask(
         "GET",
@@ -125,7 +125,7 @@ fn another_collection_of_the_name_has_nothing_of_the_former_one() {
     for name in ["c", "g"] {
         assert_eq!(server.ask("DELETE", &format!("/collections/{name}"), &[], b"").status, 204);
     }
-    // As many writes as before, so the numbers of the snapshots are the same.
+    // As many writes as before, so that the snapshots have the same numbers.
     server.create("c", "n:Integer,note:String,dtg:Date,*geom:Point:srid=4326");
     given(&server, "g");
     let events: Vec<_> =
@@ -160,7 +160,7 @@ fn a_compressed_response_has_a_tag_of_its_own_that_conditions_know() {
     assert_eq!(tag, plain.trim_end_matches('"').to_owned() + "-gzip\"");
     for coding in ["gzip", "identity", "br"] {
         let again = server.ask("GET", "/openapi.json", &[("accept-encoding", coding), ("if-none-match", &tag)], b"");
-        // The tag of what the client has: a cache finds it by that.
+        // The client's own tag, by which a cache finds the response.
         assert_eq!((again.status, again.header("etag")), (304, tag.as_str()), "{coding}");
     }
 }
@@ -197,7 +197,7 @@ fn a_write_is_done_on_the_version_that_the_client_has_seen() {
     assert_eq!(server.ask("DELETE", path, &[("if-match", &last)], b"").status, 204);
     server.get(path).problem(404);
 
-    // There is no event now.
+    // The event does not exist now.
     for method in ["PUT", "PATCH", "DELETE"] {
         let body = if method == "DELETE" { String::new() } else { event("a", 9).to_string() };
         let headers: &[(&str, &str)] =
@@ -207,7 +207,7 @@ fn a_write_is_done_on_the_version_that_the_client_has_seen() {
     assert_eq!(put(6, &[("if-none-match", "*")]).status, 201);
     put(7, &[("if-none-match", "*")]).problem(412);
     assert_eq!(n(), 6);
-    // One that was deleted and written again is another version.
+    // An event that was deleted and written again is another version.
     put(8, &[("if-match", &last)]).problem(412);
 }
 
@@ -252,7 +252,7 @@ fn of_writes_on_one_version_one_is_done() {
         });
         assert_eq!((done.into_inner(), refused.into_inner()), (1, 5), "round {round}");
     }
-    // Deletions too, beside a write.
+    // Deletions too, concurrently with a write.
     let tag = tag_of(&server, path);
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {

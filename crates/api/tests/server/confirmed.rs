@@ -1,4 +1,4 @@
-//! Changes that a client must confirm: events that a retention removes, a key that is used twice.
+//! Changes that a client must confirm: events removed by a retention, a key that is used twice.
 
 use crate::support::{Response, Server, point};
 use meridian_api::ServerConfig;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const SPEC: &str = "n:Integer,dtg:Date,*geom:Point:srid=4326";
 
-/// Events of these days of January 2020.
+/// Loads events of these days of January 2020.
 fn old(server: &Server, days: std::ops::Range<u32>) {
     let event = |day: u32| point("", 1.0, 2.0, json!({"n": day, "dtg": format!("2020-01-{day:02}T12:00:00Z")}));
     server.load("old", &days.map(event).collect::<Vec<_>>());
@@ -53,7 +53,7 @@ fn a_put_changes_the_settings_of_an_existing_collection_by_the_same_rules() {
     };
     assert_eq!(put("?durability=local&retention=P36500D").status, 201);
     old(&server, 1..26);
-    // The same again, or nothing said, changes nothing.
+    // The same settings again, or none, change nothing.
     for query in ["?durability=local&retention=P36500D", ""] {
         assert_eq!(put(query).status, 200);
         assert_eq!(server.json("/collections/old")["retention"], "P36500D");
@@ -104,7 +104,7 @@ fn a_key_with_another_body_is_refused_and_the_same_events_in_another_form_are_th
     assert_eq!(server.json("/collections/q")["itemCount"], 1);
 }
 
-/// A gzip member of one block that is not compressed.
+/// Returns a gzip member with one uncompressed block.
 fn stored_gzip(bytes: &[u8]) -> Vec<u8> {
     let len = bytes.len() as u16;
     let mut crc = u32::MAX;

@@ -1,4 +1,4 @@
-//! Pages of other origins: which of them may read, and what their browsers are told before they ask.
+//! Pages of other origins: which of them may read, and how preflights are answered.
 
 use crate::access::Shared;
 use crate::sign_in::{Browser, PASSWORD};
@@ -80,7 +80,7 @@ fn a_listed_page_with_a_token_reads_and_writes() {
             assert!(known || exposed.contains(name), "{name} is not exposed");
         }
     }
-    // A refusal can be read as well, so that the page can say why.
+    // A refusal can be read as well, so that the page can display the reason.
     let refused = server.ask("GET", "/collections/ships/items", &page[..2], b"");
     refused.problem(401);
     assert_eq!(refused.header("access-control-allow-origin"), LISTED);
@@ -98,7 +98,7 @@ fn a_preflight_is_granted_for_what_exists_alone() {
         let answer = preflight(&server, "/collections", origin, "GET");
         assert_eq!(answer.status, 204);
         tells_nothing(&answer);
-        // A cache must know that a listed page would have got more.
+        // A cache must know that a listed page would have received more.
         assert!(names(answer.header("vary")).contains(&"origin".to_owned()));
         tells_nothing(&server.ask("GET", "/collections", &[("origin", origin)], b""));
     }
@@ -115,7 +115,7 @@ fn while_no_token_exists_a_listed_page_on_this_machine_reads_and_no_other() {
     };
     assert_eq!(read(LISTED).status, 200);
     read(OTHER).problem(401);
-    // A picture or script of that page has no origin, and no permission either.
+    // Pictures and scripts of that page have no origin, and no permission either.
     server.ask("GET", "/collections/c/items", &[("sec-fetch-site", "cross-site")], b"").problem(401);
 }
 
@@ -126,7 +126,7 @@ fn a_page_of_another_origin_never_uses_the_session() {
     let browser = Browser::of(&shared.server, "anna", PASSWORD);
     let page = [("origin", LISTED), ("sec-fetch-site", "cross-site"), ("cookie", &*browser.cookie)];
     let read = shared.server.ask("GET", "/session", &page, b"");
-    // Without this header a browser hides what it fetched with cookies.
+    // Without this header, a browser hides responses fetched with cookies.
     assert!(!read.headers.contains_key("access-control-allow-credentials"));
     let asked = preflight(&shared.server, "/collections/ships/items", LISTED, "POST");
     assert!(!asked.headers.contains_key("access-control-allow-credentials"));

@@ -15,12 +15,12 @@ fn quakes() -> Server {
     server
 }
 
-/// The value that `$ref` names, or the value itself.
+/// Returns the value referenced by `$ref`, or the value itself.
 fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
     value["$ref"].as_str().map_or(value, |target| api.pointer(&target[1..]).unwrap())
 }
 
-/// Paths of the description with their variables filled in, and the parameters of GET.
+/// Returns the paths of the description with their variables filled in, and the parameters of GET.
 fn reads(api: &Value) -> Vec<(String, Vec<&Value>)> {
     let mut found = Vec::new();
     for (path, item) in api["paths"].as_object().unwrap() {

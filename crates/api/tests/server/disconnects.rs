@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long a disconnect may take to be noticed on a busy machine; the search itself would go on for twice as long.
+/// Max time for a disconnect to be noticed on a busy machine; the search itself would run twice as long.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A source that accepts calls and never responds; it reports each call, and when its caller has disconnected.
+/// Starts a source that accepts calls and never responds. It reports each call, and when its caller has disconnected.
 fn silent() -> (SocketAddr, Receiver<&'static str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -39,7 +39,7 @@ fn silent() -> (SocketAddr, Receiver<&'static str>) {
     (address, said)
 }
 
-/// A server that asks one source, whose answers are results with an id and a text.
+/// Starts a server that queries one source, whose results have an id and a text.
 fn asking(address: SocketAddr, change: impl FnOnce(&mut ServerConfig)) -> Server {
     let text = format!(
         "name = \"source\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{address}/\"\n[request.query]\nq = \"{{words}}\"\n\
@@ -92,7 +92,7 @@ fn a_browser_reconnects_soon_and_not_after_the_end() {
     assert_eq!((nothing.status, nothing.body.len()), (204, 0));
 }
 
-/// A source that reports each call, and responds when the test lets it.
+/// Starts a source that reports each call, and responds when the test lets it.
 fn patient(answer: Vec<u8>) -> (SocketAddr, Receiver<()>, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -107,7 +107,7 @@ fn patient(answer: Vec<u8>) -> (SocketAddr, Receiver<()>, Sender<()>) {
     (address, called, go)
 }
 
-/// An answer of `count` results, each of some 4 KB.
+/// Returns a response of `count` results, each of about 4 KB.
 fn floods(count: usize) -> Vec<u8> {
     let item = |n: usize| json!({"id": n.to_string(), "text": format!("flood {n} {}", "x".repeat(4_000))});
     let items: Vec<Value> = (0..count).map(item).collect();
@@ -153,7 +153,7 @@ fn a_socket_closed_while_its_client_takes_nothing_ends_the_work() {
     called.recv_timeout(PATIENCE).unwrap();
     let mut socket = Socket::over(server.connect_from(Ipv4Addr::LOCALHOST, 64 << 10), &packets_of(&id));
     go.send(()).unwrap();
-    // Sending stalls, since the client takes nothing.
+    // Sending stalls, since the client reads nothing.
     let sent = || server.json(&format!("/searches/{id}"))["result_packets"].as_u64().unwrap();
     let (mut last, mut since) = (0, Instant::now());
     while last == 0 || since.elapsed() < Duration::from_secs(1) {

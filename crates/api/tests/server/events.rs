@@ -1,4 +1,4 @@
-//! Packets as a client of Server-Sent Events or of a WebSocket receives them.
+//! Packets as received by a client of Server-Sent Events or of a WebSocket.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use serde_json::Value;
@@ -12,12 +12,12 @@ pub struct Events {
 }
 
 impl Events {
-    /// The packets at a path, from the first or after one.
+    /// Opens the packets at a path, from the first or after a given one.
     pub fn open(server: &Server, path: &str, last: Option<u64>) -> Events {
         Events::over(server.connect(), path, last)
     }
 
-    /// The same over a connection of one's own.
+    /// The same over a given connection.
     pub fn over(mut stream: TcpStream, path: &str, last: Option<u64>) -> Events {
         let last = last.map(|seq| seq.to_string());
         let headers: Vec<(&str, &str)> = last.iter().map(|seq| ("last-event-id", seq.as_str())).collect();
@@ -28,7 +28,7 @@ impl Events {
         Events { reader, text: String::new() }
     }
 
-    /// The next packet; `None` at the end.
+    /// Returns the next packet; `None` at the end.
     pub fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
@@ -59,12 +59,12 @@ impl Events {
 pub struct Socket(BufReader<TcpStream>);
 
 impl Socket {
-    /// The packets at a path.
+    /// Opens the packets at a path.
     pub fn open(server: &Server, path: &str) -> Socket {
         Socket::over(server.connect(), path)
     }
 
-    /// The same over a connection of one's own.
+    /// The same over a given connection.
     pub fn over(mut stream: TcpStream, path: &str) -> Socket {
         write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
         let mut reader = BufReader::new(stream);
@@ -72,7 +72,7 @@ impl Socket {
         Socket(reader)
     }
 
-    /// Sends a close frame, and leaves the connection open: status 1000, under a mask that changes nothing.
+    /// Sends a close frame with status 1000 and an all-zero mask, and leaves the connection open.
     pub fn close(&mut self) {
         self.0.get_mut().write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).unwrap();
     }
@@ -82,7 +82,7 @@ impl Socket {
         self.frame(0x81, text);
     }
 
-    /// Sends a text in `times` frames of this piece each.
+    /// Sends a text in `times` frames with this piece each.
     pub fn say_in_pieces(&mut self, piece: &[u8], times: usize) {
         for n in 0..times {
             let text = if n == 0 { 0x01 } else { 0x00 };
@@ -95,7 +95,7 @@ impl Socket {
         self.frame(0x89, b"");
     }
 
-    /// A frame under a mask that changes nothing; a server that has closed takes none.
+    /// Sends a frame with an all-zero mask; a server that has closed accepts none.
     fn frame(&mut self, head: u8, body: &[u8]) {
         let mut bytes = vec![head];
         match u16::try_from(body.len()) {
@@ -114,7 +114,7 @@ impl Socket {
         let _ = self.0.get_mut().write_all(&bytes);
     }
 
-    /// Whether a pong comes before the end.
+    /// Returns whether a pong arrives before the end.
     pub fn answers(&mut self) -> bool {
         loop {
             let mut head = [0; 2];
@@ -129,14 +129,14 @@ impl Socket {
         }
     }
 
-    /// The next packet; `None` when the server closes it.
+    /// Returns the next packet; `None` when the server closes the socket.
     pub fn next(&mut self) -> Option<Value> {
         let text = self.text().unwrap();
         text.ok().map(|text| serde_json::from_slice(&text).unwrap())
     }
 
-    /// The next text, of whatever frames, or the code and the reason of the close frame; an error where the connection breaks
-    /// off.
+    /// Returns the next text, however it is fragmented, or the code and the reason of the close frame. An interrupted
+    /// connection is an error.
     pub fn text(&mut self) -> io::Result<Result<Vec<u8>, (u16, String)>> {
         let mut text = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Failing disks and damaged files, as clients see them.
+//! Failing disks and damaged files, as seen by clients.
 
 use crate::support::{Response, Server, point};
 use meridian_api::ServerConfig;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 const GIVEN: &str = "n:Integer,*geom:Point;meridian.id='given'";
 const MADE: &str = "n:Integer,*geom:Point;meridian.id='made'";
 
-/// A server over a data folder on this disk. The store has no threads: requests alone meet the disk.
+/// Starts a server over a data folder on this disk. The store has no threads, so only requests access the disk.
 fn over(disk: &MemoryDisk) -> Server {
     let seams = Seams { disk: Arc::new(disk.clone()), ..Seams::real() };
     let options = Options { background: false, ..Options::at("/data") };
     Server::upon(seams, options, ServerConfig::default())
 }
 
-/// Events of a collection whose ids are given, or are not.
+/// Builds events for a collection with client-supplied or generated ids.
 fn features(range: Range<u32>, given: bool) -> Vec<Value> {
     let id = |n: u32| if given { format!("n{n}") } else { String::new() };
     range.map(|n| point(&id(n), f64::from(n), 1.0, json!({ "n": n }))).collect()
@@ -30,7 +30,7 @@ fn post(server: &Server, range: Range<u32>) -> Response {
     server.post("/collections/notes/items", "application/geo+json", body)
 }
 
-/// The detail of a write that was refused because of the disk.
+/// Returns the detail of a write that was refused because of the disk.
 #[track_caller]
 fn refusal(answer: &Response) -> String {
     let problem = answer.problem(507);
@@ -38,7 +38,7 @@ fn refusal(answer: &Response) -> String {
     problem["detail"].as_str().unwrap().to_owned()
 }
 
-/// The `n` of all events, in order; the answer is whole.
+/// Returns the `n` of all events, in order; the response must be complete.
 fn ns(server: &Server) -> Vec<u64> {
     let answer = server.get("/collections/notes/items?limit=1000");
     assert_eq!((answer.status, answer.header("meridian-missing")), (200, ""), "{}", answer.text());
@@ -116,7 +116,7 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
         let mut segments = disk.files();
         segments.retain(|(path, _)| path.extension().is_some_and(|e| e == "rows"));
         assert_eq!(segments.len(), 2);
-        // In the last bytes, which say where all else is.
+        // In the last bytes, which locate everything else.
         let (damaged, bytes) = &segments[0];
         disk.flip_bit(damaged, (bytes - 20) * 8).unwrap();
 
@@ -142,7 +142,7 @@ fn what_a_damaged_segment_held_is_said_to_be_missing_and_the_rest_is_served() {
             server.load("notes", &features(20..21, false));
             continue;
         }
-        // Whether an id is in use cannot be known.
+        // It cannot be determined whether an id is in use.
         let refused = refusal(&post(&server, 20..21));
         assert!(refused.starts_with("the collection notes accepts no writes: a segment cannot be read"), "{refused}");
         assert!(ready.problem(503)["collections"][0].as_str().unwrap().starts_with("notes: a segment cannot be read"));
@@ -164,7 +164,7 @@ fn a_query_whose_events_cannot_be_read_names_the_file_and_the_repair() {
         path.to_string_lossy().contains("notes") && path.extension().is_some_and(|e| e == "rows")
     };
     let (damaged, bytes) = disk.files().into_iter().find(rows).unwrap();
-    // In the middle, which is read when a question needs it.
+    // In the middle, which is read when a query needs it.
     disk.flip_bit(&damaged, bytes / 2 * 8).unwrap();
     let server = over(&disk);
     let problem = server.get("/collections/notes/items?limit=1000").problem(503);
@@ -222,7 +222,7 @@ fn a_collection_that_lost_its_manifest_is_named_everywhere_and_never_created_aga
     let ready = server.get("/readyz").problem(503);
     assert!(ready["damaged"][0].as_str().unwrap().contains("the collection places is damaged"), "{ready}");
     assert!(server.get("/metrics").text().contains("\nmeridian_collections_damaged 1\n"));
-    // The other one is served, and takes writes.
+    // The other one is served, and accepts writes.
     server.load("others", &features(5..10, true));
     assert_eq!(server.json("/collections/others")["itemCount"], 10);
     for (path, bytes) in before.iter().filter(|(path, _)| path.starts_with("/data/tenants/default/places")) {

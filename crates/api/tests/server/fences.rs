@@ -1,5 +1,5 @@
-//! Streams that report which objects enter and leave: what they report of an event follows from what was written
-//! before it.
+//! Streams that report which objects enter and leave. The report of an event depends only on what was written before
+//! it.
 
 use crate::events::Socket;
 use crate::live::Follow;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const ALL: &str = "enter,inside,exit";
 
-/// An event as the test writes it: lasting from a minute to another, of a ship or of none.
+/// An event as written by the test: from one minute to another, of a ship or of none.
 #[derive(Debug, Clone)]
 struct Event {
     ship: Option<String>,
@@ -33,7 +33,7 @@ impl Event {
     }
 }
 
-/// Ships that report where they are, at instants or over intervals.
+/// Creates ships that report their positions, at instants or over intervals.
 fn create(server: &Server, mode: &str, time: &str) {
     let (from, to) = match time {
         "instant" => ("primary-instant", None),
@@ -60,8 +60,8 @@ fn create(server: &Server, mode: &str, time: &str) {
     assert_eq!(made.status, 201, "{}", made.text());
 }
 
-/// Ships that move across the fence and sometimes report late. Some have no name. The last event enters the fence for
-/// sure.
+/// Generates ships that move across the fence and sometimes report late. Some have no name. The last event is certain
+/// to enter the fence.
 fn walks(random: &SeededRandom, count: u64) -> Vec<Event> {
     let below = |n: u64| random.next_u64() % n;
     let mut places = [0.0; 7];
@@ -71,7 +71,7 @@ fn walks(random: &SeededRandom, count: u64) -> Vec<Event> {
             let lon = (places[ship] + below(5) as f64 / 2.0 - 1.0_f64).clamp(-2.0, 2.0);
             places[ship] = lon;
             let late = if below(4) == 0 { below(60) } else { 0 };
-            // Times meet now and then.
+            // Times coincide now and then.
             let from = (100 + step * 2 - late) / 4 * 4;
             Event { ship: (ship > 0).then(|| format!("ship {ship}")), from, to: from + below(6) * 4, lon }
         })
@@ -80,7 +80,7 @@ fn walks(random: &SeededRandom, count: u64) -> Vec<Event> {
     events
 }
 
-/// The expected transitions of each event, from a scan of everything before it.
+/// Returns the expected transitions of each event, from a scan of everything before it.
 fn oracle(events: &[Event], time: &str, when: &str) -> Vec<(usize, String)> {
     let asks = |word: &str| when.split(',').any(|one| one == word);
     let end = |event: &Event| if time == "instant" { event.from } else { event.to };
@@ -120,12 +120,12 @@ impl Reader {
         }
     }
 
-    /// A position, and the event that is there, if there is one.
+    /// Returns a position, and the event at that position, if any.
     fn message(&mut self) -> (String, Option<(usize, String)>) {
         let (position, data) = match self {
             Reader::Events(follow) => {
                 let message = follow.message().unwrap();
-                // All kinds come to `onmessage`.
+                // All kinds are delivered to `onmessage`.
                 assert_eq!(message.kind, "message");
                 (message.id, message.data)
             }
@@ -141,8 +141,8 @@ impl Reader {
         (position, told)
     }
 
-    /// The next reported event. Positions alone come every 15 seconds: after some of them no event is expected any
-    /// more.
+    /// Returns the next reported event. Positions alone arrive every 15 seconds; after some of them no event is
+    /// expected any more.
     fn next(&mut self) -> (usize, String) {
         (0..8).find_map(|_| self.message().1).expect("an event is told within two minutes")
     }
@@ -169,7 +169,7 @@ fn a_stream_from_any_position_reports_what_follows_from_everything_before_it() {
     for (seed, mode, time, objects) in
         [(1, "history", "instant", 1), (2, "latest", "instant", 8192), (3, "history", "interval", 2)]
     {
-        // The state of hardly any ship fits into the cache.
+        // The cache has room for the state of hardly any ship.
         let server = Server::with(ServerConfig { stream_objects_max: objects, ..ServerConfig::default() });
         create(&server, mode, time);
         let random = SeededRandom::new(seed);
@@ -241,7 +241,7 @@ fn a_replaced_event_still_counts_as_the_previous_state_of_its_object() {
         assert!(answer.status < 300, "{}", answer.text());
     };
     put(0, &event(0.0, 100));
-    // A stream that has not seen the event that is replaced.
+    // A stream that has not seen the replaced event.
     let mut reader =
         Reader::open(&server, ALL, &server.store.collection("default", "q").unwrap().position().to_string(), false);
     reader.message();

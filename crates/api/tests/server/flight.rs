@@ -1,4 +1,4 @@
-//! Reads over Arrow Flight: the answers are those of HTTP.
+//! Reads over Arrow Flight return the same results as over HTTP.
 
 use crate::flight_client::{Client, GetResponse, over_http, refused, texts, ticket};
 use crate::support::{Server, point};
@@ -28,7 +28,7 @@ fn event(n: usize) -> Value {
     point("", lon, lat, properties)
 }
 
-/// A collection written in several batches, so that it has several trees.
+/// Fills a collection in several batches, so that it has several trees.
 fn filled(server: &Server) {
     let schema = json!({
         "type": "object",
@@ -66,7 +66,7 @@ fn rows(batches: &[RecordBatch]) -> usize {
     batches.iter().map(RecordBatch::num_rows).sum()
 }
 
-/// A question in both forms: the members of a command, and a query string.
+/// Generates questions in both forms: the members of a command, and a query string.
 fn questions() -> impl Strategy<Value = (Value, String)> {
     let bbox = (-180i32..0, -90i32..0, 1..180i32, 1..90i32)
         .prop_map(|(w, s, e, n)| vec![("bbox", json!([w, s, e, n]), format!("bbox={w},{s},{e},{n}"))]);

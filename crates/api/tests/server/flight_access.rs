@@ -1,4 +1,4 @@
-//! Who may do what over Arrow Flight: as over HTTP.
+//! Access control over Arrow Flight, which matches that over HTTP.
 
 use crate::access::Shared;
 use crate::flight_client::{Client, messages, refused, ticket};
@@ -31,7 +31,7 @@ fn a_caller_without_a_valid_token_gets_nothing() {
     for token in [&shared.forged, &shared.revoked, "x"] {
         refused_to(&Client::with_token(&shared.server, token));
     }
-    // The cookie of a session is nothing here.
+    // A session cookie has no effect here.
     let mut page = Client::new(&shared.server);
     page.headers.push(("cookie", "meridian-session=x".to_owned()));
     refused(page.info(&question), Code::Unauthenticated, "a token is needed");
@@ -73,7 +73,7 @@ fn a_ticket_gives_no_right() {
     refused(reader.get(of_vault), Code::NotFound, "vault");
     refused(foreign.get(of_ships.clone()), Code::NotFound, "there is no collection");
     refused(Client::new(&shared.server).get(of_ships.clone()), Code::Unauthenticated, "token");
-    // A collection of the same name in the bearer's tenant is another one.
+    // A collection of the same name in the bearer's tenant is a different one.
     let made = crate::access::ask(
         &shared.server,
         Some(&shared.foreign),
@@ -112,7 +112,7 @@ fn over_a_quota_a_caller_is_told_when_to_come_back() {
         crate::access::ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", body.as_bytes());
     assert_eq!(limited.status, 200, "{}", limited.text());
     let foreign = Client::with_token(&shared.server, &shared.foreign);
-    // No server answers a hundred of them in the time that a quota of one a second gives.
+    // No server handles a hundred of them in the time that a quota of one per second requires.
     let refusal = (0..100).find_map(|_| foreign.list("").err()).expect("no call was refused");
     assert_eq!(refusal.code(), Code::ResourceExhausted);
     let said = |name: &str| refusal.metadata().get(name).unwrap().to_str().unwrap().to_owned();

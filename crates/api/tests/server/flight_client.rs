@@ -39,7 +39,7 @@ impl Client {
         Client::of(Endpoint::from_shared(format!("http://{}", server.flight)).unwrap())
     }
 
-    /// A client with little room for what it has not read.
+    /// Creates a client with little buffer space for unread data.
     pub fn narrow(server: &Server) -> Client {
         let endpoint = Endpoint::from_shared(format!("http://{}", server.flight)).unwrap();
         Client::of(endpoint.initial_stream_window_size(65_535).initial_connection_window_size(65_535))
@@ -96,7 +96,7 @@ impl Client {
         })
     }
 
-    /// Reads an answer to its end. What came before an error is dropped.
+    /// Reads a response to its end. Drops what preceded an error.
     pub fn get(&self, ticket: Ticket) -> Result<GetResponse, Status> {
         let (request, mut client) = (self.request(ticket), self.client.clone());
         let messages: Vec<FlightData> = self.runtime.block_on(async {
@@ -113,7 +113,7 @@ impl Client {
         Ok(GetResponse { batches, last })
     }
 
-    /// Begins to read an answer: its first message, and the rest.
+    /// Begins to read a response: its first message, and the rest.
     pub fn begin(&self, ticket: Ticket) -> (FlightData, Streaming<FlightData>) {
         let (request, mut client) = (self.request(ticket), self.client.clone());
         self.runtime.block_on(async {
@@ -122,7 +122,7 @@ impl Client {
         })
     }
 
-    /// Reads the rest of an answer.
+    /// Reads the rest of a response.
     pub fn rest(&self, mut messages: Streaming<FlightData>) -> Result<Vec<FlightData>, Status> {
         self.runtime.block_on(async {
             let mut all = Vec::new();
@@ -133,14 +133,14 @@ impl Client {
         })
     }
 
-    /// Asks a question of one endpoint.
+    /// Asks a question that has a single endpoint.
     pub fn ask(&self, command: &Value) -> Result<GetResponse, Status> {
         let info = self.info(command)?;
         assert_eq!(info.endpoint.len(), 1);
         self.get(ticket(&info.endpoint[0]))
     }
 
-    /// Writes messages; the results until the end or an error.
+    /// Writes messages. Returns the results until the end or an error.
     pub fn put(&self, messages: Vec<FlightData>) -> (Vec<Value>, Result<(), Status>) {
         let (request, mut client) = (self.request(stream::iter(messages)), self.client.clone());
         self.runtime.block_on(async {
@@ -159,7 +159,7 @@ impl Client {
         })
     }
 
-    /// Begins to write: the first result, and the call, which stays open as long as its sender.
+    /// Begins to write. Returns the first result and the call, which stays open as long as its sender.
     pub fn open(&self, messages: Vec<FlightData>) -> (Value, Sender<FlightData>, Streaming<PutResult>) {
         let mut client = self.client.clone();
         self.runtime.block_on(async {
@@ -177,7 +177,7 @@ impl Client {
         })
     }
 
-    /// The end of a call that writes.
+    /// Waits for the end of a call that writes.
     pub fn end(&self, mut results: Streaming<PutResult>) -> Result<(), Status> {
         self.runtime.block_on(async {
             while results.message().await?.is_some() {}
@@ -185,7 +185,7 @@ impl Client {
         })
     }
 
-    /// Writes batches one by one, and waits for the result of each.
+    /// Writes batches one by one, waiting for the result of each.
     pub fn put_each(&self, messages: Vec<FlightData>) -> Vec<Value> {
         let mut client = self.client.clone();
         self.runtime.block_on(async {
@@ -214,7 +214,7 @@ pub fn ticket(endpoint: &FlightEndpoint) -> Ticket {
     endpoint.ticket.clone().unwrap()
 }
 
-/// The messages of batches, the first one with a descriptor. Each batch follows its dictionaries.
+/// Returns the messages of batches, the first one with a descriptor. Each batch follows its dictionaries.
 pub fn messages(descriptor: FlightDescriptor, batches: &[RecordBatch]) -> Vec<FlightData> {
     let (encode, options) = (IpcDataGenerator::default(), IpcWriteOptions::default());
     let (mut dictionaries, mut context) = (DictionaryTracker::new(false), IpcWriteContext::default());
@@ -228,7 +228,7 @@ pub fn messages(descriptor: FlightDescriptor, batches: &[RecordBatch]) -> Vec<Fl
     messages
 }
 
-/// The schema alone, as the first message.
+/// Returns only the schema, as the first message.
 pub fn opening(descriptor: FlightDescriptor, schema: &Schema) -> FlightData {
     let options = IpcWriteOptions::default();
     let mut message = FlightData::from(arrow_flight::SchemaAsIpc::new(schema, &options));
@@ -236,7 +236,7 @@ pub fn opening(descriptor: FlightDescriptor, schema: &Schema) -> FlightData {
     message
 }
 
-/// The batches of an Arrow stream over HTTP.
+/// Reads the batches of an Arrow stream over HTTP.
 pub fn over_http(server: &Server, path: &str) -> Vec<RecordBatch> {
     let answer = server.get(path);
     assert_eq!(answer.status, 200, "{path}: {}", answer.text());
@@ -244,7 +244,7 @@ pub fn over_http(server: &Server, path: &str) -> Vec<RecordBatch> {
     batches.filter(|batch| batch.num_rows() > 0).collect()
 }
 
-/// The texts of a column.
+/// Returns the texts of a column.
 pub fn texts(batches: &[RecordBatch], column: &str) -> Vec<String> {
     let of = |batch: &RecordBatch| {
         let column = batch.column_by_name(column).unwrap();

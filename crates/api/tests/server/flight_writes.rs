@@ -53,7 +53,7 @@ fn what_is_acknowledged_is_there_for_the_next_query() {
     assert_eq!(written, [100, 200, 300, 400, 500]);
     assert_eq!(acks[4]["batches"], 5);
     assert_eq!(count(&server), 500);
-    // All at once: what has arrived together is written together.
+    // Sent all at once: batches that arrive together are written together.
     let (acks, ended) = client.put(messages(path(), &batches));
     ended.unwrap();
     assert_eq!((&acks.last().unwrap()["batches"], &acks.last().unwrap()["written"]), (&json!(5), &json!(500)));
@@ -67,7 +67,7 @@ fn batches_sent_again_with_their_key_change_nothing() {
     let server = server();
     let client = Client::new(&server);
     let batches: Vec<RecordBatch> = (0..3).map(|n| batch(n * 10..n * 10 + 10)).collect();
-    // Broken off after two of them.
+    // Interrupted after two of them.
     let (acks, ended) = client.put(messages(keyed("load-1"), &batches[..2]));
     ended.unwrap();
     assert_eq!(acks.last().unwrap()["written"], 20);
@@ -84,7 +84,7 @@ fn batches_sent_again_with_their_key_change_nothing() {
     assert!(acks.is_empty());
     refused(ended, Code::InvalidArgument, "Idempotency-Key");
     assert_eq!(count(&server), 30);
-    // No key of HTTP is that of a batch.
+    // No key sent over HTTP equals a batch's key.
     let event =
         json!({"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"n": 9}});
     for key in ["load-1-0", "load-1"] {
@@ -156,7 +156,7 @@ fn what_is_no_batch_is_refused_and_writes_nothing() {
 fn batches_that_arrive_together_are_no_larger_body_than_one_may_be() {
     let server = Server::with(ServerConfig { body_bytes_max: 32 << 10, ..ServerConfig::default() });
     server.create("q", "n:Integer,note:String,*geom:Point");
-    // About 11 KiB each: several arrive during a write, and three are over the limit.
+    // About 11 KiB each: several arrive during a write, and three exceed the limit.
     let batches: Vec<RecordBatch> = (0..20).map(|n| batch(n * 250..n * 250 + 250)).collect();
     let (acks, ended) = Client::new(&server).put(messages(path(), &batches));
     ended.unwrap();

@@ -20,12 +20,12 @@ fn options() -> Options {
     Options { background: false, ..Options::at("/data") }
 }
 
-/// A server that only reads, and its store, which follows when a test says so.
+/// Starts a read-only server, with a store that follows when a test tells it to.
 fn follower(bucket: &MemoryBucket) -> Server {
     let (seams, shared) = (seams(), Arc::new(bucket.clone()));
     let store = Arc::new(Store::open_read_only(options(), seams.clone(), shared.clone()).unwrap());
     let backend = Embedded::with_records(store.clone(), ControlPlane::new(shared, &seams, 1 << 20));
-    // As its role has it: gateways run saved searches.
+    // As for its role: gateways run saved searches.
     let mut config = ServerConfig::default();
     config.saved.enabled = false;
     let state = AppState::new(backend, &seams, config).unwrap();
@@ -54,7 +54,7 @@ fn a_collection_that_a_client_knows_of_is_waited_for_and_any_other_is_absent() {
                 let after = [("meridian-after", "0"), ("meridian-timeout", "30000")];
                 server.ask("GET", &format!("/collections/{name}/{path}"), &after, b"")
             });
-            // Long enough for an answer that does not wait.
+            // Long enough for a response that does not wait.
             std::thread::sleep(Duration::from_millis(200));
             make(&owner, name);
             assert!(server.store.refresh().unwrap());
@@ -62,11 +62,12 @@ fn a_collection_that_a_client_knows_of_is_waited_for_and_any_other_is_absent() {
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         });
     }
-    // Without the header nothing is waited for, nor where the header or another parameter is wrong.
+    // There is no wait without the header, nor if the header or another parameter is invalid.
     for headers in [&[][..], &[("meridian-after", "newest")][..]] {
         assert_eq!(server.ask("GET", "/collections/b1/items", headers, b"").status, 404);
     }
-    // A name that the caller may not read is absent, with or without such a collection. So is one that does not come.
+    // A name that the caller may not read is absent, whether or not the collection exists. So is one that does not
+    // arrive.
     make(&owner, "c1");
     server.store.refresh().unwrap();
     let operator = token(&server, None, json!({ "role": "operator" }));
@@ -133,7 +134,7 @@ fn changes_of_collections_are_refused_and_those_of_records_are_not() {
         assert!(detail.contains("gateway"), "{method} {path}: {detail}");
     }
     let operator = token(&server, None, json!({ "role": "operator" }));
-    // One that may not write there hears that first.
+    // A caller that may not write there learns that first.
     let reader = token(&server, Some(&operator), json!({ "role": "reader" }));
     let bearer = format!("Bearer {reader}");
     let asked = server.ask("DELETE", "/collections/c1", &[("authorization", &bearer)], b"");

@@ -1,4 +1,4 @@
-//! A gateway whose owner goes and comes back, and what a gateway refuses.
+//! A gateway whose owner goes away and comes back, and what a gateway refuses.
 
 use super::owner::gateway;
 use super::support::{Server, point};
@@ -45,7 +45,7 @@ fn files_in_memory_and_backups_without_the_bucket_are_refused_with_a_sentence() 
     server.create("q", "note:String,*geom:Point");
     let files = server.post("/collections/q/files", "application/json", "").problem(400);
     assert!(files["detail"].as_str().unwrap().contains("ephemeral"), "{files}");
-    // The collections are in no bucket here, whether or not the records are in one.
+    // The collections are not in a bucket here, whether or not the records are.
     let backup = server.post("/backup", "application/json", "{}");
     assert!(matches!(backup.status, 400 | 503), "{}", backup.text());
     let detail = backup.text();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
 use std::net::Shutdown;
 
-/// A request as it is written here, and its answer.
+/// Sends a request verbatim, and returns its response.
 fn raw(server: &Server, text: impl AsRef<[u8]>) -> Response {
     let mut stream = server.connect();
     // What is refused early may not be read to its end.
@@ -16,7 +16,7 @@ fn raw(server: &Server, text: impl AsRef<[u8]>) -> Response {
     read_response(&mut BufReader::new(stream)).unwrap()
 }
 
-/// A request with a head of these fields.
+/// Sends a request with these header fields.
 fn with(server: &Server, method: &str, target: &str, fields: &[&str]) -> Response {
     raw(server, format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n{}\r\n", lines(fields)))
 }
@@ -25,7 +25,7 @@ fn lines(fields: &[&str]) -> String {
     fields.iter().map(|field| format!("{field}\r\n")).collect()
 }
 
-/// A server with a collection of one event, and what must be as it was after every attack.
+/// Starts a server with a collection of one event, which must be unchanged after every attack.
 fn house() -> Server {
     let server = Server::start();
     server.create("c", "n:Integer,*geom:Point");
@@ -50,7 +50,7 @@ fn untouched(server: &Server) {
     assert_eq!(server.json("/saved-searches")["numberReturned"], 0);
 }
 
-/// Every route as method and path, with values for the variables.
+/// Returns every route as method and path, with values for the variables.
 fn routes(server: &Server) -> Vec<(String, String)> {
     let description = server.json("/openapi.json");
     let mut routes = Vec::new();
@@ -110,16 +110,16 @@ fn every_route_is_closed_to_other_hosts_and_other_origins() {
         if method == "GET" {
             continue;
         }
-        // An older browser that tells nothing of where a form comes from.
+        // An older browser that does not state where a form comes from.
         for kind in ["", "Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded"] {
-            // No form has a PUT, so that a schema may be a plain text.
+            // No form can send PUT, so a schema may be plain text.
             if (method.as_str(), target.as_str(), kind.ends_with("plain")) == ("PUT", "/collections/c", true) {
                 continue;
             }
             let body = "{\"name\":\"x\",\"question\":{\"keywords\":\"flood\"}}";
             let kind = if kind.is_empty() { String::new() } else { format!("{kind}\r\n") };
             let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{kind}");
-            // These take the form of their own page, which names its origin.
+            // These accept the form of their own page, which states its origin.
             let forms = ["/login", "/logout", "/password"].contains(&target.as_str()) && kind.contains("urlencoded");
             let status = if forms { 403 } else { 415 };
             raw(&server, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).problem(status);
@@ -140,7 +140,7 @@ fn every_route_says_what_it_allows() {
         let allowed: Vec<&str> = answer.header("allow").split(", ").collect();
         assert!(allowed.contains(&method.as_str()) && allowed.contains(&"OPTIONS"), "{target}: {allowed:?}");
         assert_eq!(allowed.contains(&"GET"), allowed.contains(&"HEAD"), "{target}: {allowed:?}");
-        // To a browser that asks for a page of another origin the answer means no.
+        // A browser that sends the preflight for a page of another origin reads this response as a refusal.
         let preflight = ["Host: localhost", "Origin: http://evil.example", "Access-Control-Request-Method: DELETE"];
         let answer = with(&server, "OPTIONS", target, &preflight);
         assert!(!answer.headers.keys().any(|name| name.starts_with("access-control-")), "{:?}", answer.headers);
@@ -178,7 +178,7 @@ fn honest_clients_come_in() {
     };
     let own_host = format!("Host: {own}");
     let own_origin = format!("Origin: http://{own}");
-    // While there is no token, only names of this machine serve clients without one.
+    // While there is no token, clients without one are served only under names of this machine.
     let cases: [&[&str]; 7] = [
         &[&own_host],
         &["Host: LOCALHOST:80"],
@@ -199,7 +199,7 @@ fn honest_clients_come_in() {
     }
     let near = with(&server, "GET", &format!("http://{own}/api/v0/places/near/1/2"), &[&own_host]);
     assert_eq!(near.json()["totalPlaces"], 0);
-    // A link from another site is followed: reading changes nothing, and that site cannot see the answer.
+    // A link from another site is followed: reading changes nothing, and that site cannot see the response.
     let linked = with(&server, "GET", "/map", &[&own_host, "Sec-Fetch-Site: cross-site"]);
     assert_eq!(linked.status, 200);
 }
@@ -220,13 +220,13 @@ fn what_is_not_taken_says_what_is() {
     let detail = refused.problem(415)["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("application/geo+json") && detail.contains("text/csv"), "{detail}");
     assert!(refused.header("accept").contains("application/x-ndjson"));
-    // A large one too is read to where its client sees why.
+    // A large body is also read until its client can see the reason.
     server.ask("POST", "/collections/c/items", &[], &vec![b' '; 4 << 20]).problem(415);
     server.post("/collections/c/items", "application/vnd.apache.parquet", "PAR1").problem(415);
     server.ask("PUT", "/collections/d", &[], b"n:Integer").problem(415);
     server.ask("PUT", "/collections/c/items/e1", &[("content-type", "text/plain")], b"{}").problem(415);
     let json = [("content-type", "application/json")];
-    // A route without a body passes over one that no form can send.
+    // A route without a body ignores one that no form can send.
     assert_ne!(server.ask("POST", "/collections/c/files", &json, b"{}").status, 415);
     untouched(&server);
 }
@@ -294,7 +294,7 @@ fn negotiated_answers_vary() {
             fits.then_some((path, kinds))
         });
         let Some((path, kinds)) = path else { continue };
-        // These last, and so does their answer.
+        // These responses do not end.
         if path.ends_with("/packets") || path.ends_with("/stream") {
             continue;
         }
@@ -312,7 +312,7 @@ fn negotiated_answers_vary() {
 #[test]
 fn a_target_of_64_kib_is_read_and_a_longer_one_is_a_problem() {
     let server = house();
-    // The longest filter that fits: a text of that many letters.
+    // The longest filter that fits: a text with that many letters.
     let target = |length: usize| {
         let (start, end) = ("/collections/c/items?filter=n=1+OR+n+IN+(", "1)");
         let list = "1,".repeat((length - start.len() - end.len()) / 2);
@@ -358,7 +358,7 @@ fn a_good_response_before_a_refusal_is_complete() {
     let server = house();
     let good = "GET /collections/c/items HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(70_000));
-    // One after the other, and sent at once.
+    // One after the other, and all at once.
     for at_once in [false, true] {
         let stream = server.connect();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -405,7 +405,7 @@ fn a_socket_takes_messages_of_64_kib() {
 
 #[test]
 fn absolute_paths_are_sent_to_programs_on_this_machine_only() {
-    // A gateway has no data folder: it names addresses of objects.
+    // A gateway has no data folder, so it returns object addresses.
     if is_gateway() {
         return;
     }

@@ -1,4 +1,5 @@
-//! Requests made to hurt: nested, huge, at the edges of numbers, with tricks in their paths, with credentials of others.
+//! Hostile requests: deeply nested, huge, with extreme numbers, with tricks in their paths, or with credentials of
+//! others.
 
 use crate::access::{Shared, ask};
 use crate::support::{Response, Server, point, read_response};
@@ -7,14 +8,14 @@ use std::io::{BufReader, Write};
 
 const GEOJSON: &str = "application/geo+json";
 
-/// A server with a collection of texts, numbers and any shapes.
+/// Starts a server with a collection of texts, numbers and arbitrary shapes.
 fn server() -> Server {
     let server = Server::start();
     server.create("c", "name:String,n:Long,x:Double,*geom:Geometry:srid=4326");
     server
 }
 
-/// The server is as it was: it answers, and holds `events` events.
+/// Checks that the server still responds, and holds `events` events.
 #[track_caller]
 fn well(server: &Server, events: u64) {
     assert_eq!(server.get("/readyz").status, 200);
@@ -63,7 +64,7 @@ fn nested_bodies_and_filters_are_refused_at_any_depth() {
             assert!(matches!(refused.status, 400 | 413 | 422), "{method} {path}: {}", refused.text());
         }
     }
-    // A target has at most 64 KiB; a bracket takes three bytes of them.
+    // A target has at most 64 KiB, and a bracket takes three bytes.
     for depth in [200, 2_000, 10_000] {
         for text in [
             "(".repeat(depth) + "n=1" + &")".repeat(depth),
@@ -84,10 +85,10 @@ fn nested_bodies_and_filters_are_refused_at_any_depth() {
     well(&server, 0);
 }
 
-/// The vertices of a ring that goes round a circle, closed.
+/// Returns the vertices of a closed ring around a circle.
 fn circle(lon: f64, lat: f64, radius: f64, vertices: usize) -> Vec<[f64; 2]> {
     let at = |n: usize| std::f64::consts::TAU * n as f64 / vertices as f64;
-    // Seven digits: a feature has at most 16 MiB.
+    // Seven digits, because a feature has at most 16 MiB.
     let short = |x: f64| (x * 1e7).round() / 1e7;
     let mut ring: Vec<[f64; 2]> =
         (0..vertices).map(|n| [short(lon + radius * at(n).cos()), short(lat + radius * at(n).sin())]).collect();
@@ -109,7 +110,7 @@ fn polygons_of_a_million_vertices_are_stored_or_refused_within_their_deadline() 
     let stored = post(&polygon(&[circle(10.0, 10.0, 5.0, 600_000)]));
     assert_eq!(stored.status, 201, "{}", stored.text());
     post(&polygon(&[circle(10.0, 10.0, 5.0, 1_000_000)])).problem(400);
-    // A zigzag, each of whose edges lies in the box of every other.
+    // A zigzag in which each edge lies in the box of every other.
     let mut zigzag: Vec<[f64; 2]> = (0..20_000)
         .map(|n| {
             let along = f64::from(n) * 1e-4;
@@ -119,7 +120,7 @@ fn polygons_of_a_million_vertices_are_stored_or_refused_within_their_deadline() 
     zigzag.push(zigzag[0]);
     let refused = post(&polygon(&[zigzag]));
     assert!(matches!(refused.status, 400 | 504), "{}", refused.text());
-    // An outline with so many holes that to test each against all others and the outline would take hours.
+    // An outline with so many holes that testing each against all others and the outline would take hours.
     let mut rings = vec![circle(0.0, 0.0, 50.0, 200_000)];
     for n in 0..20_000 {
         let (lon, lat) = (f64::from(n % 200) * 0.3 - 30.0, f64::from(n / 200) * 0.3 - 15.0);
@@ -128,7 +129,7 @@ fn polygons_of_a_million_vertices_are_stored_or_refused_within_their_deadline() 
     let refused = post(&polygon(&rings));
     assert!(matches!(refused.status, 201 | 400 | 504), "{}", refused.text());
     assert_eq!(server.get("/readyz").status, 200);
-    // One in a filter: as many vertices as a target has room for.
+    // One in a filter, with as many vertices as fit in a target.
     let ring: Vec<String> = circle(10.0, 10.0, 5.0, 1_500).iter().map(|[x, y]| format!("{x:.3} {y:.3}")).collect();
     let found = filtered(&server, &format!("S_INTERSECTS(geom,POLYGON(({})))", ring.join(",")), "cql2-text");
     assert!(matches!(found.status, 200 | 400 | 504), "{}", found.text());
@@ -209,7 +210,7 @@ fn numbers_at_their_edges_are_kept_exactly_or_refused() {
     well(&server, 4);
 }
 
-/// A request whose target is sent as it is written here.
+/// Sends a request with a verbatim target.
 fn raw(server: &Server, method: &str, target: &str) -> Response {
     let mut stream = server.connect();
     let (typed, body) = if method == "PUT" { ("Content-Type: text/plain\r\n", "n:String") } else { ("", "") };
@@ -267,7 +268,7 @@ fn paths_lead_nowhere_but_to_routes() {
             format!("/api/v0/places/{trick}"),
         ] {
             let answer = raw(&server, "GET", &target);
-            // Dots are no steps up: a segment is a name, and none leads outside.
+            // Dots do not ascend: a segment is a name, and none leads outside.
             assert!(matches!(answer.status, 400 | 404), "GET {target}: {} {}", answer.status, answer.text());
             assert_eq!(answer.header("x-injected"), "", "{target}");
         }
@@ -302,7 +303,7 @@ fn credentials_that_are_forged_expired_revoked_or_of_another_server_get_one_answ
     };
     let short = made("PT0.2S");
     let short = short["token"].as_str().unwrap();
-    // It expires while it is used: at some request it is refused, and at every later one.
+    // It expires while in use: some request is refused, and so is every later one.
     let begun = std::time::Instant::now();
     while shared.ask(short, "GET", "/collections").status == 200 {
         assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it does not expire");
@@ -331,7 +332,7 @@ fn credentials_that_are_forged_expired_revoked_or_of_another_server_get_one_answ
             assert_eq!(refused.header("www-authenticate"), expected.header("www-authenticate"));
         }
     }
-    // Two credentials are none.
+    // Two credentials count as none.
     let bearer = format!("Bearer {}", shared.operator);
     let two = [("authorization", &*bearer), ("authorization", "Bearer null")];
     shared.server.ask("GET", "/collections", &two, b"").problem(401);

@@ -1,4 +1,4 @@
-//! HTTP/2 within TLS: the same answers, limits and ends as over HTTP/1.1.
+//! HTTP/2 over TLS: the same responses, limits and endings as over HTTP/1.1.
 
 use crate::support::{Server, point};
 use crate::tls::Shown;
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-/// Max wait for what must come: a test that hangs should report where.
+/// Max wait for an expected event: a test that hangs should report where.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one connection.
@@ -25,7 +25,7 @@ struct Client {
     connection: JoinHandle<Result<(), h2::Error>>,
 }
 
-/// A server with a collection of one event, and the certificate that it shows.
+/// Starts a server with a collection of one event, and returns its certificate.
 fn house(config: ServerConfig) -> (Server, Shown) {
     let shown = Shown::new();
     let server = Server::within(shown.tls(), config);
@@ -162,7 +162,7 @@ fn streams_do_not_wait_for_each_other() {
 }
 
 impl Client {
-    /// A stream of events that stays open.
+    /// Opens a stream of events that stays open.
     async fn clone_events(&mut self) -> RecvStream {
         let request = Request::get("https://localhost/collections/c/stream").header("accept", "text/event-stream");
         let response = self.send(request.body(()).unwrap(), b"").await.unwrap();
@@ -245,7 +245,7 @@ fn who_waits_for_100_continue_is_told_to_go_on_or_refused() {
             post.header("content-type", "application/geo+json").body(()).unwrap()
         };
         let mut requests = client.requests.clone().ready().await.unwrap();
-        // Without regard to case (RFC 9110, 10.1.1).
+        // Case-insensitive (RFC 9110, 10.1.1).
         for expect in ["100-continue", "100-Continue"] {
             let (mut response, mut body) = requests.send_request(post("/collections/c/items", expect), false).unwrap();
             let told = poll_fn(|cx| response.poll_informational(cx)).await.unwrap().unwrap();
@@ -266,12 +266,13 @@ fn a_refusal_lets_a_small_body_arrive() {
     run(async {
         let mut client = Client::new(&server, &shown).await;
         let mut arrived = false;
-        // Again where this machine was too slow for the server to wait.
+        // Retried if this machine was too slow for the server to wait.
         for _ in 0..5 {
             let request = Request::post("https://localhost/nowhere").header("content-length", 17).body(()).unwrap();
             let mut requests = client.requests.clone().ready().await.unwrap();
             let (response, mut stream) = requests.send_request(request, false).unwrap();
-            // By its response the server has seen the head above too. A stream that it has reset takes nothing any more.
+            // This response proves that the server has seen the head above too. It ignores further data on a stream
+            // that it has reset.
             assert_eq!(client.get("/healthz").await.status(), 200);
             arrived |= stream.send_data(Bytes::from_static(b"{\"role\":\"reader\"}"), true).is_ok();
             assert_eq!(whole(response.await.unwrap()).await.unwrap().status(), 404);
@@ -288,7 +289,7 @@ fn a_stream_whose_client_takes_nothing_is_reset_and_the_others_go_on() {
             Client::connect(&server, &shown, h2::client::Builder::new().initial_window_size(16 << 10)).await;
         create(&mut client).await;
         assert_eq!(client.ask(Method::POST, "/collections/c/items", &GEOJSON, &events(2_000)).await.status(), 201);
-        // Neither response is read for now: the one fits into the window of its stream, the other does not.
+        // Neither response is read for now: one fits in the window of its stream, the other does not.
         let request = |path: &str| Request::get(format!("https://localhost{path}")).body(()).unwrap();
         let large = client.send(request("/collections/c/items?f=ndjson"), b"").await.unwrap();
         let small = client.send(request("/collections/c"), b"").await.unwrap();
@@ -336,7 +337,7 @@ fn an_evicted_stream_of_events_that_is_not_read_is_reset_and_its_connection_stay
         let mut other = Client::new(&server, &shown).await;
         let demand = async {
             loop {
-                // It may be refused, or broken off.
+                // It may be refused or interrupted.
                 if let Ok(large) = other.send(request("/collections/c/items?f=ndjson"), b"").await {
                     let _ = whole(large).await;
                 }
@@ -359,7 +360,7 @@ fn an_idle_connection_is_told_to_go_and_one_with_an_open_stream_is_not() {
         create(&mut client).await;
         let mut busy = Client::new(&server, &shown).await;
         let mut stream = busy.clone_events().await;
-        // Whether the client is done writing when the server closes is a race.
+        // It is a race whether the client has finished writing when the server closes.
         let _ = client.connection.await.unwrap();
         assert!(client.requests.ready().await.is_err(), "it takes no more requests");
         let mut other = Client::new(&server, &shown).await;
@@ -384,7 +385,7 @@ fn a_shutdown_tells_streams_and_lets_answers_finish() {
         }
         assert!(seen.contains("event: end"), "{seen}");
         drop(stream);
-        // Whether the client is done writing when the server closes is a race.
+        // It is a race whether the client has finished writing when the server closes.
         let _ = client.connection.await.unwrap();
         stopped.await.unwrap();
     });

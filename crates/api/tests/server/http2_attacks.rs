@@ -1,4 +1,4 @@
-//! Attacks that are made of frames of HTTP/2, byte by byte. Each shows how it is refused, and that others are served.
+//! Attacks with HTTP/2 frames, byte by byte. Each test shows how the attack is refused, and that others are served.
 
 use crate::support::Server;
 use crate::tls::{Secured, Shown, secured};
@@ -6,7 +6,7 @@ use meridian_api::ServerConfig;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-// Types of frames (RFC 9113, 6), their flags, and error codes (RFC 9113, 7).
+// Frame types (RFC 9113, 6), their flags, and error codes (RFC 9113, 7).
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -22,7 +22,7 @@ const CANCEL: u32 = 8;
 const COMPRESSION_ERROR: u32 = 9;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// A client that writes what it likes.
+/// A client that can write arbitrary bytes.
 struct Attacker {
     stream: Secured,
 }
@@ -41,7 +41,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A field as HPACK writes it without a table (RFC 7541, 6.2.2).
+/// Encodes a field in HPACK without a table (RFC 7541, 6.2.2).
 fn field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
@@ -51,7 +51,7 @@ fn field(name: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
-/// An integer with a prefix of seven bits (RFC 7541, 5.1).
+/// Encodes an integer with a seven-bit prefix (RFC 7541, 5.1).
 fn integer(value: usize) -> Vec<u8> {
     if value < 127 {
         return vec![value as u8];
@@ -93,21 +93,21 @@ impl Attacker {
         Ok(Frame { kind: head[3], stream, payload })
     }
 
-    /// The reason of the first frame of this kind; none if the connection ends without.
+    /// Returns the reason of the first frame of this kind; `None` if the connection ends without one.
     fn reason(&mut self, kind: u8) -> Option<u32> {
         loop {
             let frame = self.read().ok()?;
             if frame.kind == kind {
-                // After the last stream in a GOAWAY, all there is in a RST_STREAM (RFC 9113, 6.4 and 6.8).
+                // After the last stream id in a GOAWAY, the whole payload in a RST_STREAM (RFC 9113, 6.4 and 6.8).
                 let at = if kind == GOAWAY { 4 } else { 0 };
                 return Some(u32::from_be_bytes(frame.payload[at..at + 4].try_into().unwrap()));
             }
         }
     }
 
-    /// The reason of the GOAWAY that these bytes get.
+    /// Writes these bytes and returns the reason of the resulting GOAWAY.
     fn flood(&mut self, bytes: &[u8]) -> Option<u32> {
-        // The server may have enough before it has read all.
+        // The server may end the connection before it has read everything.
         let _ = self.write(bytes);
         self.reason(GOAWAY)
     }
@@ -118,7 +118,7 @@ fn house(config: ServerConfig) -> (Server, Shown) {
     (Server::within(shown.tls(), config), shown)
 }
 
-/// Another client is answered.
+/// Checks that another client is served.
 #[track_caller]
 fn serves(server: &Server, shown: &Shown) {
     let mut other = Attacker::new(server, shown);
@@ -131,7 +131,7 @@ fn rapid_reset_ends_the_connection() {
     let (server, shown) = house(ServerConfig::default());
     let mut attacker = Attacker::new(&server, &shown);
     let request = request("/collections");
-    // Opened and reset in one write of few bytes, so that they are reset before they are taken up.
+    // Opened and reset in one small write, so that they are reset before they are accepted.
     let pieces = (0..60u32).map(|n| {
         let stream = 2 * n + 1;
         let opened = frame(HEADERS, END_STREAM | END_HEADERS, stream, &request);
@@ -147,7 +147,8 @@ fn a_head_in_endless_continuations_ends_the_connection() {
     let (server, shown) = house(ServerConfig::default());
     let mut attacker = Attacker::new(&server, &shown);
     let first = frame(HEADERS, END_STREAM, 1, &request("/"));
-    // Never the flag that ends the head. In one write, so that nothing is under way when the server has enough.
+    // Never the flag that ends the head. In one write, so that nothing is in transit when the server ends the
+    // connection.
     let rest = (0..100).flat_map(|n| frame(CONTINUATION, 0, 1, &field(&format!("x-{n}"), "1")));
     let all: Vec<u8> = first.into_iter().chain(rest).collect();
     assert_eq!(attacker.flood(&all), Some(ENHANCE_YOUR_CALM));
@@ -157,7 +158,7 @@ fn a_head_in_endless_continuations_ends_the_connection() {
 #[test]
 fn a_head_that_unfolds_to_too_much_is_refused() {
     let (server, shown) = house(ServerConfig::default());
-    // One large field goes into the table, and is then named by a byte, time and again (RFC 7541, 6.1).
+    // One large field is added to the table, and then referenced by a single byte many times (RFC 7541, 6.1).
     let head = |times| {
         let mut head = request("/");
         head.extend([0x40]);
@@ -165,7 +166,7 @@ fn a_head_that_unfolds_to_too_much_is_refused() {
         head.extend(vec![0x80 | 62; times]);
         frame(HEADERS, END_STREAM | END_HEADERS, 1, &head)
     };
-    // Over the limit: the stream ends with a bare 431, which comes from the library.
+    // Over the limit: the stream ends with a bare 431 from the library.
     let mut attacker = Attacker::new(&server, &shown);
     attacker.write(&head(30)).unwrap();
     let answer = std::iter::from_fn(|| attacker.read().ok()).find(|frame| frame.stream == 1).unwrap();
@@ -182,7 +183,7 @@ fn a_head_that_stops_midway_is_cut_off() {
     let (server, shown) = house(ServerConfig { head_timeout: Duration::from_millis(300), ..ServerConfig::default() });
     let mut attacker = Attacker::new(&server, &shown);
     attacker.write(&frame(HEADERS, END_STREAM, 1, &request("/"))).unwrap();
-    // Told to go, then dropped.
+    // Asked to close, then dropped.
     while attacker.read().is_ok() {}
     // Not even a preface.
     let mut silent = secured(server.connect(), shown.client(&[b"h2"], rustls::ALL_VERSIONS)).unwrap();
@@ -213,7 +214,7 @@ fn frames_that_are_too_large_or_make_no_sense_end_the_connection() {
 fn more_streams_than_agreed_are_refused() {
     let (server, shown) = house(ServerConfig::default());
     let mut attacker = Attacker::new(&server, &shown);
-    // Each has a body that never comes.
+    // Each has a body that never arrives.
     let mut head = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/tokens")]
         .iter()
         .flat_map(|(name, value)| field(name, value))
@@ -269,10 +270,10 @@ fn frames_that_ask_for_nothing_end_the_connection() {
     let (server, shown) = house(ServerConfig::default());
     for flood in [frame(SETTINGS, 0, 0, &[]), frame(PING, 0, 0, &[7; 8]), frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 16])] {
         let mut attacker = Attacker::new(&server, &shown);
-        // A client that asks something now and then is not spared.
+        // A client that sends a request now and then is not spared.
         attacker.write(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &request("/healthz"))).unwrap();
         let (mut reason, mut written) = (None, 0);
-        // In pieces that are read meanwhile: a flood whose answers nobody reads ends for another reason.
+        // In pieces that are read meanwhile, because a flood whose replies are not read ends for another reason.
         while reason.is_none() && written < 20_000 {
             written += 100;
             if attacker.write(&flood.repeat(100)).is_err() {
@@ -284,7 +285,7 @@ fn frames_that_ask_for_nothing_end_the_connection() {
                     Ok(frame) if frame.kind == GOAWAY => {
                         break Some(u32::from_be_bytes(frame.payload[4..8].try_into().unwrap()));
                     }
-                    // The answer to the last frame: all of the piece has been answered.
+                    // The reply to the last frame: the whole piece has been processed.
                     Ok(frame) if frame.kind == PING && frame.payload == [9; 8] => break None,
                     Ok(_) => {}
                     Err(_) => break Some(0),

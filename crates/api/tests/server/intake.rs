@@ -1,4 +1,4 @@
-//! What a body contains besides its events is stored or refused, never dropped without notice.
+//! Content of a body besides its events is stored or refused, never silently dropped.
 
 use crate::support::{Response, Server, point};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ const SPEC: &str = "n:Integer,x:Double,*geom:Geometry:srid=4326";
 const EPSG_4326: &str = "<http://www.opengis.net/def/crs/EPSG/0/4326>";
 const EPSG_3857: &str = "<http://www.opengis.net/def/crs/EPSG/0/3857>";
 
-/// A server with a collection `named` whose ids are given, and a collection `made` whose ids are made.
+/// Starts a server with a collection `named` with client-supplied ids, and a collection `made` with generated ids.
 fn server() -> Server {
     let server = Server::start();
     server.create("made", SPEC);
@@ -37,16 +37,16 @@ fn the_system_of_a_body_is_honoured_by_every_write() {
     let moved = json!({"geometry": {"type": "Point", "coordinates": [12, 22]}});
     assert_eq!(send(&server, "PATCH", item, &crs(EPSG_4326), &moved).status, 204);
     assert_eq!(at(&server, item), json!([22, 12]));
-    // A patch without a geometry leaves it where it is, whatever system its header names.
+    // A patch without a geometry keeps the existing one, whatever system its header names.
     assert_eq!(send(&server, "PATCH", item, &crs(EPSG_4326), &json!({"properties": {"n": 2}})).status, 204);
     assert_eq!(at(&server, item), json!([22, 12]));
-    // What is read in a system is written back in it.
+    // What is read in a system is written back in that system.
     let uri = EPSG_4326.trim_matches(['<', '>']);
     let mut read = server.json(&format!("{item}?crs={uri}"));
     read.as_object_mut().unwrap().remove("links");
     assert_eq!(send(&server, "PUT", item, &crs(EPSG_4326), &read).status, 204);
     assert_eq!(at(&server, item), json!([22, 12]));
-    // Metres of the map.
+    // Map metres.
     let metres = point("m", 20_037_508.342_789_244, 0.0, json!({}));
     assert_eq!(send(&server, "POST", items, &crs(EPSG_3857), &metres).status, 201);
     let there = at(&server, "/collections/named/items/m");
@@ -68,11 +68,11 @@ fn a_system_that_is_not_served_or_not_meant_is_refused_by_name() {
         assert_eq!(problem["field"], "Content-Crs");
         assert!(problem["detail"].as_str().unwrap().contains("25832"), "{problem}");
     }
-    // Columns of a table are named longitude and latitude: no header changes what they say.
+    // The columns of a table are named longitude and latitude; no header changes their meaning.
     let headers = [("content-type", "text/csv"), ("content-crs", EPSG_4326)];
     let problem = server.ask("POST", items, &headers, b"id,lon,lat\na,1,2\n").problem(400);
     assert_eq!(problem["field"], "Content-Crs");
-    // The latitude that comes first is the one that is named.
+    // The error names the latitude, which comes first.
     let problem = send(&server, "POST", items, &[("content-crs", EPSG_4326)], &point("a", 100.0, 20.0, json!({})));
     assert!(problem.problem(400)["detail"].as_str().unwrap().contains("latitude 100"));
     let mut contradicts = event.clone();
@@ -110,7 +110,7 @@ fn an_id_or_a_height_that_cannot_be_kept_is_refused_or_left_out_as_asked() {
     send(&server, "PUT", "/collections/named/items/a", &[], &high).problem(422);
     server.load("named", &[point("a", 5.0, 6.0, json!({}))]);
     send(&server, "PATCH", "/collections/named/items/a", &[], &json!({"geometry": high["geometry"]})).problem(422);
-    // A mistake beside it is the reader's to correct first.
+    // An additional mistake is reported first by the reader.
     let mut wrong = high.clone();
     wrong["properties"] = json!({"n": "many"});
     wrong["geometry"]["coordinates"] = json!([1, 2]);
@@ -129,7 +129,7 @@ fn an_id_or_a_height_that_cannot_be_kept_is_refused_or_left_out_as_asked() {
     assert!(plain.json().get("left_out").is_none() && plain.header("preference-applied").is_empty());
 }
 
-/// Doubles of every exponent, from a generator of 64-bit numbers.
+/// Generates doubles of every exponent from 64-bit random numbers.
 fn doubles(count: usize) -> Vec<f64> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -163,13 +163,13 @@ fn a_patch_moves_no_number_that_it_does_not_name() {
         let path = format!("/collections/named/items{item}");
         assert_eq!(send(&server, "PATCH", &path, &[], &json!({"properties": {"n": 7}})).status, 204);
         assert_eq!(raw(&item, ""), before.replace("\"n\":null", "\"n\":7"));
-        // A literal of CQL2 JSON is the same number.
+        // A CQL2 JSON literal is the same number.
         let filter = json!({"op": "=", "args": [{"property": "x"}, event["properties"]["x"]]}).to_string();
         let filter: String = filter.bytes().map(|b| format!("%{b:02X}")).collect();
         let found = server.json(&format!("/collections/named/items?filter-lang=cql2-json&filter={filter}"));
         assert_eq!(found["features"].as_array().unwrap().len(), 1, "{event}");
     }
-    // Every format of text carries them there and back.
+    // Every text format preserves them in both directions.
     for (format, media_type) in [
         ("json&limit=10000", "application/geo+json"),
         ("ndjson", "application/x-ndjson"),
@@ -212,7 +212,7 @@ fn groups_are_served_as_a_table() {
     );
     let accepted = server.ask("GET", path, &[("accept", "text/csv")], b"");
     assert_eq!(accepted.text(), "count,max(x)\r\n3,1.5\r\n");
-    // Without a group there is a header line all the same.
+    // The header line is present even without groups.
     let none = server.get(&format!("{path}&by=kind&f=csv&filter=x%3E9"));
     assert_eq!(none.text(), "by,count,max(x)\r\n");
     assert_eq!(server.get(path).header("content-type"), "application/json");

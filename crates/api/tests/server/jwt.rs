@@ -28,19 +28,19 @@ impl Key {
         json!({ "kid": self.0, "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "x": BASE64.encode(self.1.public_key().as_ref()) })
     }
 
-    /// A token of a member of this group, for an hour.
+    /// Returns a token for a member of this group, valid for an hour.
     fn token(&self, group: &str) -> String {
         self.token_for(group, 3600)
     }
 
-    /// A token of a member of this group, which expires after `seconds`.
+    /// Returns a token for a member of this group that expires after `seconds`.
     fn token_for(&self, group: &str, seconds: i64) -> String {
         let claims =
             json!({ "iss": "login", "sub": "mary", "aud": "meridian", "exp": now() + seconds, "groups": [group] });
         self.sign(&claims)
     }
 
-    /// A token with these claims.
+    /// Returns a token with these claims.
     pub fn sign(&self, claims: &Value) -> String {
         let head = json!({ "alg": "EdDSA", "kid": self.0 });
         let message =
@@ -49,12 +49,12 @@ impl Key {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// Serves a key set, and counts how often it is asked.
+/// Serves a key set, and counts the requests for it.
 fn key_server(keys: Arc<Mutex<String>>) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/keys", listener.local_addr().unwrap());
@@ -108,7 +108,7 @@ pub fn ask(server: &Server, token: &str, method: &str, path: &str, body: &str) -
     server.ask(method, path, &[("authorization", &bearer), json], body.as_bytes())
 }
 
-/// A server with keys in a file.
+/// Starts a server with keys in a file.
 fn with_file(key: &Key) -> (tempfile::TempDir, Server) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
@@ -153,7 +153,7 @@ fn a_jwt_with_other_rights_joins_and_reads_no_search_of_its_subject() {
 fn a_jwt_is_a_credential_like_a_token() {
     let key = Key::new("one", 1);
     let (_folder, server) = with_file(&key);
-    // An issuer is a credential: the server is not open.
+    // A configured issuer counts as a credential: the server is not open.
     server.get("/collections").problem(401);
     let (operator, sailor, admin) = (key.token("operations"), key.token("sailors"), key.token("admins"));
     // Its tenant does not exist yet.
@@ -165,7 +165,7 @@ fn a_jwt_is_a_credential_like_a_token() {
     ask(&server, &key.token("strangers"), "GET", "/collections", "").problem(401);
     let basic = format!("Basic {}", data_encoding::BASE64.encode(format!("gdal:{sailor}").as_bytes()));
     assert_eq!(server.ask("GET", "/collections", &[("authorization", &basic)], b"").status, 200);
-    // Nobody makes a token that outlives the credential that made it.
+    // A token cannot outlive the credential that created it.
     ask(&server, &admin, "POST", "/tokens", r#"{"role":"reader"}"#).problem(400);
     assert_eq!(ask(&server, &admin, "POST", "/tokens", r#"{"role":"reader","expires":"PT30M"}"#).status, 201);
     let acts = ask(&server, &operator, "GET", "/audit?limit=1000", "").text();
@@ -174,7 +174,7 @@ fn a_jwt_is_a_credential_like_a_token() {
     ask(&server, &forged, "GET", "/collections", "").problem(401);
 }
 
-/// Opens a stream of the tenant's collection, which is made for it.
+/// Opens a stream of the tenant's collection, which is created for it.
 fn stream(server: &Server, operator: &str, sailor: &str) -> BufReader<TcpStream> {
     let bearer = format!("Bearer {operator}");
     let headers = [("authorization", &*bearer), ("content-type", "text/plain"), ("meridian-tenant", "harbour")];
@@ -188,7 +188,7 @@ fn stream(server: &Server, operator: &str, sailor: &str) -> BufReader<TcpStream>
     reader
 }
 
-/// Reads what is left of a stream until the server ends it.
+/// Reads the rest of a stream until the server ends it.
 fn read_to_the_end(mut reader: BufReader<TcpStream>) {
     loop {
         match read_chunk(&mut reader) {
@@ -208,7 +208,7 @@ fn a_stream_ends_with_its_jwt() {
     let (_folder, server) = with_file(&key);
     let operator = key.token("operations");
     assert_eq!(ask(&server, &operator, "POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
-    // Within the skew of half a minute for some seconds more.
+    // Within the skew of half a minute for a few more seconds.
     let sailor = key.token_for("sailors", -20);
     read_to_the_end(stream(&server, &operator, &sailor));
     ask(&server, &sailor, "GET", "/collections", "").problem(401);
@@ -243,7 +243,7 @@ fn an_unknown_key_has_the_keys_read_again_and_a_failure_keeps_those_that_are_the
     until_served(&one);
     *served.lock() = set(&[&one, &two]);
     until_served(&two);
-    // What is no key set changes nothing.
+    // An invalid key set changes nothing.
     "<html>".clone_into(&mut served.lock());
     let before = asked.load(Ordering::Relaxed);
     let unknown = Key::new("three", 3).token("operations");
@@ -253,7 +253,7 @@ fn an_unknown_key_has_the_keys_read_again_and_a_failure_keeps_those_that_are_the
     for key in [&one, &two] {
         assert_eq!(ask(&server, &key.token("operations"), "GET", "/tenants", "").status, 200);
     }
-    // A flood of tokens of unknown keys asks for them once in a while, not each time.
+    // A flood of tokens with unknown keys triggers only occasional reloads, not one each.
     let before = asked.load(Ordering::Relaxed);
     for _ in 0..200 {
         ask(&server, &unknown, "GET", "/tenants", "").problem(401);

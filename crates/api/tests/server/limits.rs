@@ -1,4 +1,4 @@
-//! What "complete, up to the limit" means: the limit counts what answers the question.
+//! The meaning of "complete, up to the limit": the limit counts results that match the query.
 
 use crate::searches::{ids, of, search};
 use crate::sources::{Sources, config};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 const GERMAN: &str =
     "Nach dem schweren Unwetter stehen in der Stadt viele Keller unter Wasser, die Feuerwehr ist im Einsatz.";
 
-/// The titles of what was found, in order.
+/// Returns the titles of the results, in order.
 fn titles(packets: &[Value]) -> Vec<&str> {
     let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
     features.map(|f| f["properties"]["title"].as_str().unwrap()).collect()
@@ -42,7 +42,7 @@ fn own_collections_are_read_until_enough_answers_the_question() {
         (json!({"media": "images"}), 4, last[..4].to_vec()),
         (json!({"language": "de"}), 1, last[4..].to_vec()),
         (json!({"author": "Carol"}), 5, Vec::new()),
-        // The second is behind a hundred that lead to the same.
+        // The second comes after a hundred that lead to the same page.
         (json!({}), 2, vec!["flood 0", "flood 100"]),
     ] {
         let mut question = json!({"keywords": "flood", "providers": ["meridian"], "limit": limit});
@@ -53,7 +53,7 @@ fn own_collections_are_read_until_enough_answers_the_question() {
     }
 }
 
-/// A provider over pages without end, of 40 results each.
+/// Creates a provider with endless pages of 40 results each.
 fn pages(sources: &Sources, name: &str, query: &str, paging: &str) -> Arc<Declared> {
     let text = format!(
         "name = \"{name}\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/pages\"\n[request.query]\n{query}\n\
@@ -72,13 +72,13 @@ fn sources_are_asked_for_pages_until_enough_answers_the_question_and_say_where_t
         pages(&sources, "one", "page = \"1\"\nn = \"{limit}\"", ""),
         pages(&sources, "feed", "page = \"1\"", ""),
     ]));
-    // One in each page of 40 has the number 33.
+    // In each page of 40, one has the number 33.
     for (provider, limit, expected, calls, more) in [
         ("many", 3, &["1-33", "2-33", "3-33"][..], 3, None),
         ("many", 20, &["1-33", "2-33", "3-33", "4-33", "5-33"], 5, Some("at most 5 pages")),
         ("one", 1, &["1-33"], 1, None),
         ("one", 40, &["1-33"], 1, Some("the 40 results requested")),
-        // Nobody told it a number: it gave what it has.
+        // It was given no number, so it returned what it has.
         ("feed", 40, &["1-33"], 1, None),
     ] {
         sources.calls.lock().unwrap().clear();

@@ -1,4 +1,4 @@
-//! Long lines, as clients get them back.
+//! Long lines, as returned to clients.
 
 use crate::support::Server;
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ fn vertices(feature: &Value) -> Vertices {
 fn a_line_of_100_000_vertices_comes_back_once_and_whole() {
     let server = Server::start();
     server.create("routes", "name:String,*geom:LineString:srid=4326;meridian.id='given'");
-    // A diagonal with teeth, in thousands of pieces for the index. Whole numbers of ten thousandths have few digits, which
-    // every reader of JSON takes for the same number.
+    // A jagged diagonal, which the index splits into thousands of pieces. Whole ten-thousandths have few digits, which
+    // every JSON parser reads as the same number.
     let degrees = |n: u32, less: u32| (f64::from(n) - f64::from(less)) / 1e4;
     let long: Vertices = (0..100_000).map(|i| (degrees(9 * i, 450_000), degrees(8 * i + i % 10, 400_000))).collect();
     let short: Vertices = vec![(100.0, 10.0), (101.0, 11.0)];
@@ -39,7 +39,7 @@ fn a_line_of_100_000_vertices_comes_back_once_and_whole() {
         let text = server.get("/collections/routes/items?f=ndjson&bbox=-10,-10,10,10").text();
         assert_eq!(text.lines().count(), 1, "{how}");
         same(&serde_json::from_str(&text).unwrap(), how);
-        // In its box and far from it.
+        // Inside its box but far from the line.
         assert_eq!(server.json("/collections/routes/items?bbox=-40,20,-20,40")["numberReturned"], 0, "{how}");
         assert_eq!(server.json("/collections/routes/items")["numberReturned"], 2, "{how}");
         server.store.collection("default", "routes").unwrap().flush().unwrap();

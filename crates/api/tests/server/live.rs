@@ -1,4 +1,4 @@
-//! Streams of events: each acknowledged event is sent once, whatever happens to connections and servers.
+//! Streams of events: each acknowledged event is sent exactly once, whatever happens to connections and servers.
 
 use crate::events::Socket;
 use crate::support::{Response, Server, point, read_chunk, read_head, send};
@@ -41,7 +41,7 @@ impl Follow {
         Follow::over(server.connect(), path, last)
     }
 
-    /// The same over a connection of one's own.
+    /// The same over a given connection.
     pub fn over(mut stream: TcpStream, path: &str, last: Option<&str>) -> Follow {
         let headers: Vec<(&str, &str)> = last.iter().map(|last| ("last-event-id", *last)).collect();
         send(&mut stream, "GET", path, &headers, b"");
@@ -51,12 +51,12 @@ impl Follow {
         Follow { reader, text: String::new() }
     }
 
-    /// The next message, also one without data; `None` at the end.
+    /// Returns the next message, even one without data; `None` at the end.
     pub fn message(&mut self) -> Option<Message> {
         self.try_message().unwrap()
     }
 
-    /// The same; an error where the connection breaks off.
+    /// The same; an interrupted connection is an error.
     pub fn try_message(&mut self) -> io::Result<Option<Message>> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -80,7 +80,7 @@ impl Follow {
         }
     }
 
-    /// The next message with data.
+    /// Returns the next message with data.
     pub fn next(&mut self) -> Option<Message> {
         loop {
             let message = self.message()?;
@@ -131,7 +131,7 @@ fn while_writers_write_and_readers_come_and_go_each_gets_everything_once_and_in_
                     server.store.collection("default", "q").unwrap().flush().unwrap();
                 }
             }
-            // What ends every stream: it matches all of the filters.
+            // The event that ends every stream: it matches all of the filters.
             let mut last = feature(EVENTS);
             last["geometry"] = json!({"type": "Point", "coordinates": [1, 1]});
             last["properties"]["note"] = json!("note 3");
@@ -151,7 +151,7 @@ fn while_writers_write_and_readers_come_and_go_each_gets_everything_once_and_in_
                 'connections: loop {
                     let mut follow = Follow::open(&server, &path, last.as_deref());
                     for _ in 0..1 + random.next_u64() % 90 {
-                        // In the middle of a batch as well as between two; positions without an event move on too.
+                        // In the middle of a batch as well as between two; positions without an event advance too.
                         let message = follow.message().unwrap();
                         last = Some(message.id.clone());
                         if message.data.is_some() {
@@ -174,7 +174,7 @@ fn while_writers_write_and_readers_come_and_go_each_gets_everything_once_and_in_
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap()["properties"]["n"].as_u64().unwrap())
             .collect();
-        // One writer: the numbers are in the order of writing.
+        // With one writer, the numbers are in write order.
         expected.sort_unstable();
         assert!(expected.len() > 50, "{filter}: {}", expected.len());
         assert_eq!(got, expected, "{filter}");
@@ -235,7 +235,7 @@ fn a_stream_over_partitions_goes_on_at_any_of_its_places() {
     }
     let sorted = |numbers: &mut dyn Iterator<Item = u64>| numbers.collect::<BTreeSet<u64>>();
     assert_eq!(sorted(&mut sent.iter().map(|(_, n)| *n)), (0..100).collect());
-    // The rest, once, from wherever its client was cut off; then what comes.
+    // The rest, once, from wherever its client was cut off; then new events.
     for at in [0, 1, 9, 37, 98, 99] {
         let mut rest = Follow::open(&server, "/collections/q/stream?after=0", Some(&sent[at].0));
         let found: Vec<u64> = (at + 1..100).map(|_| rest.next().unwrap().n()).collect();
@@ -245,7 +245,7 @@ fn a_stream_over_partitions_goes_on_at_any_of_its_places() {
         write(&server, next..next + 10);
         let found: Vec<u64> = (0..10).map(|_| rest.next().unwrap().n()).collect();
         assert_eq!(found, (next..next + 10).collect::<Vec<_>>(), "after {at}");
-        // The next place would read the events of this round again. Only the first hundred matter.
+        // The next round would otherwise read this round's events again. Only the first hundred matter.
         assert_eq!(server.ask("DELETE", "/collections/q/items?filter=n%3E%3D1000", &[], b"").status, 200);
     }
     for wrong in ["1-2", "0-0-0-0-0", "9-9-9-99", "1", "0-0-0-x"] {
@@ -311,7 +311,7 @@ fn a_reader_that_is_too_slow_is_disconnected_and_resumes_where_it_was() {
     }
     let mut follow =
         Follow::over(server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10), "/collections/q/stream?after=0", None);
-    // Far less than fills the buffers on the way, for longer than a client may take nothing.
+    // Far less than fills the buffers on the way, for longer than a client may pause.
     let (begun, mut some, mut taken) = (Instant::now(), [0; 512], Vec::new());
     while begun.elapsed() < 3 * STALL {
         // The connection may be cut before this ends.
@@ -319,7 +319,7 @@ fn a_reader_that_is_too_slow_is_disconnected_and_resumes_where_it_was() {
         taken.extend_from_slice(&some[..read]);
         std::thread::sleep(Duration::from_millis(100));
     }
-    // What was on its way still comes; then the connection ends, in whatever way.
+    // Data in transit still arrives; then the connection ends, in whatever way.
     let mut rest = Vec::new();
     let _ = follow.reader.read_to_end(&mut rest);
     taken.extend(rest);
@@ -346,7 +346,7 @@ fn a_reader_that_is_too_slow_is_disconnected_and_resumes_where_it_was() {
     assert!(got.iter().copied().eq(0..EVENTS), "each once and in order");
 }
 
-/// The content of a chunked body.
+/// Returns the content of a chunked body.
 fn unchunked(mut bytes: &[u8]) -> String {
     let mut text = Vec::new();
     while let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") {
@@ -394,7 +394,7 @@ fn a_stream_of_a_collection_that_another_has_replaced_says_so() {
     }
     assert_eq!(server.ask("DELETE", "/collections/q", &[], b"").status, 204);
     server.create_of("q", SPEC, 1);
-    // The new collection's positions are those of the old one: only its making tells them apart.
+    // The new collection's positions equal those of the old one: only the creation time distinguishes them.
     write(&server, 10..12);
     let end = follow.next().unwrap();
     assert_eq!(end.kind, "end");

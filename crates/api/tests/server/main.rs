@@ -1,6 +1,6 @@
-//! The server from outside: real sockets, a real store in memory.
+//! Tests of the server from outside: real sockets, and a real store in memory.
 
-// Clippy takes only the test functions themselves for tests.
+// Clippy treats only the test functions themselves as tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 

@@ -34,7 +34,7 @@ fn every_link_from_the_landing_page_on_resolves() {
         }
         let path = url.strip_prefix(base).unwrap_or_else(|| panic!("{url} leaves the server"));
         let answer = server.get(path);
-        // The pages of web/ are built apart; whether they are there is not this test's matter.
+        // The pages of `web/` are built separately; this test does not depend on their presence.
         if path != "/map" && path != "/search" {
             assert_eq!(answer.status, 200, "{url}: {}", answer.text());
         }
@@ -106,7 +106,7 @@ fn a_collection_tells_its_extent_schema_and_queryables() {
     let queryables = server.json("/collections/quakes/queryables");
     assert_eq!(queryables["properties"]["mag"]["type"], "number");
     assert_eq!(server.get("/collections/quakes/schema").header("content-type"), "application/schema+json");
-    // What a schema document says makes the same collection again.
+    // A schema document creates the same collection again.
     let again = server.ask(
         "PUT",
         "/collections/copy",
@@ -125,7 +125,7 @@ fn collections_are_made_changed_and_removed() {
     };
     assert_eq!(put("a", "n:Integer,at:Date,*geom:Point").status, 201);
     assert_eq!(put("a", "n:Integer,at:Date,*geom:Point").status, 200);
-    // Nothing was written yet, so the process that keeps it may replace its schema.
+    // Nothing was written yet, so the owning process may replace its schema.
     let spec = "n:String,at:Date,*geom:Point";
     if is_gateway() {
         put("a", spec).problem(409);
@@ -165,7 +165,7 @@ fn collections_are_made_changed_and_removed() {
     assert_eq!(server.json("/collections/a/schema")["properties"]["note"]["type"], "string");
     assert_eq!(patch(json!({"retention": null})).json().get("retention"), None);
     assert_eq!(patch(json!({"properties": {"n": {"type": "integer"}}})).problem(400)["field"], "n");
-    // All of a change or nothing of it.
+    // A change is applied completely or not at all.
     assert_eq!(
         patch(json!({"properties": {"more": {"type": "string"}}, "retention": "soon"})).problem(400)["field"],
         "retention"
@@ -342,7 +342,7 @@ fn a_field_of_format_date_takes_days_and_gives_days_back() {
     ] {
         assert_eq!(days(query), ["2026-01-31"], "{query}");
     }
-    // GDAL writes a day so.
+    // GDAL's notation for a day.
     assert_eq!(days("filter-lang=cql-text&filter=day%20%3C%20'2026-01-31T'"), ["1969-12-31"]);
     let table = server.get("/collections/tasks/items?f=csv&sortby=day&limit=10").text();
     assert!(table.contains(",2026-01-31,2026-02-28\r\n") && table.contains(",1969-12-31,\r\n"), "{table}");

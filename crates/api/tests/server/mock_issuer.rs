@@ -1,4 +1,4 @@
-//! A mock issuer of OpenID Connect in this process.
+//! A mock OpenID Connect issuer in this process.
 
 use crate::jwt::{self, Key, now};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The name of the server at the issuer, and its secret.
+/// The client id of the server at the issuer, and its secret.
 pub const CLIENT: &str = "meridian-pages";
 pub const SECRET: &str = "a secret: of the pages/at the issuer";
 
@@ -20,13 +20,13 @@ pub const SECRET: &str = "a secret: of the pages/at the issuer";
 #[derive(Clone, Copy, PartialEq)]
 pub enum Behaviour {
     Answers,
-    /// Takes the request, and says nothing.
+    /// Accepts the request, and sends no response.
     Hangs,
-    /// Answers with a page.
+    /// Responds with a page.
     Babbles,
-    /// Answers with more than is read.
+    /// Responds with more than is read.
     Floods,
-    /// Leads to another URL.
+    /// Redirects to another URL.
     Redirects,
 }
 
@@ -40,11 +40,11 @@ pub struct Issuer {
     /// Claims that replace those of its ID tokens.
     pub claims: Mutex<Value>,
     pub mood: Mutex<Behaviour>,
-    /// Connections that are kept without an answer.
+    /// Connections that are kept open without a response.
     pub hanging: Mutex<Vec<TcpStream>>,
     /// Members that replace those of its discovery document.
     pub document: Mutex<Value>,
-    /// How often that document was asked for.
+    /// Number of requests for that document.
     pub discovered: AtomicUsize,
 }
 
@@ -111,7 +111,8 @@ impl Issuer {
         let _ = stream.write_all(format!("{head}{answer}").as_bytes());
     }
 
-    /// The token endpoint: a code is good once, for the client that has the verifier to its challenge (RFC 7636, 4.6).
+    /// Serves the token endpoint: a code is valid once, for the client that has the verifier to its challenge (RFC
+    /// 7636, 4.6).
     fn exchange(&self, credential: &str, form: &HashMap<String, String>) -> (u16, String) {
         let refused = |why: &str| (400, json!({ "error": "invalid_grant", "error_description": why }).to_string());
         let encoded = |text: &str| text.replace(':', "%3A").replace('/', "%2F").replace(' ', "+");
@@ -139,7 +140,7 @@ impl Issuer {
         (200, json!({ "access_token": "x", "token_type": "Bearer", "expires_in": 300, "id_token": token }).to_string())
     }
 
-    /// The page of the issuer on which someone signs in: returns the query that the browser comes back with.
+    /// Visits the issuer's sign-in page. Returns the query with which the browser comes back.
     pub fn authorize(&self, url: &str) -> HashMap<&'static str, String> {
         let (page, query) = url.split_once('?').unwrap();
         assert_eq!(page, format!("{}/authorize", self.url));

@@ -1,10 +1,10 @@
-//! Mode `latest`, deletion by filter and schema growth, as clients see them.
+//! Mode `latest`, deletion by filter and schema growth, as seen by clients.
 
 use crate::support::{Server, point};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ships that report where they are.
+/// Creates a collection of ships that report their positions.
 fn ships(server: &Server, mode: &str) {
     let schema = json!({
         "type": "object",
@@ -58,7 +58,7 @@ fn a_latest_collection_shows_where_each_object_is() {
     assert_eq!(server.json("/collections/ships/items/b0")["properties"]["knots"].as_f64(), Some(30.0));
     assert_eq!(server.json("/collections/ships/items?track=b")["properties"]["events"], 2);
     assert_eq!(server.json("/collections/ships/tracks")["tracks"][0]["count"], 2);
-    // When the newest event is deleted, the one before it is the newest.
+    // When the newest event is deleted, the previous one becomes the newest.
     assert_eq!(server.ask("DELETE", "/collections/ships/items/a2", &[], b"").status, 204);
     assert_eq!(ids(&server, "/collections/ships/items"), ["a1", "b1"]);
     let answer = server.ask("DELETE", "/collections/ships/items?filter=knots%3E6", &[], b"");
@@ -80,7 +80,7 @@ fn pages_of_a_latest_collection_read_one_snapshot() {
     for page in 0..5 {
         let answer = server.json(&next);
         found.extend(answer["features"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap().to_owned()));
-        // All move on while the pages are read.
+        // All of them move on while the pages are read.
         let moved: Vec<Value> =
             (0..30).map(|i| report(&format!("y{page}-{i}"), &format!("s{i}"), 6 + page, 1.0)).collect();
         server.load("ships", &moved);
@@ -96,7 +96,7 @@ fn pages_of_a_latest_collection_read_one_snapshot() {
     assert_eq!(found, expected);
 }
 
-/// Patches of one event by two clients: a patch that started from an old form would undo the other's.
+/// Two clients patch one event: a patch based on an old version would undo the other client's.
 #[test]
 fn patches_are_not_lost() {
     let server = Server::start();
@@ -126,7 +126,8 @@ fn patches_are_not_lost() {
     assert_eq!(patch(json!({"knots": null})), 204);
 }
 
-/// A deletion in several steps beside a writer: what matched goes once, what came later stays, the rest is untouched.
+/// A deletion in several steps, concurrent with a writer: matching events go once, later ones stay, the rest is
+/// untouched.
 #[test]
 fn a_large_deletion_is_exact_beside_writers() {
     let server = Server::start();
@@ -162,7 +163,7 @@ fn a_large_deletion_is_exact_beside_writers() {
     assert_eq!(count("old")["groups"][0]["count"].as_u64().unwrap_or(0), 160_000 + came - deleted);
     assert_eq!(count("kept")["groups"][0]["count"], 1000);
     assert_eq!(server.json("/collections/n")["itemCount"].as_u64(), Some(161_000 + came - deleted));
-    // Again: only what came meanwhile.
+    // Again: only events that came meanwhile.
     let again = server.ask("DELETE", "/collections/n/items?kind=old", &[], b"");
     assert_eq!(again.json()["deleted"].as_u64(), Some(160_000 + came - deleted));
 }
@@ -217,7 +218,7 @@ fn a_schema_grows_by_optional_fields() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Twenty events from before `depth` and `note` were added, ten from after.
+/// Checks twenty events from before `depth` and `note` were added, and ten from after.
 fn look(server: &Server) {
     let get = |path: &str| server.get(&format!("/collections/c/{path}"));
     let old = server.json("/collections/c/items?n=3")["features"][0]["properties"].clone();

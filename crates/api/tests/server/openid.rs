@@ -1,4 +1,4 @@
-//! Signing in at issuers of OpenID Connect: two mock issuers in this process, and a browser that this test plays.
+//! Signing in at OpenID Connect issuers: two mock issuers in this process, and a browser simulated by the test.
 
 use crate::jwt::{self, now};
 use crate::mock_issuer::{Behaviour, CLIENT, Issuer, SECRET};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 struct World {
     issuer: Arc<Issuer>,
-    /// Another one that the server trusts.
+    /// Another trusted issuer.
     other: Arc<Issuer>,
     server: Server,
     _folder: tempfile::TempDir,
@@ -26,7 +26,7 @@ impl World {
     fn start() -> World {
         let issuer = Issuer::start("company");
         let world = World::at(&issuer.url.clone(), issuer);
-        // Once the discovery documents were read.
+        // Once the discovery documents have been read.
         for path in ["/login/company", "/login/other"] {
             while world.server.get(path).status != 303 {
                 std::thread::yield_now();
@@ -35,7 +35,7 @@ impl World {
         world
     }
 
-    /// A server where people sign in at an issuer with this URL.
+    /// Starts a server where people sign in at an issuer with this URL.
     fn at(url: &str, issuer: Arc<Issuer>) -> World {
         let folder = tempfile::tempdir().unwrap();
         let secret = folder.path().join("secret");
@@ -56,14 +56,14 @@ impl World {
         World { issuer, other, server: Server::with(config), _folder: folder }
     }
 
-    /// A token of the issuer for an operator.
+    /// Returns a token of the issuer for an operator.
     fn operator(&self) -> String {
         self.issuer.key.sign(&json!({
             "iss": self.issuer.url, "sub": "root", "aud": "meridian", "exp": now() + 3600, "groups": "operations",
         }))
     }
 
-    /// A browser begins to sign in: its cookie, and what the issuer sends back.
+    /// Begins a sign-in in a browser. Returns its cookie and the issuer's response.
     fn begin(&self, next: &str) -> (String, HashMap<&'static str, String>) {
         self.begin_at(&self.issuer, next)
     }
@@ -77,7 +77,7 @@ impl World {
         (cookie.to_owned(), issuer.authorize(answer.header("location")))
     }
 
-    /// A browser comes back, from an address of its own.
+    /// Returns to the server in a browser, from a distinct address.
     fn back(&self, n: u8, cookie: &str, query: &HashMap<&'static str, String>) -> Response {
         self.back_to("company", n, cookie, query)
     }
@@ -88,7 +88,7 @@ impl World {
         ask_over(stream, "GET", &callback(issuer, query), &headers, b"")
     }
 
-    /// Nobody is in: a page says why.
+    /// Checks that no one is signed in, and that a page states the reason.
     fn refused(&self, answer: &Response, status: u16, why: &str) {
         let text = answer.text();
         assert_eq!(answer.status, status, "{why}: {text}");
@@ -99,7 +99,7 @@ impl World {
     }
 }
 
-/// The path by which a browser comes back.
+/// Returns the path with which a browser comes back.
 fn callback(issuer: &str, query: &HashMap<&'static str, String>) -> String {
     let encoded = |(name, value): (&&str, &String)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
     let query: Vec<_> = query.iter().map(encoded).collect();
@@ -135,12 +135,12 @@ fn someone_signs_in_at_an_issuer() {
     let acts = jwt::ask(server, &operator, "GET", "/audit", "").text();
     assert!(acts.contains("signIn") && acts.contains("jwt:company:mary"), "{acts}");
 
-    // A code is good once: the server does not ask again without the cookie, and the issuer refuses it otherwise.
+    // A code is valid once: the server does not use it again without the cookie, and otherwise the issuer refuses it.
     world.refused(&world.back(2, "a=b", &query), 401, "began no sign-in");
     world.refused(&world.back(2, &cookie, &query), 401, "refused to say who you are");
     assert_eq!(asked("/collections").status, 200);
 
-    // The session ends with its tenant, and with its user's wish.
+    // The session ends with its tenant, and when its user signs out.
     let suspend = |yes| format!("{{\"suspended\":{yes}}}");
     assert_eq!(jwt::ask(server, &operator, "PATCH", "/tenants/harbour", &suspend(true)).status, 200);
     asked("/collections").problem(401);
@@ -151,7 +151,7 @@ fn someone_signs_in_at_an_issuer() {
     let answer = world.back(3, &cookie, &query);
     assert_eq!((answer.status, answer.header("location")), (303, "/"));
     let before = answer.header("set-cookie").split(';').next().unwrap();
-    // A browser that signs in again has another session, and not that of before: someone may have planted it.
+    // A browser that signs in again gets a new session instead of its previous one, which someone may have planted.
     let (cookie, query) = world.begin("%2F");
     let answer = world.back(3, &format!("{cookie}; {before}"), &query);
     let session = answer.header("set-cookie").split(';').next().unwrap();
@@ -170,7 +170,7 @@ fn what_is_not_the_answer_to_an_attempt_signs_nobody_in() {
     let world = World::start();
     let operator = world.operator();
     assert_eq!(jwt::ask(&world.server, &operator, "POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
-    // What comes back through the browser.
+    // The parameters that come back through the browser.
     let changed: [(&str, Option<&str>, &str); 8] = [
         ("state", Some("0"), "last sign-in"),
         ("state", None, "last sign-in"),
@@ -189,18 +189,18 @@ fn what_is_not_the_answer_to_an_attempt_signs_nobody_in() {
         }
         world.refused(&world.back(n, &cookie, &query), 401, why);
     }
-    // The attempt of another browser, as a link that someone was sent.
+    // The attempt of another browser, as a link sent to a victim.
     let ((own, _), (_, sent)) = (world.begin("%2F"), world.begin("%2F"));
     world.refused(&world.back(30, &own, &sent), 401, "last sign-in");
     world.refused(&world.back(30, "meridian-sign-in=mra_x.%2F", &sent), 401, "began no sign-in");
-    // An answer of one issuer, passed on as that of another (mix-up).
+    // A response of one issuer, passed on as that of another (mix-up).
     let (cookie, query) = world.begin_at(&world.other, "%2F");
     world.refused(&world.back(31, &cookie, &query), 401, "last sign-in");
     let token = json!({ "iss": world.issuer.url });
     *world.other.claims.lock() = token;
     let (cookie, query) = world.begin_at(&world.other, "%2F");
     world.refused(&world.back_to("other", 31, &cookie, &query), 401, "cannot be trusted");
-    // What the ID token says.
+    // The claims of the ID token.
     let several = json!(["other", CLIENT]);
     let tokens = [
         (json!({ "nonce": "0".repeat(64) }), "cannot be trusted"),
@@ -225,7 +225,7 @@ fn what_is_not_the_answer_to_an_attempt_signs_nobody_in() {
     *world.issuer.claims.lock() = json!({ "aud": several, "azp": CLIENT });
     let (cookie, query) = world.begin("%2F");
     assert_eq!(world.back(60, &cookie, &query).status, 303);
-    // An ID token is no credential of requests: its audience is the page's client.
+    // An ID token is not a request credential: its audience is the page's client.
     let token = world.issuer.key.sign(
         &json!({ "iss": world.issuer.url, "sub": "mary", "aud": CLIENT, "exp": now() + 300, "groups": "operations" }),
     );
@@ -291,7 +291,7 @@ fn a_discovery_document_with_a_malformed_endpoint_is_not_taken() {
     let issuer = Issuer::start("company");
     *issuer.document.lock() = json!({ "authorization_endpoint": "http://127.0.0.1:port/authorize" });
     let world = World::at(&issuer.url.clone(), issuer);
-    // A document that was taken would not be asked for again for an hour.
+    // An accepted document would not be requested again for an hour.
     let begun = Instant::now();
     while world.issuer.discovered.load(Ordering::Relaxed) < 2 {
         assert!(begun.elapsed() < Duration::from_secs(60), "it was taken, or never asked for");
@@ -302,7 +302,7 @@ fn a_discovery_document_with_a_malformed_endpoint_is_not_taken() {
 
 #[test]
 fn an_issuer_that_does_not_answer_is_named_on_the_page() {
-    // A port that nothing listens on.
+    // A port on which nothing listens.
     let url = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let world = World::at(&url, Issuer::start("company"));
     world.refused(&world.server.get("/login/company"), 503, "The &lt;Company&gt; does not answer");

@@ -1,4 +1,4 @@
-//! Too much, too large, too slow.
+//! Requests that are too many, too large or too slow.
 
 use crate::events::Socket;
 use crate::owner::is_gateway;
@@ -9,12 +9,13 @@ use std::io::{BufReader, Read, Write};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// What metrics say of a question that is being answered. One of a gateway is away: its owner works, and it has no permit meanwhile.
+/// Returns the metric that shows a running query. On a gateway it counts as away, because its owner works and it holds
+/// no permit meanwhile.
 fn busy_with_one() -> &'static str {
     if is_gateway() { "\nmeridian_requests_away 1\n" } else { "\nmeridian_requests_running 1\n" }
 }
 
-/// A server whose only permit is held by a query that finds nothing for long.
+/// Starts a server whose only permit is held by a long query without results.
 fn busy(waiting: usize) -> (Server, BufReader<std::net::TcpStream>) {
     let server = Server::with(ServerConfig {
         requests_running_max: 1,
@@ -67,7 +68,7 @@ fn what_neither_runs_nor_waits_is_refused_with_a_time_to_come_back() {
 #[test]
 fn a_short_question_overtakes_a_long_one() {
     let (server, holder) = busy(4);
-    // The only slot is taken, and still these are answered: the long question pauses after a slice.
+    // The only slot is taken, and still these are served: the long query pauses after a slice.
     assert_eq!(server.get("/collections/q/items?limit=1").status, 200);
     let event = point("", 1.0, 1.0, json!({})).to_string();
     assert_eq!(server.post("/collections/q/items", "application/json", event).status, 201);
@@ -78,7 +79,7 @@ fn a_short_question_overtakes_a_long_one() {
     drop(holder);
 }
 
-/// A tenant asks far more than the server can do; another one asks little, and none of that is refused.
+/// One tenant requests far more than the server can do; another requests little, and none of that is refused.
 #[test]
 fn a_tenant_that_floods_the_server_is_refused_alone() {
     let server = Server::with(ServerConfig {
@@ -155,7 +156,7 @@ fn a_body_over_the_limit_gets_413() {
         .unwrap();
     let _ = stream.write_all(&chunked);
     read_response(&mut BufReader::new(stream)).unwrap().problem(413);
-    // Packed small, unpacked large.
+    // Small when packed, large when unpacked.
     let line = b"{\"type\":\"Feature\",\"geometry\":null,\"properties\":{\"n\":1}}\n";
     let mut plain = Vec::new();
     while plain.len() < 12 << 20 {
@@ -167,7 +168,7 @@ fn a_body_over_the_limit_gets_413() {
     assert_eq!(answer.status, 413, "{}", answer.text());
 }
 
-/// Packs bytes well enough for a test.
+/// Compresses bytes well enough for a test.
 fn zstd_stored_runs(plain: &[u8]) -> Vec<u8> {
     zstd::encode_all(plain, 1).unwrap()
 }
@@ -249,7 +250,7 @@ fn a_socket_counts_as_a_connection() {
     let open = || server.get("/metrics").text().contains("\nmeridian_connections_open 2\n");
     let begun = Instant::now();
     let socket = Socket::open(&server, "/collections/q/stream");
-    // The one that asks is the second.
+    // The connection that asks is the second one.
     while !open() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.get("/metrics").text());
     }
@@ -274,7 +275,7 @@ fn a_socket_counts_as_a_connection() {
 fn connections_of_one_address_are_bounded() {
     let server = Server::with(ServerConfig { connections_per_address_max: 3, ..ServerConfig::default() });
     let idle: Vec<_> = (0..10).map(|_| server.connect_from(Ipv4Addr::new(127, 0, 0, 2), 64 << 10)).collect();
-    // Those beyond the limit are told so, and closed.
+    // Connections beyond the limit get a 503 and are closed.
     let begun = Instant::now();
     while !server.get("/metrics").text().contains("\nmeridian_connections_refused_total 7\n") {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.get("/metrics").text());

@@ -1,4 +1,4 @@
-//! The backend of a test's server: the store itself, or a gateway's with the store's owner behind a socket.
+//! The backend of a test server: the store itself, or a gateway with the store's owner behind a socket.
 
 use meridian_backend::{Backend, Embedded, RecordSource};
 use meridian_query::Control;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
-/// An owner that serves a store; it stops when this is dropped.
+/// An owner that serves a store; it stops when dropped.
 pub struct Owner {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -21,7 +21,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Whether the gateway knows where this is.
+    /// Sets whether the gateway knows the owner's address.
     pub fn known(&self, known: bool) {
         self.address.send_replace(known.then(|| self.known.clone()));
     }
@@ -36,20 +36,20 @@ impl Drop for Owner {
     }
 }
 
-/// Whether the tests run over a gateway: `1`, or `bucket` for one whose records are in a bucket.
+/// Returns whether the tests run over a gateway: `1`, or `bucket` for one whose records are in a bucket.
 pub fn is_gateway() -> bool {
     std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "1" || value == "bucket")
 }
 
-/// Whether the records are in a bucket: tests that reach into those of the folder do not apply.
+/// Returns whether the records are in a bucket: tests that reach into those of the folder do not apply.
 pub fn is_in_bucket() -> bool {
     std::env::var("MERIDIAN_TEST_GATEWAY").is_ok_and(|value| value == "bucket")
 }
 
-/// The bucket of each data folder on disk, for servers that start again over it.
+/// The bucket of each data folder on disk, for servers that restart over it.
 static BUCKETS: Mutex<BTreeMap<PathBuf, MemoryBucket>> = Mutex::new(BTreeMap::new());
 
-/// The records of a gateway.
+/// Returns the records of a gateway.
 fn records(store: &Arc<Store>, seams: &Seams) -> Arc<dyn RecordSource> {
     if !is_in_bucket() {
         return store.clone();
@@ -62,7 +62,7 @@ fn records(store: &Arc<Store>, seams: &Seams) -> Arc<dyn RecordSource> {
     ControlPlane::new(Arc::new(bucket), seams, 256 << 20)
 }
 
-/// The backend over a store, and the owner behind it if it is a gateway's.
+/// Returns the backend over a store, and the owner behind it if it is a gateway's.
 pub fn backend(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Option<Owner>) {
     if !is_gateway() {
         return (Embedded::new(store.clone()), None);
@@ -71,7 +71,7 @@ pub fn backend(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Option<O
     (remote, Some(owner))
 }
 
-/// A gateway's backend, and the owner of the store behind it.
+/// Returns a gateway's backend, and the owner of the store behind it.
 pub fn gateway(store: &Arc<Store>, seams: &Seams) -> (Arc<dyn Backend>, Owner) {
     let embedded = Embedded::new(store.clone());
     let (stop, stopped) = oneshot::channel::<()>();

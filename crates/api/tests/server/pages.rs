@@ -1,4 +1,4 @@
-//! Pages of the server: errors as browsers see them, cards, commands, and the policy that all share.
+//! Pages of the server: errors as seen by browsers, cards, commands, and the policy common to all.
 
 use crate::access::Shared;
 use crate::sign_in::{Browser, PASSWORD};

@@ -1,4 +1,4 @@
-//! Whose traces are taken up.
+//! Whose traces are continued.
 
 use crate::access::token;
 use crate::support::Server;
@@ -6,7 +6,7 @@ use meridian_observe::{EndedSpan, Figures, Sampling, SpanSink, Tracer};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
-/// Keeps spans.
+/// A sink that keeps spans.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Vec<EndedSpan>>);
 

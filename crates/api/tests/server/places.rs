@@ -1,4 +1,4 @@
-//! The places profile, as its clients use it.
+//! The places profile, as used by its clients.
 
 use crate::support::Server;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn distances_match_the_reference() {
     let near = server.json(&format!("{BASE}/near/37.7964082/-122.4016394/10"));
     assert_eq!((&near["totalPlaces"], names(&near)), (&json!(2), vec!["Exploratorium", "Sutro Baths"]));
     assert_eq!((&near["places"][0]["distance"], &near["places"][1]["distance"]), (&json!(0.0), &json!(9.91)));
-    // From Twin Peaks only the Exploratorium lies within 5 km, and nothing within one.
+    // From Twin Peaks, only the Exploratorium lies within 5 km, and nothing within 1 km.
     let five = server.json(&format!("{BASE}/near/37.7696723/-122.4457446/5"));
     assert_eq!((&five["totalPlaces"], names(&five)), (&json!(1), vec!["Exploratorium"]));
     let one = server.json(&format!("{BASE}/near/37.7696723/-122.4457446/1"));
@@ -44,7 +44,7 @@ fn the_radius_has_a_default_and_a_maximum() {
     // 0.4 km north of the Exploratorium; then 0.6 km.
     assert_eq!((count("37.8/-122.4016394"), count("37.8018/-122.4016394")), (1, 0));
     assert_eq!(count("37.8/-122.4016394/0"), 1);
-    // 55 km south: over the maximum, so within 50 km nothing is found.
+    // 55 km south: the radius exceeds the max, so nothing is found within 50 km.
     assert_eq!((count("37.3/-122.4016394/500"), count("37.3/-122.4016394/50")), (0, 0));
     assert_eq!((count("37.39/-122.4016394/500"), count("37.39/-122.4016394/44.8")), (2, 1));
     for bad in ["x/0", "0/x", "91/0", "0/181", "0/0/x", "0/0/-1", "0/0/NaN", "NaN/0"] {

@@ -1,4 +1,4 @@
-//! What a proxy says of its clients, and which proxies are trusted.
+//! How a proxy describes its clients, and which proxies are trusted.
 
 use crate::access::token;
 use crate::support::Server;
@@ -12,7 +12,7 @@ fn behind_a_proxy() -> Server {
     Server::with(ServerConfig { proxies: vec!["127.0.0.1".parse().unwrap()], ..ServerConfig::default() })
 }
 
-/// The scheme of the links that a request from this address gets.
+/// Returns the scheme of the links in the response to a request from this address.
 fn scheme(server: &Server, from: [u8; 4], headers: &[(&str, &str)]) -> String {
     let answer = crate::support::ask_over(server.connect_from(from, 1 << 16), "GET", "/", headers, b"");
     assert_eq!(answer.status, 200, "{}", answer.text());

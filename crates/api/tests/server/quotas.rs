@@ -1,4 +1,4 @@
-//! Quotas of tenants: what is refused over one, and what never is.
+//! Quotas of tenants: what is refused beyond one, and what never is.
 
 use crate::support::{Response, Server, point, read_head, read_response, send};
 use meridian_api::ServerConfig;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A server of the tenant `default`, which has no quotas, and of `harbour`, which has.
+/// A server with the tenant `default`, which has no quotas, and `harbour`, which has.
 struct Shared {
     server: Server,
     operator: String,
@@ -47,7 +47,7 @@ impl Shared {
         self.ask(&self.harbour, "GET", path, &[], b"")
     }
 
-    /// Posts `events` events; the answer.
+    /// Posts `events` events and returns the response.
     fn post(&self, by: &str, events: usize) -> Response {
         let features: Vec<Value> = (0..events).map(|n| point("", n as f64 % 90.0, 1.0, json!({"name": "a"}))).collect();
         let body = json!({"type": "FeatureCollection", "features": features}).to_string();
@@ -60,8 +60,8 @@ impl Shared {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// Asks until a request is refused: no server answers a hundred of them in the time that a quota of one a second
-    /// gives.
+    /// Sends requests until one is refused. No server handles a hundred in the time that a quota of one per second
+    /// requires.
     fn until_refused(&self, path: &str) -> Response {
         let mut answers = (0..100).map(|_| self.get(path));
         answers.find(|answer| answer.status != 200).expect("no request was refused")
@@ -85,7 +85,7 @@ fn requests_over_the_rate_are_refused_to_their_tenant_alone() {
     assert!((1..=3).contains(&wait), "{wait}");
     assert_eq!(answer.json()["retry_after_seconds"], wait);
     assert!(answer.header("ratelimit").ends_with(&format!(";t={wait}")), "{:?}", answer.headers);
-    // Every door is the same: pages, tiles, searches, streams and places.
+    // The quota covers every kind of request: pages, tiles, searches, streams and places.
     for path in ["/", "/collections", "/collections/ships/tiles", "/collections/ships/stream", "/providers", "/map"] {
         refused(&shared.until_refused(path), "requests_per_second", 1);
     }
@@ -118,7 +118,7 @@ fn a_large_batch_is_written_whole_and_paid_for_by_waiting() {
     assert_eq!(shared.get("/collections/ships/items?limit=1").json()["numberMatched"], 5_000, "it still reads");
     let deleted = shared.ask(&shared.harbour, "DELETE", "/collections/ships/items?bbox=0,0,9.5,2", &[], b"");
     assert_eq!((deleted.status, shared.post(&shared.operator, 1).status), (200, 201), "{}", deleted.text());
-    // A body is not asked for where the events in it are refused anyhow.
+    // The body is not asked for if its events will be refused anyway.
     let mut stream = shared.server.connect();
     let bearer = format!("Bearer {}", shared.harbour);
     let headers = [
@@ -138,7 +138,7 @@ fn what_a_tenant_stores_is_bounded_and_it_can_make_room() {
     let answer = shared.post(&shared.harbour, 1);
     refused(&answer, "stored_bytes", 1_000);
     assert_eq!(answer.header("retry-after"), "", "time makes no room");
-    // The list of tenants counts as the quota does: what is in memory too.
+    // The list of tenants counts like the quota, including events in memory.
     let tenants = shared.ask(&shared.operator, "GET", "/tenants", &[], b"").json();
     let harbour = tenants["tenants"].as_array().unwrap().iter().find(|tenant| tenant["name"] == "harbour").unwrap();
     assert!(harbour["bytes"].as_u64().unwrap() > 1_000, "{harbour}");
@@ -149,7 +149,7 @@ fn what_a_tenant_stores_is_bounded_and_it_can_make_room() {
     let headers = [("content-type", "text/plain")];
     let made = shared.ask(&shared.harbour, "PUT", "/collections/ships", &headers, b"name:String,*geom:Point");
     assert_eq!(made.status, 201);
-    // Counted again within a second or so.
+    // Counted again within about a second.
     let begun = Instant::now();
     while shared.post(&shared.harbour, 1).status != 201 {
         assert!(begun.elapsed() < Duration::from_secs(30), "no room was made");
@@ -176,7 +176,7 @@ fn heads_that_were_admitted_are_checked_again_with_their_bodies() {
             stream
         })
         .collect();
-    // All heads are in before the first body is.
+    // All heads have arrived before the first body does.
     std::thread::sleep(Duration::from_millis(300));
     let finish = |mut stream: std::net::TcpStream| {
         stream.write_all(body.as_bytes()).unwrap();
@@ -238,7 +238,7 @@ fn a_search_reads_within_the_quota_of_a_request_and_names_it() {
     assert!(detail.contains("scanned_bytes_per_request of 50000"), "{detail}");
     let narrow = own(json!({"keywords": "a", "bbox": [0, 0, 0.5, 2]}));
     assert_eq!((&narrow["state"], &narrow["results"]), (&json!("complete"), &json!(34)), "{narrow}");
-    // An address is looked up within the quota too.
+    // Looking up an address is subject to the quota too.
     shared.limit(json!({"scanned_bytes_per_request": null}));
     let features: Vec<Value> = (0..3_000).map(|n| point("", f64::from(n % 90), 1.0, json!({"name": "a"}))).collect();
     let body = json!({"type": "FeatureCollection", "features": features}).to_string();
@@ -262,12 +262,12 @@ fn a_query_that_must_read_too_much_is_refused_with_its_size() {
         assert_eq!((&problem["events"], answer.header("retry-after")), (&json!(3_000), ""), "{problem}");
         assert!(problem["bytes"].as_u64().unwrap() > 50_000 && problem["detail"].as_str().unwrap().contains("bbox"));
     }
-    // A page may be full after the first events. One that is not is ended at the quota, before its head is sent.
+    // A page may be full after the first events. One that is not is ended by the quota before its head is sent.
     assert_eq!(shared.get("/collections/ships/items?limit=10").json()["numberReturned"], 10);
     let absent = shared.get("/collections/ships/items?limit=10&filter=name%20LIKE%20'%25absent%25'");
     refused(&absent, "scanned_bytes_per_request", 50_000);
     assert!(absent.json()["bytes"].as_u64().unwrap() > 50_000);
-    // What the index answers reads nothing, and what is narrow reads little.
+    // Queries answered by the index read nothing, and narrow queries read little.
     assert_eq!(shared.get("/collections/ships/aggregate?function=count").json()["groups"][0]["count"], 3_000);
     assert_eq!(shared.get("/collections/ships/items?f=ndjson&bbox=0,0,0.5,2").text().lines().count(), 34);
     assert_eq!(shared.ask(&shared.operator, "GET", tested, &[], b"").status, 200, "another tenant");
@@ -308,7 +308,7 @@ fn searches_at_a_time_are_bounded() {
     assert_eq!(answer.header("retry-after"), "", "time makes no room");
     assert_eq!(shared.ask(&shared.operator, "POST", "/searches", &[JSON], question).status, 202);
     shared.limit(json!({"searches": 1}));
-    // Each gives its place back at its end.
+    // Each returns its place when it ends.
     for n in 0..5 {
         let question = json!({"keywords": format!("a -x{n}")}).to_string();
         let begun = Instant::now();
@@ -340,7 +340,7 @@ fn an_operator_asks_in_each_tenant_for_itself() {
         shared.ask(&shared.operator, "GET", &path, &[("meridian-tenant", tenant)], b"").status
     };
     assert_eq!((status("harbour", &theirs), status("harbour", &ours), status("default", &ours)), (200, 404, 200));
-    // The searches of a tenant that is removed are forgotten with it.
+    // The searches of a removed tenant are forgotten with it.
     let suspended = br#"{"suspended":true}"#;
     assert_eq!(shared.ask(&shared.operator, "PATCH", "/tenants/harbour", &[JSON], suspended).status, 200);
     assert_eq!(shared.ask(&shared.operator, "DELETE", "/tenants/harbour", &[], b"").status, 204);

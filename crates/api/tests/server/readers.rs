@@ -1,4 +1,4 @@
-//! Clients that read slowly, or not at all, and writers that wait: they hold no permit to run.
+//! Slow or idle clients and waiting writers: they hold no permit to run.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use meridian_api::ServerConfig;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const ROWS: usize = 40_000;
 
-/// A server with few permits, and events whose texts fill every buffer on the way to a client.
+/// Starts a server with few permits, and events whose texts fill every buffer on the way to a client.
 fn narrow(config: ServerConfig) -> Server {
     let server = Server::with(ServerConfig {
         requests_running_max: 2,
@@ -33,12 +33,12 @@ fn narrow(config: ServerConfig) -> Server {
     server
 }
 
-/// Requests everything, takes two kilobytes, and stops reading.
+/// Requests everything, reads two kilobytes, and stops reading.
 fn dawdler(server: &Server) -> BufReader<TcpStream> {
     dawdles(server).unwrap()
 }
 
-/// The same for a response that may be refused or broken off.
+/// The same for a response that may be refused or interrupted.
 fn dawdles(server: &Server) -> io::Result<BufReader<TcpStream>> {
     let mut stream = server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
     send(&mut stream, "GET", "/collections/big/items?f=ndjson", &[], b"");
@@ -66,10 +66,10 @@ fn wait_for(server: &Server, name: &str, value: u64) {
     }
 }
 
-/// Reads the rest of a chunked body. The reader is in the middle of a chunk. An error where the body breaks off.
+/// Reads the rest of a chunked body, from the middle of a chunk. An interrupted body is an error.
 fn rest_lines(reader: &mut BufReader<TcpStream>) -> io::Result<usize> {
     let mut lines = 0;
-    // The two kilobytes ended within the first chunk: its end is the next line that has no event in it.
+    // The two kilobytes ended within the first chunk, which ends at the next line without an event.
     loop {
         let mut line = Vec::new();
         reader.read_until(b'\n', &mut line)?;
@@ -92,7 +92,7 @@ fn slow_readers_hold_no_permit_and_get_their_complete_response() {
     let server = narrow(ServerConfig::default());
     let mut readers: Vec<_> = (0..60).map(|_| dawdler(&server)).collect();
     wait_for(&server, "meridian_answers_resting", 60);
-    // A client's system may still take some of its response, for which the query runs on for a moment.
+    // A client's system may still accept some of its response, for which the query briefly continues.
     wait_for(&server, "meridian_requests_running", 0);
     for path in ["items?limit=1", "items?f=csv&filter=n%3C50", "aggregate?function=count"] {
         assert_eq!(server.get(&format!("/collections/big/{path}")).status, 200, "{path}");
@@ -139,11 +139,11 @@ fn idle_readers_are_evicted_when_others_need_the_memory() {
             metric(&server, "meridian_answer_bytes"),
             more.len() + 6
         );
-        // If all clients that hold memory have just connected, it is the next one that finds no room.
+        // If all clients that hold memory have just connected, the next one finds no room.
         more.push(dawdles(&server).ok());
         std::thread::sleep(Duration::from_millis(50));
     }
-    // The newest have just read, and so are not evicted either: a client that finds no room retries.
+    // The newest have just read, so they are not evicted either: a client that finds no room retries.
     let whole = || {
         std::panic::catch_unwind(AssertUnwindSafe(|| {
             server.get("/collections/big/items?f=ndjson").text().lines().count()
@@ -155,7 +155,7 @@ fn idle_readers_are_evicted_when_others_need_the_memory() {
         std::thread::sleep(Duration::from_millis(300));
     }
     assert!(metric(&server, "meridian_answer_bytes") <= 8 << 20);
-    // A broken-off response never looks complete.
+    // An interrupted response never looks complete.
     let gave_way = metric(&server, "meridian_readers_gave_way_total") as usize;
     let broken = readers.iter_mut().map(rest_lines).filter(Result::is_err).count();
     assert!((1..=gave_way).contains(&broken), "{broken} of {gave_way}");
@@ -186,10 +186,11 @@ fn a_reader_below_the_min_speed_is_disconnected() {
     });
     let mut reader = dawdler(&server);
     let begun = Instant::now();
-    // It takes some 3 KB a second: neither half of what waits for it nor a third of the system's buffers within the five
-    // seconds. So either its speed is found too low, or the connection is found to stall: both cut the answer.
+    // The client reads about 3 KB per second: neither half of its pending data nor a third of the system's buffers
+    // within the five seconds. Either its speed is found too low, or the connection is found to stall: both cut the
+    // response.
     let mut some = [0; 64];
-    // The server knows at once: what the system holds already takes much longer to read.
+    // The server knows at once: what the system already holds takes much longer to read.
     let let_go =
         || ["meridian_readers_slow_total", "meridian_clients_gone_total"].iter().any(|n| metric(&server, n) > 0);
     while !let_go() {
@@ -217,7 +218,7 @@ impl Gated {
     }
 }
 
-/// Closed at first.
+/// Initially closed.
 #[derive(Debug, Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -238,7 +239,7 @@ impl Gate {
     }
 }
 
-/// A file of a segment.
+/// A segment's file.
 #[derive(Debug)]
 struct GatedFile {
     file: Arc<dyn DiskFile>,
@@ -331,7 +332,7 @@ fn a_read_whose_client_leaves_holds_its_memory_until_it_ends() {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(stream);
-    // The other one asks for this number.
+    // The other connection asks for this number.
     wait_for(&server, "meridian_connections_open", 1);
     for _ in 0..30 {
         assert!(metric(&server, "meridian_answer_bytes") > 0, "memory that is in use is given away");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Twenty quakes on a diagonal: longitude and latitude i, magnitude i / 2, on the i-th hour.
+/// Loads twenty quakes on a diagonal: longitude and latitude i, magnitude i / 2, at hour i.
 fn quakes() -> Server {
     let server = Server::start();
     server.create("q", "mag:Double,n:Integer,note:String,dtg:Date,*geom:Point:srid=4326");
@@ -20,7 +20,7 @@ fn quakes() -> Server {
     server
 }
 
-/// The `n` of the events of a page, in order.
+/// Returns the `n` of the events of a page, in order.
 fn ns(page: &Value) -> Vec<i64> {
     page["features"].as_array().unwrap().iter().map(|f| f["properties"]["n"].as_i64().unwrap()).collect()
 }
@@ -40,7 +40,7 @@ fn next(page: &Value) -> Option<String> {
 fn conditions_choose_events() {
     let server = quakes();
     let filter_json = "%7B%22op%22:%22%3E=%22,%22args%22:[%7B%22property%22:%22n%22%7D,18]%7D";
-    // The box 2..5 in Mercator metres, and a polygon of 4326 whose axes are latitude, longitude.
+    // The box 2..5 in Mercator metres, and a polygon in EPSG:4326, whose axes are latitude and longitude.
     let mercator = "222638.98,222684.20,556597.46,557305.26";
     for (query, expected) in [
         ("bbox=2,2,5,5", vec![2, 3, 4, 5]),
@@ -109,7 +109,7 @@ fn limits_have_a_default_and_a_cap() {
     let capped = server.json("/collections/q/items?limit=99999999999999999999");
     assert_eq!(capped["numberReturned"], 20);
     assert_eq!(next(&capped), None);
-    // A page that ends with the last event has no next one.
+    // A page that ends with the last event has no next page.
     let exact = server.json("/collections/q/items?limit=20");
     assert_eq!((exact["numberReturned"].as_u64(), next(&exact)), (Some(20), None));
 }
@@ -127,7 +127,7 @@ fn responses_name_the_snapshot_they_were_read_from() {
     server.load("q", &[point("", 0.5, 0.5, json!({"mag": 1, "n": 99, "note": "x", "dtg": "2026-01-31T00:00:00Z"}))]);
     let after = server.get("/collections/q/items?limit=1&consistency=eventual");
     assert_ne!(after.header("meridian-snapshot"), before);
-    // In no partition does it go back.
+    // No partition goes back.
     assert!(after.header("meridian-snapshot").split('-').zip(before.split('-')).all(|(after, before)| after >= before));
 }
 
@@ -154,7 +154,7 @@ fn a_read_shows_at_least_the_write_that_it_names() {
             (200, "immediate", "0"),
             "{path}"
         );
-        // One that is not there is waited for, and not for ever.
+        // A position that does not exist yet is waited for, but not forever.
         let later = vec!["1000000"; usize::from(partitions())].join("-");
         let headers = [("meridian-after", later.as_str()), ("meridian-timeout", "100")];
         let refused = server.ask("GET", &path, &headers, b"");
@@ -163,7 +163,7 @@ fn a_read_shows_at_least_the_write_that_it_names() {
     }
     let wrong = server.ask("GET", "/collections/q/items", &[("meridian-after", "newest")], b"");
     assert_eq!(wrong.problem(400)["field"], "Meridian-After");
-    // One of a collection with another number of partitions would be waited for in vain.
+    // Waiting for a position with another number of partitions would never end.
     let other = vec!["0"; usize::from(partitions()) + 1].join("-");
     let wrong = server.ask("GET", "/collections/q/items", &[("meridian-after", &other)], b"");
     assert_eq!(wrong.problem(400)["field"], "Meridian-After");
@@ -171,7 +171,7 @@ fn a_read_shows_at_least_the_write_that_it_names() {
         // The position of the next write depends on its partition.
         return;
     }
-    // A write that comes meanwhile is shown.
+    // A write that arrives meanwhile is shown.
     let next = (position.parse::<u64>().unwrap() + 1).to_string();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -247,7 +247,7 @@ fn paging_neither_skips_nor_repeats_while_writes_go_on() {
         snapshots.insert(answer.header("meridian-snapshot").to_owned());
         let body = answer.json();
         seen.extend(ns(&body));
-        // Between pages: new events everywhere, and one of the old ones goes.
+        // Between pages, new events appear everywhere, and an old one disappears.
         let fresh: Vec<Value> = (0..50)
             .map(|i| {
                 point(
@@ -303,7 +303,7 @@ fn explain_reports_what_was_pruned() {
     assert_eq!(told["events_matched"], 4);
     assert!(told["plan_ms"].as_f64().is_some() && told["scan_ms"].as_f64().is_some());
     assert!(told["plan"].as_array().unwrap().iter().all(Value::is_string));
-    // The sum over everything is in the roots of the trees: no event is tested.
+    // The sum over everything is in the roots of the trees, so no event is tested.
     let told = server.json("/collections/q/aggregate?function=count,sum(mag)&explain=true");
     assert_eq!((&told["events_tested"], &told["blocks_read"]), (&json!(0), &json!(0)), "{told}");
 }

@@ -1,4 +1,4 @@
-//! `PATCH /collections/{c}` with a new `id`: the collection under another name, and who may do that.
+//! `PATCH /collections/{c}` with a new `id`: renames a collection, and who may do that.
 
 use crate::access::{Shared, ask};
 use crate::audit::{acts, named};
@@ -16,7 +16,7 @@ fn patch(server: &Server, name: &str, document: &Value) -> Response {
     ask(server, None, "PATCH", &format!("/collections/{name}"), document.to_string().as_bytes())
 }
 
-/// What a client is told of a collection that is not there, but for the request's own id.
+/// Returns the response about an absent collection, without the request's own id.
 fn absence(server: &Server, name: &str) -> (u16, String) {
     let answer = server.get(&format!("/collections/{name}/items"));
     let problem = answer.json();
@@ -43,7 +43,7 @@ fn a_renamed_collection_is_found_under_its_new_name_alone() {
     let next = server.json("/collections/ships/items?limit=2")["links"].clone();
     let next = next.as_array().unwrap().iter().find(|link| link["rel"] == "next").unwrap()["href"].clone();
     let next = next.as_str().unwrap().split_once("/collections/ships/").unwrap().1.to_owned();
-    // What is no name, or not alone, or taken, changes nothing.
+    // A value that is not a valid name, not alone, or already taken changes nothing.
     for wrong in [json!(5), json!(""), json!("../x"), json!("con"), json!("Taken"), json!(null)] {
         let problem = patch(&server, "ships", &json!({ "id": wrong })).problem(400);
         assert_eq!(problem["field"], "id", "{problem}");
@@ -67,7 +67,7 @@ fn a_renamed_collection_is_found_under_its_new_name_alone() {
     let listed = server.json("/collections")["collections"].clone();
     let listed: Vec<&Value> = listed.as_array().unwrap().iter().map(|one| &one["id"]).collect();
     assert_eq!(listed, ["taken", "vessels"]);
-    // A page token is of the old name.
+    // A page token belongs to the old name.
     server.get(&format!("/collections/ships/{next}")).problem(404);
     server.load("vessels", &points);
     assert_eq!(server.json("/collections/vessels")["itemCount"], 10);
@@ -88,11 +88,11 @@ fn a_rename_needs_the_right_to_manage_both_names() {
     };
     rename(&shared.writer, "ships", "ships-9").problem(403);
     rename(&shared.reader, "ships", "ships-9").problem(403);
-    // The new name is not covered, and the old one is not to be seen.
+    // The new name is not covered, and the old one must not be visible.
     let outside = rename(&shared.admin, "ships", "boats").problem(403);
     assert!(outside["detail"].as_str().unwrap().contains("boats"), "{outside}");
     rename(&shared.admin, "vault", "ships-9").problem(404);
-    // Nor is it told that a name is taken where it may not be seen.
+    // The response does not reveal that a name is taken where it may not be seen.
     assert_eq!(
         rename(&shared.admin, "ships", "vault").problem(403)["detail"].to_string().replace("vault", "boats"),
         outside["detail"].to_string()

@@ -22,7 +22,7 @@ fn stream(server: &Server, saved: &Value, last: Option<u64>) -> Events {
     Events::open(server, &format!("/saved-searches/{}/packets", saved["id"].as_str().unwrap()), last)
 }
 
-/// Titles that come, at least `count`.
+/// Reads titles until there are at least `count`.
 fn titles(events: &mut Events, count: usize) -> Vec<String> {
     let mut titles = Vec::new();
     while titles.len() < count {
@@ -49,7 +49,7 @@ fn events_from_every_kind_of_write_are_reported() {
     let saved = save(&server, &json!({"name": "floods", "question": {"keywords": "flood"}}));
     assert_eq!((saved["name"].as_str(), saved["question"]["keywords"].as_str()), (Some("floods"), Some("flood")));
     let mut events = stream(&server, &saved, None);
-    // Each is reported before the next is written: events of two partitions may be reported in either order.
+    // Each is reported before the next is written, since events of two partitions may be reported in either order.
     let mut reported = |expected: &str| assert_eq!(titles(&mut events, 1), [expected]);
     let title = |title: &str| json!({"title": title});
     server.load("news", &[point("1", 4.8, 45.7, title("flood in one")), point("2", 4.8, 45.7, title("fire"))]);
@@ -143,7 +143,7 @@ fn a_client_that_was_away_too_long_learns_what_is_lost() {
     (1..40).for_each(flood);
     let shown = || server.json(&path);
     let first = shown()["first_packet"].as_u64().unwrap();
-    // Packets that were delivered were evicted as well, and are not lost.
+    // Delivered packets were evicted as well, and do not count as lost.
     let lost = shown()["lost_packets"].as_u64().unwrap();
     assert!(first > 20 && lost < first, "{}", shown());
     for from in [format!("{path}/packets?after=0"), format!("{path}/packets?after={}", first - 2)] {

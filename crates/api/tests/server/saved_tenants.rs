@@ -13,7 +13,7 @@ fn save(shared: &Shared, by: &str) -> String {
     saved.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// A request of an operator that names a tenant.
+/// Sends an operator's request that names a tenant.
 fn ask_within(shared: &Shared, tenant: &str, method: &str, path: &str, body: &str) -> Response {
     let bearer = format!("Bearer {}", shared.operator);
     let kind = if path.ends_with("/items") { "application/geo+json" } else { "text/plain" };
@@ -21,7 +21,7 @@ fn ask_within(shared: &Shared, tenant: &str, method: &str, path: &str, body: &st
     shared.server.ask(method, path, &headers, body.as_bytes())
 }
 
-/// The ids of a list, and the number of records that it calls damaged.
+/// Returns the ids in a list, and the number of records that it reports as damaged.
 fn listed(answer: &Response) -> (Vec<String>, usize) {
     let list = answer.json();
     let ids = list["saved_searches"].as_array().unwrap().iter();
@@ -38,7 +38,7 @@ fn saved_searches_stay_with_their_tenants() {
     assert_eq!(list(&shared.operator), std::slice::from_ref(&ours));
     let within = |tenant: &str| listed(&ask_within(&shared, tenant, "GET", "/saved-searches", "")).0;
     assert_eq!((within("default"), within("other")), (vec![ours.clone()], vec![theirs.clone()]));
-    // An id of another tenant answers as one of nobody, whatever is asked.
+    // An id of another tenant gets the same response as a nonexistent one, whatever the request.
     let absent = "0".repeat(32);
     for (by, foreign) in [(&shared.foreign, &ours), (&shared.operator, &theirs), (&shared.admin, &theirs)] {
         for (method, rest) in [("GET", ""), ("GET", "/packets"), ("DELETE", "")] {
@@ -78,7 +78,7 @@ fn saved_searches_stay_with_their_tenants() {
 
 #[test]
 fn a_tenant_that_is_deleted_takes_its_saved_searches_along() {
-    // Into the records of the folder.
+    // Reaches into the records of the folder.
     if is_in_bucket() {
         return;
     }
@@ -90,13 +90,13 @@ fn a_tenant_that_is_deleted_takes_its_saved_searches_along() {
         ask(&shared.server, Some(&shared.operator), method, path, body.to_string().as_bytes()).status
     };
     assert_eq!(change("PATCH", "/tenants/other", json!({ "suspended": true })), 200);
-    // It is kept for as long as its tenant is.
+    // It is kept for as long as its tenant exists.
     assert!(records.names().unwrap().contains(&theirs));
     assert_eq!(change("DELETE", "/tenants/other", json!({})), 204);
     let names = records.names().unwrap();
     assert!(names.contains(&ours) && !names.iter().any(|name| name.starts_with(&theirs)), "{names:?}");
     assert!(!records.copied().unwrap().contains(&theirs));
-    // Another tenant of its name has nothing of it.
+    // A later tenant of the same name has nothing of it.
     assert_eq!(change("POST", "/tenants", json!({ "name": "other" })), 201);
     assert!(listed(&ask_within(&shared, "other", "GET", "/saved-searches", "")).0.is_empty());
     ask_within(&shared, "other", "GET", &format!("/saved-searches/{theirs}"), "").problem(404);
@@ -105,7 +105,7 @@ fn a_tenant_that_is_deleted_takes_its_saved_searches_along() {
 
 #[test]
 fn damaged_records_are_listed_for_operators_alone() {
-    // Into the records of the folder.
+    // Reaches into the records of the folder.
     if is_in_bucket() {
         return;
     }
@@ -122,7 +122,7 @@ fn damaged_records_are_listed_for_operators_alone() {
     assert_eq!((damaged(&shared.operator), damaged(&shared.foreign), damaged(&shared.admin)), (1, 0, 0));
 }
 
-/// A question whose polygon has `corners` corners.
+/// Builds a question whose polygon has `corners` corners.
 fn around(corners: u32) -> Value {
     let corner = |n: u32| {
         let (x, y) = (f64::from(n % corners) / f64::from(corners) * std::f64::consts::TAU).sin_cos();
@@ -172,7 +172,7 @@ fn saved_searches_of_one_tenant_leave_room_for_those_of_another() {
     let asked = json!({ "question": { "keywords": CANARY } }).to_string();
     let post = |by: &str| ask(&shared.server, Some(by), "POST", "/saved-searches", asked.as_bytes());
     let taken = (0..20).take_while(|_| post(&shared.foreign).status == 201).count();
-    // Half of them is guaranteed, to two tenants.
+    // Half of them are guaranteed, to two tenants.
     assert_eq!(taken, 15);
     post(&shared.foreign).problem(429);
     assert_eq!((0..20).take_while(|_| post(&shared.operator).status == 201).count(), 5);

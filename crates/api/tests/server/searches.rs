@@ -1,11 +1,11 @@
-//! Federated searches over real sources on the loopback.
+//! Federated searches over real sources on the loopback interface.
 
 use crate::events::{Events, Socket};
 use crate::sources::{Sources, config, json as answer_of, typed};
 use crate::support::{Server, point};
 use serde_json::{Value, json};
 
-/// Begins a search; its id.
+/// Starts a search; returns its id.
 pub fn begin(server: &Server, question: &Value) -> String {
     let answer = server.post("/searches", "application/json", question.to_string());
     assert_eq!(answer.status, 202, "{}", answer.text());
@@ -18,7 +18,7 @@ pub fn packets_of(id: &str) -> String {
     format!("/searches/{id}/packets")
 }
 
-/// Runs a search; its packets, checked.
+/// Runs a search; returns its packets, checked.
 pub fn search(server: &Server, question: &Value) -> Vec<Value> {
     let id = begin(server, question);
     let packets = Events::open(server, &packets_of(&id), None).all();
@@ -26,7 +26,7 @@ pub fn search(server: &Server, question: &Value) -> Vec<Value> {
     packets
 }
 
-/// Checks that packets are all there, in order, and end as they should.
+/// Checks that the packets are complete, in order, and end as they should.
 pub fn whole(packets: &[Value]) {
     for (n, packet) in packets.iter().enumerate() {
         assert_eq!(packet["seq"], n);
@@ -42,7 +42,7 @@ pub fn whole(packets: &[Value]) {
     }
 }
 
-/// What a search got, by id.
+/// Returns the ids of a search's results.
 pub fn ids(packets: &[Value]) -> Vec<String> {
     let features = packets.iter().filter_map(|p| p["features"].as_array()).flatten();
     let mut ids: Vec<String> = features.map(|f| f["id"].as_str().unwrap().to_owned()).collect();
@@ -50,7 +50,7 @@ pub fn ids(packets: &[Value]) -> Vec<String> {
     ids
 }
 
-/// The reported state of a provider.
+/// Returns the reported state of a provider.
 pub fn of<'a>(packets: &'a [Value], provider: &str) -> &'a Value {
     packets.iter().find(|p| p["kind"] == "provider" && p["provider"] == provider).unwrap()
 }
@@ -145,7 +145,7 @@ fn a_broken_connection_loses_and_repeats_nothing() {
     let server = Server::with(config(vec![provider]));
     let id = begin(&server, &json!({"keywords": "flood", "limit": 200, "providers": ["pages"]}));
     let mut packets: Vec<Value> = Vec::new();
-    // Disconnects after each third packet.
+    // Disconnects after every third packet.
     while packets.last().is_none_or(|last| last["kind"] != "complete") {
         let last = packets.last().map(|p| p["seq"].as_u64().unwrap());
         let mut events = Events::open(&server, &packets_of(&id), last);
@@ -155,7 +155,7 @@ fn a_broken_connection_loses_and_repeats_nothing() {
     let mut got = ids(&packets);
     got.dedup();
     assert_eq!(got.len(), 200);
-    // The same over a WebSocket, from the middle on.
+    // The same over a WebSocket, starting in the middle.
     let mut socket = Socket::open(&server, &format!("/searches/{id}/packets?after=2"));
     assert_eq!(std::iter::from_fn(|| socket.next()).collect::<Vec<_>>(), packets[3..]);
     let gone = server.get(&format!("/searches/{id}/packets?after=x"));
@@ -375,7 +375,7 @@ fn a_place_that_a_text_names_is_found_and_marked() {
         &[("Lyon", 4.83, 45.76), ("Oslo", 10.7, 59.9)]
             .map(|(name, lon, lat)| point("", lon, lat, json!({"name": name}))),
     );
-    // No search waits long for names that are being read.
+    // No search waits long for names that are being loaded.
     let began = std::time::Instant::now();
     let named = loop {
         let named = of_id(&ask(json!({})), "named");
@@ -388,7 +388,7 @@ fn a_place_that_a_text_names_is_found_and_marked() {
         (&named["properties"]["place_from"], &named["properties"]["place_name"]),
         (&json!("text"), &json!("Lyon"))
     );
-    // A search in a place finds what its text puts there, and holds to what a source itself says.
+    // A search in a place finds results located by their text, and respects the location stated by a source.
     let near_lyon = ask(json!({"near": [4.8, 45.75], "radius": 20_000}));
     assert_eq!(ids(&near_lyon), ["named", "own"]);
     assert!(of_id(&near_lyon, "own")["properties"].get("place_from").is_none());

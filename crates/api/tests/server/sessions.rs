@@ -34,7 +34,7 @@ fn a_session_changes_nothing_without_its_csrf_token() {
         let body: &[u8] = if method == "PATCH" { b"{}" } else { b"" };
         server.ask(method, path, &headers, body).problem(403);
     }
-    // Where both come, `Authorization` decides.
+    // If both are sent, `Authorization` decides.
     let (right, wrong) = (format!("Bearer {}", shared.operator), format!("Bearer {}x", shared.operator));
     assert_eq!(with(&[("authorization", &right)]).status, 202);
     with(&[("authorization", &wrong), token]).problem(401);
@@ -69,7 +69,7 @@ fn a_search_is_read_with_the_rights_of_its_user_then_and_by_no_namesake() {
     let widened = shared.patch(&shared.operator, "/users/anna", json!({ "role": "reader", "collections": "*" }));
     assert_eq!(widened.status, 200, "{}", widened.text());
     assert_eq!(Browser::of(server, "anna", PASSWORD).get(server, &status).status, 200);
-    // A later user of the name and the rights is another one.
+    // A later user with the same name and rights is a different one.
     assert_eq!(shared.ask(&shared.operator, "DELETE", "/users/anna").status, 204);
     anna();
     hidden();
@@ -91,7 +91,7 @@ fn a_session_that_has_ended_reads_nothing_of_another_tenant() {
     let cookie = ("cookie", &*eve.cookie);
     let person = server.ask("GET", "/collections?f=html", &[cookie, ("accept", "text/html")], b"");
     assert_eq!((person.status, person.header("location")), (303, "/login?next=/collections%3Ff%3Dhtml"));
-    // There the browser loses the cookie, and reads on as everyone does.
+    // There the browser loses the cookie, and can read what is open to everyone.
     let page = server.ask("GET", "/login", &[cookie], b"");
     assert!(page.status == 200 && page.header("set-cookie").contains("Max-Age=0"), "{:?}", page.headers);
     assert!(server.get("/login").header("set-cookie").is_empty());
@@ -181,7 +181,7 @@ fn sessions_outlive_a_restart_and_not_their_time() {
     let mut server = Server::over(options(), short(hour, none));
     assert_eq!(browser.get(&server, "/tokens").status, 200);
     assert_eq!(browser.ask(&server, "DELETE", "/users/nobody", json!(null)).status, 404);
-    // Those of now last for no time at all.
+    // New sessions expire at once.
     let over = Browser::of(&server, "anna", PASSWORD);
     over.get(&server, "/tokens").problem(401);
     server.stop();

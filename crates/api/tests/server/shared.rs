@@ -1,4 +1,4 @@
-//! Servers that share tokens, tenants, users and audit lines, as those of a cluster do.
+//! Servers that share tokens, tenants, users and audit lines, like those of a cluster.
 
 use crate::access::{ask, token};
 use crate::sign_in::{Browser, PASSWORD, sign_in, user};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Max wait for what takes a second at most.
+/// Max wait for something that takes a second at most.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with a store of its own.
+/// Starts a server with a store of its own.
 fn server(bucket: &MemoryBucket) -> Result<Server, String> {
     with_state(bucket).map(|(server, _)| server)
 }
@@ -32,7 +32,7 @@ fn with_state(bucket: &MemoryBucket) -> Result<(Server, AppState), String> {
     Ok((Server::of("127.0.0.1:0", store, state.clone(), None, None), state))
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 fn until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -42,7 +42,7 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Asks until the answer has this status.
+/// Repeats a request until the response has this status.
 #[track_caller]
 fn becomes(status: u16, mut asked: impl FnMut() -> Response) {
     until(|| asked().status == status);
@@ -55,7 +55,7 @@ fn what_is_changed_at_one_server_counts_at_the_other_and_ends_its_streams() {
     for server in [&one, &two] {
         server.create("ships", "name:String,*geom:Point");
     }
-    // Both are open until the first token, wherever it is made.
+    // Both are open until the first token, wherever it is created.
     let operator = token(&one, None, json!({ "role": "operator" }));
     becomes(401, || two.get("/collections"));
     assert_eq!(ask(&two, Some(&operator), "GET", "/collections", b"").status, 200);
@@ -79,7 +79,7 @@ fn what_is_changed_at_one_server_counts_at_the_other_and_ends_its_streams() {
     let created = ask(&one, Some(&operator), "POST", "/tenants", br#"{"name":"harbour"}"#);
     assert_eq!(created.status, 201, "{}", created.text());
     user(&one, Some(&operator), json!({ "name": "anna", "role": "admin", "tenant": "harbour" }));
-    // Not by trying: a client that fails to sign in too often has to wait.
+    // Not by signing in repeatedly: a client that fails too often has to wait.
     until(|| ask(&two, Some(&operator), "GET", "/users", b"").text().contains("anna"));
     assert_eq!(sign_in(&two, "harbour/anna", PASSWORD).status, 200);
     let browser = Browser::of(&one, "harbour/anna", PASSWORD);
@@ -114,7 +114,7 @@ fn a_server_does_not_start_over_damaged_records_and_one_that_runs_changes_nothin
     let operator = token(&one, None, json!({ "role": "operator" }));
     let two = server(&bucket).unwrap();
     becomes(200, || ask(&two, Some(&operator), "GET", "/collections", b""));
-    // The next change, which nobody has read yet.
+    // The next change, which no server has read yet.
     let newest =
         bucket.objects().into_iter().map(|(name, _)| name).rfind(|name| name.starts_with("records/access/")).unwrap();
     let (folder, number) = newest.rsplit_once('/').unwrap();
@@ -139,7 +139,7 @@ fn who_cannot_know_what_was_revoked_lets_nobody_in() {
     let state = AppState::new(Embedded::new(store.clone()), &seams, ServerConfig::default()).unwrap();
     let server = Server::of("127.0.0.1:0", store, state.clone(), None, None);
     server.create("zebras", "name:String,*geom:Point");
-    // Nor is it known whether there is still no token.
+    // It is also unknown whether there is still no token.
     state.registry.set_behind(true);
     server.get("/collections").problem(503);
     assert!(!server.get("/?f=html").text().contains("zebras"));
@@ -184,7 +184,7 @@ fn while_it_cannot_be_known_streams_without_a_credential_end_too() {
     let allowed = ask(&server, Some(&operator), "PATCH", "/tenants/default", br#"{"anonymous":"ships"}"#);
     assert_eq!(allowed.status, 200, "{}", allowed.text());
     let anonymous = open();
-    // Said again and again: the server itself finds that it is not behind.
+    // Set repeatedly, because the server itself determines that it is not behind.
     let ended = Arc::new(AtomicBool::new(false));
     let behind = {
         let ended = ended.clone();
@@ -241,7 +241,7 @@ fn what_other_servers_make_of_a_tenant_until_they_hear_of_its_end_is_removed_too
     let tenant = |method: &str, path: &str, body: &str| ask(&server, Some(&operator), method, path, body.as_bytes());
     assert_eq!(tenant("POST", "/tenants", r#"{"name":"harbour"}"#).status, 201);
     assert_eq!(tenant("PATCH", "/tenants/harbour", r#"{"suspended":true}"#).status, 200);
-    // In the place of a server that has not heard yet.
+    // Stands in for a server that has not learned of it yet.
     let store = server.store.clone();
     let late = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(700));

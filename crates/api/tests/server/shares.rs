@@ -1,4 +1,4 @@
-//! What tenants share: memory and slots that one takes up are never the last.
+//! Resources shared by tenants: none can take all memory or slots from the others.
 
 use crate::support::{Response, Server, point, read_head, read_response, send};
 use meridian_api::ServerConfig;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const JSON: (&str, &str) = ("content-type", "application/json");
 const GEOJSON: (&str, &str) = ("content-type", "application/geo+json");
 
-/// A server of two tenants, each with a collection of the name `ships`.
+/// A server with two tenants, each with a collection named `ships`.
 struct Shared {
     server: Server,
     operator: String,
@@ -44,7 +44,7 @@ impl Shared {
         self.server.ask(method, path, &[headers, &[("authorization", by)]].concat(), body)
     }
 
-    /// Waits until `bytes` bytes of bodies are in memory.
+    /// Waits until bodies take `bytes` bytes of memory.
     fn wait_for_bodies(&self, bytes: usize) {
         let begun = Instant::now();
         loop {
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// Sends a head, without a body.
+    /// Sends a head without a body.
     fn begin(&self, by: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> TcpStream {
         let mut stream = self.server.connect();
         send(&mut stream, method, path, &[headers, &[("authorization", by)]].concat(), b"");
@@ -76,7 +76,7 @@ fn body(events: usize, note: usize) -> Vec<u8> {
 #[test]
 fn bodies_of_one_tenant_leave_room_for_those_of_another() {
     const MIB: usize = 1 << 20;
-    // Bodies that wait are not to be cut off for being slow, however slow this machine is.
+    // Waiting bodies must not be cut off for being slow, however slow this machine is.
     let config = ServerConfig {
         body_bytes_total: 8 * MIB,
         body_bytes_max: 8 * MIB,
@@ -86,14 +86,14 @@ fn bodies_of_one_tenant_leave_room_for_those_of_another() {
     let shared = Shared::start(config);
     let length = (4 * MIB).to_string();
     let headers = [GEOJSON, ("content-length", length.as_str())];
-    // What is only announced takes nothing.
+    // A body that is only announced takes nothing.
     let mut held: Vec<TcpStream> =
         (0..20).map(|_| shared.begin(&shared.greedy, "POST", "/collections/ships/items", &headers)).collect();
     let whole = body(30, 100_000);
     let answer = shared.ask(&shared.greedy, "POST", "/collections/ships/items", &[GEOJSON], &whole);
     assert_eq!(answer.status, 201, "{}", answer.text());
     shared.wait_for_bodies(0);
-    // What has arrived does: up to three quarters, since the other tenant is guaranteed a quarter.
+    // What has arrived does take memory: up to three quarters, since the other tenant is guaranteed a quarter.
     for stream in &mut held[..2] {
         stream.write_all(&vec![b' '; 3 * MIB]).unwrap();
     }
@@ -139,7 +139,7 @@ fn streams_of_one_tenant_leave_slots_for_those_of_another() {
 
 #[test]
 fn clients_that_do_not_read_are_evicted_from_their_own_tenant_first() {
-    // More than the buffers of both systems take.
+    // More than the buffers of both systems hold.
     const EVENTS: usize = 40_000;
     let shared = Shared::start(ServerConfig {
         answer_bytes_total: 32 << 20,
@@ -151,7 +151,7 @@ fn clients_that_do_not_read_are_evicted_from_their_own_tenant_first() {
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     let open = |by: &str| {
-        // With little room for what comes.
+        // With a small receive buffer.
         let mut stream = shared.server.connect_from(Ipv4Addr::LOCALHOST, 4 << 10);
         send(&mut stream, "GET", "/collections/ships/items?f=ndjson", &[("authorization", by)], b"");
         stream

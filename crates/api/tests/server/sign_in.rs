@@ -10,7 +10,7 @@ const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded")
 const OWN_PAGE: (&str, &str) = ("sec-fetch-site", "same-origin");
 pub const PASSWORD: &str = "correct horse battery";
 
-/// A user in a browser: its cookie, and the token of its pages.
+/// A user in a browser: its cookie, and the token in its pages.
 pub struct Browser {
     pub cookie: String,
     pub csrf: String,
@@ -33,7 +33,7 @@ impl Browser {
         server.ask("GET", path, &[("cookie", &self.cookie)], b"")
     }
 
-    /// As the pages do it.
+    /// Sends a request like the pages do.
     pub fn ask(&self, server: &Server, method: &str, path: &str, body: Value) -> Response {
         let headers = [("cookie", &*self.cookie), ("x-csrf-token", &*self.csrf), JSON, OWN_PAGE];
         server.ask(method, path, &headers, body.to_string().as_bytes())
@@ -167,7 +167,7 @@ fn the_form_works_without_scripts_and_leads_nowhere_else() {
     assert!(text.contains("The name or the password is wrong.") && text.contains("value=\"/map\""), "{text}");
     form(server, "/login", &[OWN_PAGE], "name=anna").problem(400);
     form(server, "/login", &[OWN_PAGE], &"x".repeat(20 << 10)).problem(413);
-    // Signing out by a form carries the session's token in a field.
+    // A form for signing out carries the session's token in a field.
     let with_cookie = [OWN_PAGE, ("cookie", cookie)];
     let page = server.ask("GET", "/login", &[("cookie", cookie)], b"").text();
     let token = page.split("name=\"csrf_token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
@@ -185,7 +185,7 @@ fn a_browser_is_led_to_the_form_and_programs_are_not() {
     let page = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
     let navigates = ("sec-fetch-mode", "navigate");
     let path = "/collections/ships/items?f=html&limit=3";
-    // Without users a browser asks for a token as before.
+    // Without users, a browser asks for a token as before.
     assert!(server.ask("GET", path, &[page, navigates], b"").header("www-authenticate").contains("Basic"));
     shared.user(json!({ "name": "anna", "role": "reader" }));
     for headers in [&[page][..], &[page, navigates]] {
@@ -200,7 +200,7 @@ fn a_browser_is_led_to_the_form_and_programs_are_not() {
         [&[][..], &[("accept", "application/geo+json")], &[("accept", "*/*")], &[page, ("authorization", "Bearer x")]]
     {
         let refused = server.ask("GET", path, headers, b"");
-        // With a credential it is no sign-in that is missing. What takes pages gets the refusal as one.
+        // With a credential, the cause is not a missing sign-in. Clients that accept pages get the refusal as one.
         match headers.contains(&page) {
             true => assert_eq!((refused.status, refused.header("content-type")), (401, "text/html; charset=utf-8")),
             false => drop(refused.problem(401)),
@@ -208,7 +208,7 @@ fn a_browser_is_led_to_the_form_and_programs_are_not() {
         assert!(refused.header("www-authenticate").contains("Basic"), "{headers:?}");
     }
     server.ask("DELETE", path, &[page], b"").problem(401);
-    // A script is told, without a dialogue.
+    // A script gets the refusal without a dialogue.
     for headers in [&[("sec-fetch-mode", "cors"), page][..], &[("x-csrf-token", "")]] {
         let refused = server.ask("GET", path, headers, b"");
         refused.problem(401);
@@ -228,7 +228,7 @@ fn guessing_is_slowed_down_and_locks_nobody_out() {
     };
     let (home, guesser, elsewhere) = ([127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 4]);
     assert_eq!(from(home, "anna", PASSWORD).status, 200);
-    // Many guesses, so that the wait is a minute and no slow machine sits it out.
+    // Many guesses, so that the wait is a minute, which even a slow machine does not outlast.
     let mut refused = None;
     for n in 0..5 {
         from(guesser, "anna", &format!("guess number {n}")).problem(401);
@@ -243,9 +243,9 @@ fn guessing_is_slowed_down_and_locks_nobody_out() {
     let refused = refused.expect("guesses from many addresses are held too");
     assert!(refused.problem(429)["type"].as_str().unwrap().ends_with(":too-many-attempts"));
     assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
-    // From where the user has signed in before, it still can.
+    // From an address where the user has signed in before, it still can.
     assert_eq!(from(home, "anna", PASSWORD).status, 200);
-    // Nor is it kept out by others there, who guess other names.
+    // Others at that address who guess other names do not lock it out either.
     assert!((0..60).any(|n| from(home, &format!("nobody{n}"), "guess").status == 429));
     assert_eq!(from(home, "anna", PASSWORD).status, 200);
     // And others can sign in from elsewhere.
@@ -269,10 +269,10 @@ fn over_tls_the_cookie_is_bound_to_this_host_and_attempts_to_their_client() {
     let pair = cookie.split(';').next().unwrap();
     let secure = [("cookie", pair), ("forwarded", "for=192.0.2.1;proto=https")];
     assert_eq!(server.ask("GET", "/tokens", &secure, b"").status, 200);
-    // The same secret under the name that any host of the domain could set does not count.
+    // The same secret is ignored under the name that any host of the domain could set.
     let plain = pair.replace("__Host-", "");
     server.ask("GET", "/tokens", &[("cookie", &plain), secure[1]], b"").problem(401);
-    // Each must wait for longer than the previous one, until this machine is too fast for the wait.
+    // Each must wait longer than the previous one, until this machine is too fast for the wait.
     assert!((0..60).any(|n| through("192.0.2.2", &format!("nobody{n}"), "guess").status == 429));
     assert_eq!(through("192.0.2.3", "anna", PASSWORD).status, 200);
 }
@@ -285,7 +285,7 @@ fn a_user_chooses_another_password() {
     let (here, elsewhere) = (Browser::of(server, "anna", PASSWORD), Browser::of(server, "anna", PASSWORD));
     let new = "another horse battery";
     let asked = |now: &str, new: &str| json!({ "password": now, "new": new });
-    // Neither the cookie alone, nor a token, nor a browser that was left open is enough.
+    // Neither the cookie alone, nor a token, nor a browser left signed in is enough.
     let body = asked(PASSWORD, new).to_string();
     server.ask("POST", "/password", &[("cookie", &here.cookie), JSON], body.as_bytes()).problem(403);
     ask(server, Some(&shared.operator), "POST", "/password", body.as_bytes()).problem(403);
@@ -298,7 +298,7 @@ fn a_user_chooses_another_password() {
         before.get(server, "/collections").problem(401);
     }
     sign_in(server, "anna", PASSWORD).problem(401);
-    // By the form of the page.
+    // With the page's form.
     let browser = Browser::of(server, "anna", new);
     let headers = [OWN_PAGE, ("cookie", &*browser.cookie)];
     let fields = |token: &str, now: &str| {

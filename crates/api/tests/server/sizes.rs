@@ -1,4 +1,4 @@
-//! How large a document may be that says what to do, and how little of it a refusal repeats.
+//! Max sizes of documents with instructions, and how little of them a refusal repeats.
 
 use crate::support::Server;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn a_refusal_repeats_little_of_what_was_sent() {
         assert!((400..=413).contains(&answer.status), "{method} {path} {shown}: {}", answer.status);
         assert!(answer.body.len() < REFUSAL_BYTES_MAX, "{method} {path} {shown}: {} bytes", answer.body.len());
     }
-    // What was expected is told all the same.
+    // The expected value is still reported.
     let answer = server.post("/collections/c/items", "application/geo+json", event(&large)).problem(400);
     assert!(answer["detail"].as_str().unwrap().ends_with("expected RFC 3339 such as 2026-01-31T12:00:00Z"), "{answer}");
 }

@@ -1,4 +1,4 @@
-//! A response that is streamed during writes shows one snapshot.
+//! A response streamed during writes shows a single snapshot.
 
 use crate::support::{Server, read_chunk, read_head, send};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const WRITERS: usize = 3;
-/// Events of a batch.
+/// Events per batch.
 const BATCH: u64 = 7;
-/// Events that are there before: with their texts more than buffers on the way hold.
+/// Events that exist beforehand: with their texts, more than the buffers on the way hold.
 const ROWS: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many batches each writer has begun to send, and how many were acknowledged.
+/// Number of batches that each writer has begun to send, and number acknowledged.
 #[derive(Default)]
 struct Progress {
     begun: [AtomicU64; WRITERS],
@@ -44,7 +44,7 @@ fn wait_for(progress: &Progress, batches: [u64; WRITERS]) {
     }
 }
 
-/// A number from 1 on for each batch of each writer.
+/// Returns a number, from 1, for each batch of each writer.
 fn number(writer: usize, batch: u64) -> u64 {
     1 + writer as u64 + WRITERS as u64 * batch
 }
@@ -87,7 +87,7 @@ fn a_response_streamed_during_writes_holds_each_batch_completely_or_not_at_all()
             let mut reader = BufReader::new(stream);
             assert_eq!(read_head(&mut reader).unwrap().0, 200);
             let mut body = read_chunk(&mut reader).unwrap();
-            // The snapshot was taken by now. What follows it is written, flushed and merged before the rest is read.
+            // The snapshot was taken by now. Later writes are flushed and merged before the rest is read.
             let after = read(&progress.begun);
             wait_for(&progress, after.map(|n| n + 5));
             let collection = server.store.collection("default", "log").unwrap();
@@ -105,8 +105,8 @@ fn a_response_streamed_during_writes_holds_each_batch_completely_or_not_at_all()
     });
 }
 
-/// The content is the first batches of each writer and no others, each of them whole. Batches acknowledged
-/// before the question was sent are there. Batches begun after the answer are not.
+/// Checks that the content is exactly the first batches of each writer, each of them complete. Batches acknowledged
+/// before the request was sent are present. Batches begun after the response are not.
 fn check(body: &[u8], before: [u64; WRITERS], after: [u64; WRITERS]) {
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
     for line in std::str::from_utf8(body).unwrap().lines() {

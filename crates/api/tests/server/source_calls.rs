@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A server that calls these sources, and never joins searches.
+/// Starts a server that calls these sources, and never joins searches.
 fn asking(providers: Vec<Arc<Declared>>) -> Server {
     let mut config = config(providers);
     config.search.join = Duration::ZERO;
     Server::with(config)
 }
 
-/// A source of JSON whose items have an id and a text; more of its request, and its limits.
+/// Declares a JSON source whose items have an id and a text, with additions to its request, and its limits.
 fn listed(request: &str, limits: &str) -> String {
     format!(
         "[request]\nurl = \"SOURCE\"\n{request}\n[answer]\nformat = \"json\"\nitems = \"items\"\n[answer.map]\nid = \"id\"\n\
@@ -23,7 +23,7 @@ fn listed(request: &str, limits: &str) -> String {
     )
 }
 
-/// An answer of such a source, with a result of this id.
+/// Returns a response of such a source, with a result of this id.
 fn one(id: &str, more: &str) -> Vec<u8> {
     answer_of(&format!(r#"{{"items":[{{"id":"{id}","text":"flood {id}"}}]{more}}}"#))
 }
@@ -44,7 +44,7 @@ fn a_call_that_failed_is_made_again_within_a_share_of_all_calls() {
     assert_eq!(ids(&packets), ["0"]);
     assert_eq!(sources.calls_of("weak").len(), 2);
 
-    // A source that always fails must not be overloaded: three retries in hand, and one for ten calls.
+    // A source that always fails must not be overloaded: three retries in reserve, and one more per ten calls.
     let searches = 20;
     sources.tell("weak", &[fails]);
     for _ in 0..searches {
@@ -114,7 +114,7 @@ fn answers_are_remembered_only_where_a_declaration_says_so() {
         assert_eq!((state(&packets, "kept").0, state(&packets, "asked").0), ("complete", "complete"));
         assert_eq!((&of(&packets, "kept")["results"], &of(&packets, "asked")["results"]), (&json!(1), &json!(1)));
     }
-    // Another question is another call.
+    // Another question causes another call.
     search(&server, &json!({"keywords": "bridge", "providers": ["kept", "asked"]}));
     assert_eq!((sources.calls_of("kept").len(), sources.calls_of("asked").len()), (2, 3));
 }
@@ -143,7 +143,7 @@ fn csv_is_read_by_declaration_alone() {
     let of_it = ["title", "time", "level"].map(|name| feature["properties"][name].as_str().unwrap());
     assert_eq!(of_it, ["Flood gauge, old bridge", "2026-01-05T10:00:00Z", "2.5"]);
     assert_eq!(found.next(), None);
-    // A table without rows is nothing found; a page is no table.
+    // A table without rows means that nothing was found; a page is not a table.
     let nothing = ask(20_001);
     assert_eq!(state(&nothing, "gauges"), ("complete", ""));
     assert!(ids(&nothing).is_empty());

@@ -1,4 +1,4 @@
-//! Sources on the loopback, sound and faulty.
+//! Sources on the loopback interface, sound and faulty.
 
 use meridian_api::ServerConfig;
 use meridian_federation::{Declared, Settings, provider::shipped};
@@ -8,12 +8,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A server of sources: the first segment of a path says how it behaves.
+/// A server of sources; the first segment of a path selects the behaviour.
 pub struct Sources {
     pub address: SocketAddr,
     /// The requests received: path and body.
     pub calls: Arc<Mutex<Vec<String>>>,
-    /// Answers of the source `/switch`.
+    /// Responses of the source `/switch`.
     pub switch: Arc<Mutex<Vec<u8>>>,
     responses: Arc<Mutex<Responses>>,
 }
@@ -38,25 +38,26 @@ impl Sources {
         Sources { address, calls, switch, responses }
     }
 
-    /// Sets the responses of the source of this name, one a call; the last for all that follow.
+    /// Sets the responses of the source with this name, one per call; the last one repeats.
     pub fn tell(&self, name: &str, answers: &[Vec<u8>]) {
         self.responses.lock().unwrap().insert(name.to_owned(), answers.iter().cloned().collect());
     }
 
-    /// The requests that a source received.
+    /// Returns the requests that a source received.
     pub fn calls_of(&self, name: &str) -> Vec<String> {
         let calls = self.calls.lock().unwrap();
         calls.iter().filter(|call| call[1..].split(['/', '?', ' ']).next() == Some(name)).cloned().collect()
     }
 
-    /// A provider as declared, over the source of its name: `SOURCE` stands for its address, and `[limits]` are last.
+    /// Builds a provider from a declaration over the source of its name: `SOURCE` stands for its address, and
+    /// `[limits]` come last.
     pub fn declared(&self, name: &str, text: &str) -> Arc<Declared> {
         let text = text.replace("SOURCE", &format!("http://{}/{name}", self.address));
         let text = format!("name = \"{name}\"\n{text}\nallow_private = true\n");
         Arc::new(Declared::parse(&text, &shipped::text).unwrap())
     }
 
-    /// A provider over one of the sources.
+    /// Builds a provider over one of the sources.
     pub fn provider(&self, name: &str, more: &str) -> Arc<Declared> {
         let text = format!(
             "name = \"{name}\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/{name}\"\n[request.query]\nq = \"{{words}}\"\n\
@@ -67,7 +68,7 @@ impl Sources {
         Arc::new(Declared::parse(&text, &|_| None).unwrap())
     }
 
-    /// A shipped provider that calls this server.
+    /// Builds a shipped provider that calls this server.
     pub fn shipped(&self, name: &str) -> Arc<Declared> {
         let set = match name {
             "rss" => format!("feed = \"http://{}/{name}\"", self.address),
@@ -79,7 +80,7 @@ impl Sources {
     }
 }
 
-/// A server that calls these sources.
+/// Returns the configuration of a server that calls these sources.
 pub fn config(providers: Vec<Arc<Declared>>) -> ServerConfig {
     let patient = Duration::from_secs(60);
     ServerConfig {
@@ -90,12 +91,12 @@ pub fn config(providers: Vec<Arc<Declared>>) -> ServerConfig {
 
 const GOOD: &str = r#"{"items":[{"id":"1","text":"flood at the bridge","lon":4.8,"lat":45.7},{"id":"2","text":"a fire","lon":4.8,"lat":45.7}]}"#;
 
-/// An answer of JSON.
+/// Builds a JSON response.
 pub fn json(body: &str) -> Vec<u8> {
     typed("200 OK", "application/json", body.as_bytes())
 }
 
-/// An answer.
+/// Builds a response.
 pub fn typed(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
@@ -176,7 +177,7 @@ fn answer(
     stream.write_all(&bytes)
 }
 
-/// The recorded answer of a shipped provider; else what a good source answers.
+/// Returns the recorded response of a shipped provider, or else that of a good source.
 fn fixture(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../federation/fixtures");
     match (std::fs::read(format!("{folder}/{name}.json")), std::fs::read(format!("{folder}/{name}.xml"))) {

@@ -1,4 +1,4 @@
-//! The effects of each stage on results. Without a stage, one of these tests fails.
+//! The effects of each stage on results. Without any one stage, one of these tests fails.
 
 use crate::searches::{begin, ids, of, search};
 use crate::sources::{Sources, config, json as answer_of};
@@ -22,7 +22,7 @@ const GERMAN: &str = "Nach dem schweren Unwetter stehen in der Stadt viele Kelle
     einen anderen Weg. Wie groß der Schaden ist, kann noch keiner sagen, doch die Versicherungen rechnen mit vielen Meldungen in \
     den nächsten Tagen";
 
-/// Two sources with some of the same results.
+/// Starts a server with two sources that have some results in common.
 fn server(sources: &Sources) -> Server {
     let answer = |items: Value| [answer_of(&json!({ "items": items }).to_string())];
     let one = json!([

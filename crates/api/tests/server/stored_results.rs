@@ -1,4 +1,4 @@
-//! Results of searches, stored in a collection.
+//! Search results stored in a collection.
 
 use crate::searches::search;
 use crate::sources::{Sources, config};
@@ -31,7 +31,8 @@ fn results_are_kept_as_events_for_as_long_as_the_asker_says() {
     assert_eq!((&properties["search"], properties["time"].is_string()), (&last["search"], true));
     assert_eq!(kept("filter=provider%20%3D%20%27latin%27")[0]["properties"]["text"], "flood at the café");
 
-    // Asked again, in other words: the same events, of the newer search; what the collection gives of its own is not kept again.
+    // The same search in other words returns the same events, of the newer search. Results from the collection itself
+    // are not stored again.
     let again =
         json!({"keywords": "flood bridge", "providers": ["good", "meridian"], "keep": {"collection": "floods"}});
     let packets = search(&server, &again);
@@ -41,7 +42,7 @@ fn results_are_kept_as_events_for_as_long_as_the_asker_says() {
     ids.sort();
     assert_eq!(ids, ["good/1", "latin/l"]);
     assert_eq!(kept("bbox=4,45,5,46")[0]["properties"]["search"], last["search"]);
-    // Other hours than those of the collection are an error.
+    // Hours other than those of the collection are an error.
     let asked = |hours: u64| {
         let keep = json!({"collection": "floods", "hours": hours});
         json!({"keywords": "flood", "providers": ["good"], "keep": keep}).to_string()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const ROWS: usize = 160_000;
 
-/// Many events with texts long enough that no buffer on the way holds the answer.
+/// Loads many events with texts long enough that no buffer on the way holds the response.
 fn big(config: ServerConfig) -> Server {
     let server = Server::with(config);
     server.create("big", "n:Integer,note:String,*geom:Point:srid=4326");
@@ -30,7 +30,7 @@ fn blocks_read(server: &Server) -> u64 {
     server.store.list("default").iter().map(|c| c.stats().blocks_read).sum()
 }
 
-/// Waits until no more blocks are read and answers how many were.
+/// Waits until no more blocks are read, and returns how many were.
 fn settled(server: &Server) -> u64 {
     let mut last = blocks_read(server);
     let mut quiet = Instant::now();
@@ -64,7 +64,7 @@ fn open(server: &Server, path: &str) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// A filter that takes long over every event and matches none.
+/// Returns a filter that takes long for every event and matches none.
 fn slow_filter() -> String {
     let parts: Vec<String> = (0..120).map(|i| format!("note%20LIKE%20'%25y{i}%25z%25'")).collect();
     parts.join("%20OR%20")
@@ -76,7 +76,7 @@ fn a_response_that_breaks_off_early_has_its_head_or_is_refused() {
     let quota = br#"{"quotas":{"scanned_bytes_per_request":2000000}}"#;
     assert_eq!(server.ask("PATCH", "/tenants/default", &[("content-type", "application/json")], quota).status, 200);
     for _ in 0..20 {
-        // With a limit it is not weighed before.
+        // With a limit, its cost is not estimated beforehand.
         let mut reader = open(&server, "/collections/big/items?f=csv&limit=100000");
         let (status, _) = read_head(&mut reader).expect("a head");
         assert!(status == 429 || status == 200, "{status}");
@@ -250,7 +250,7 @@ fn a_small_answer_leaves_as_one_piece() {
     server.create("few", "n:Integer,*geom:Point:srid=4326");
     let rows: String = (0..2_000).map(|n| format!("{n},{},{}\n", n % 180, n % 90)).collect();
     assert_eq!(server.post("/collections/few/items", "text/csv", format!("n,lon,lat\n{rows}")).status, 201);
-    // A client that knows the length waits for no further chunk.
+    // A client that knows the length does not wait for another chunk.
     for (query, whole) in [
         ("f=ndjson&filter=n%3C500", true),
         ("f=arrow&filter=n%3C500", true),

@@ -1,6 +1,6 @@
 //! A real server on its own port, and a small client that sees every byte.
 //!
-//! With `MERIDIAN_TEST_GATEWAY=1` the server is a gateway: its collections are those of an owner in this process, reached
+//! With `MERIDIAN_TEST_GATEWAY=1` the server is a gateway: its collections belong to an owner in this process, reached
 //! over a socket. The tests are the same.
 
 use super::owner::{Owner, backend};
@@ -23,12 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A server over a store in memory, or over any other.
 pub struct Server {
     pub address: SocketAddr,
-    /// Of Arrow Flight.
+    /// The address of Arrow Flight.
     pub flight: SocketAddr,
     pub store: Arc<Store>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<std::io::Result<()>>>,
-    /// Stops after the server.
+    /// Stopped after the server.
     pub owner: Option<Owner>,
 }
 
@@ -40,7 +40,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// The number of partitions of collections where a test names none: `MERIDIAN_TEST_PARTITIONS`, or 1.
+/// Returns the default number of partitions of a test's collections: `MERIDIAN_TEST_PARTITIONS`, or 1.
 pub fn partitions() -> u16 {
     let named = std::env::var("MERIDIAN_TEST_PARTITIONS").ok();
     named.map_or(1, |text| text.parse().expect("MERIDIAN_TEST_PARTITIONS: a number"))
@@ -63,7 +63,7 @@ impl Server {
         Server::upon(Seams::real(), options, config)
     }
 
-    /// A server over a store in memory, on an address of the test's choice.
+    /// Starts a server over a store in memory, on a given address.
     pub fn on(listen: &'static str, config: ServerConfig) -> Server {
         Server::at(listen, Seams::real(), Options::ephemeral(), config, None)
     }
@@ -72,7 +72,7 @@ impl Server {
         Server::at("127.0.0.1:0", seams, options, config, None)
     }
 
-    /// A server over a store in memory that speaks TLS.
+    /// Starts a TLS server over a store in memory.
     pub fn within(tls: Tls, config: ServerConfig) -> Server {
         Server::at("127.0.0.1:0", Seams::real(), Options::ephemeral(), config, Some(tls))
     }
@@ -84,7 +84,7 @@ impl Server {
         Server::of(listen, store, state, tls, owner)
     }
 
-    /// A server over a store in memory, whose requests are recorded.
+    /// Starts a server over a store in memory whose requests are traced.
     pub fn traced(tracer: Tracer) -> Server {
         let seams = Seams::real();
         let store = Arc::new(Store::open(Options::ephemeral(), seams.clone()).unwrap());
@@ -116,7 +116,7 @@ impl Server {
         Server { address, flight, store, stop: Some(stop), thread: Some(thread), owner }
     }
 
-    /// Asks the server to stop and waits until it has.
+    /// Asks the server to stop, and waits until it has.
     pub fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -131,7 +131,7 @@ impl Server {
         stream
     }
 
-    /// A connection from an address of this machine, with a receive buffer of this size.
+    /// Connects from an address of this machine, with a receive buffer of this size.
     pub fn connect_from(&self, from: impl Into<IpAddr>, buffer: u32) -> TcpStream {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let stream = runtime.block_on(async {
@@ -149,14 +149,14 @@ impl Server {
         self.ask("GET", path, &[], b"")
     }
 
-    /// GET whose answer may be broken off.
+    /// Sends a GET whose response may be interrupted.
     pub fn try_get(&self, path: &str) -> std::io::Result<Response> {
         let mut stream = self.connect();
         send(&mut stream, "GET", path, &[], b"");
         read_response(&mut BufReader::new(stream))
     }
 
-    /// GET that must answer 200 with JSON.
+    /// Sends a GET that must return 200 with JSON.
     pub fn json(&self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
@@ -171,21 +171,21 @@ impl Server {
         self.ask("POST", path, &[("content-type", media_type)], body.as_ref())
     }
 
-    /// Makes a collection from a SimpleFeatureType spec.
+    /// Creates a collection from a SimpleFeatureType spec.
     pub fn create(&self, name: &str, spec: &str) {
         let answer =
             self.ask("PUT", &format!("/collections/{name}"), &[("content-type", "text/plain")], spec.as_bytes());
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
 
-    /// The same with `partitions` partitions, whatever the tests run over: in one alone, events have one order of writing.
+    /// The same with `partitions` partitions, whatever the default: in a single one, events have one write order.
     pub fn create_of(&self, name: &str, spec: &str, partitions: u16) {
         let path = format!("/collections/{name}?partitions={partitions}");
         let answer = self.ask("PUT", &path, &[("content-type", "text/plain")], spec.as_bytes());
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
 
-    /// Posts a FeatureCollection that must be taken.
+    /// Posts a FeatureCollection that must be accepted.
     pub fn load(&self, name: &str, features: &[Value]) {
         let body = serde_json::json!({ "type": "FeatureCollection", "features": features }).to_string();
         let answer = self.post(&format!("/collections/{name}/items"), "application/geo+json", body);
@@ -215,7 +215,7 @@ impl Response {
         self.headers.get(name).map_or("", String::as_str)
     }
 
-    /// Checks that this is a problem of this status and answers its members.
+    /// Checks that this is a problem with this status, and returns its members.
     #[track_caller]
     pub fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
@@ -253,11 +253,11 @@ pub fn send(stream: &mut impl Write, method: &str, path: &str, headers: &[(&str,
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).unwrap();
-    // A server that refuses early may stop reading: its response can still be read.
+    // A server that refuses early may stop reading; its response can still be read.
     let _ = stream.write_all(body);
 }
 
-/// Reads the head of an answer.
+/// Reads the head of a response.
 pub fn read_head(reader: &mut impl BufRead) -> std::io::Result<(u16, BTreeMap<String, String>)> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -288,7 +288,7 @@ pub fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Reads a complete response; a transfer that breaks off is an error.
+/// Reads a complete response; an interrupted transfer is an error.
 pub fn read_response(reader: &mut impl BufRead) -> std::io::Result<Response> {
     let (status, headers) = read_head(reader)?;
     let mut body = Vec::new();
@@ -307,7 +307,7 @@ pub fn read_response(reader: &mut impl BufRead) -> std::io::Result<Response> {
     Ok(Response { status, headers, body })
 }
 
-/// A point feature.
+/// Builds a point feature.
 pub fn point(id: &str, lon: f64, lat: f64, properties: Value) -> Value {
     let mut feature = serde_json::json!({
         "type": "Feature",

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A certificate for localhost that signs itself, and its key.
+/// A self-signed certificate for localhost, and its key.
 pub struct Shown {
     pub chain: String,
     pub key: String,
@@ -38,7 +38,7 @@ impl Shown {
         Tls::new(self.certificate()).unwrap()
     }
 
-    /// A client that trusts this certificate alone.
+    /// Returns a client that trusts only this certificate.
     pub fn client(&self, alpn: &[&[u8]], versions: &[&'static rustls::SupportedProtocolVersion]) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).unwrap();
@@ -52,7 +52,7 @@ impl Shown {
 
 pub type Secured = StreamOwned<ClientConnection, TcpStream>;
 
-/// A connection after its handshake.
+/// Performs the handshake of a connection.
 pub fn secured(stream: TcpStream, config: ClientConfig) -> std::io::Result<Secured> {
     let name = ServerName::try_from("localhost").unwrap();
     let mut stream = StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream);
@@ -134,7 +134,7 @@ fn a_handshake_that_stalls_is_cut_off_and_counted() {
         stream.write_all(bytes).unwrap();
         assert_eq!(stream.read(&mut [0; 64]).unwrap_or(0), 0, "it is closed");
     }
-    // What is no handshake, after all.
+    // Something that turns out not to be a handshake.
     let mut stream = server.connect();
     stream.write_all(&[22, 3, 1, 0, 5, 1, 2, 3, 4, 5]).unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
@@ -167,7 +167,7 @@ fn a_pair_that_cannot_be_used_says_which_file_and_why() {
 fn the_end_of_a_certificate_is_known_and_an_expired_one_can_be_used() {
     let ends = |year| Shown::until(year).certificate().not_after().unwrap();
     assert_eq!(ends(2999), 32_472_144_000);
-    // A server that refused to start for it would be down, not only mistrusted.
+    // A server that refused to start because of it would be down, not merely untrusted.
     assert_eq!(ends(2020), 1_577_836_800);
 }
 

@@ -20,7 +20,7 @@ fn ids(server: &Server, collection: &str, query: &str) -> Vec<String> {
     ids
 }
 
-/// Points 0 to `count` on the equator. Every other one has a flag.
+/// Loads points 0 to `count` on the equator. Every other one has a flag.
 fn points(server: &Server, name: &str, count: usize) {
     server.create(name, "n:Integer,flag:Boolean,at:Date,*geom:Point:srid=4326");
     let features: Vec<Value> = (0..count)
@@ -146,7 +146,7 @@ fn a_query_on_what_a_collection_does_not_have_is_refused() {
     }
 }
 
-/// The number is left out only if more events would have to be tested than docs/query.md allows.
+/// The number is omitted only if more events would have to be tested than docs/query.md allows.
 #[test]
 fn the_number_matched_is_given_for_every_box_and_every_distance() {
     let server = Server::start();
@@ -175,7 +175,7 @@ fn a_sum_is_finite_wherever_the_total_is() {
         })
         .collect();
     server.load("s", &features);
-    // Within 1e-12 of the sum of magnitudes, scaled by 2^-64 to be a float.
+    // Within 1e-12 of the sum of magnitudes, scaled by 2^-64 to fit in a float.
     let most = 1e-12 * 400.0 * 1.7e308 / 2f64.powi(64);
     for query in ["", "&window=P1D", "&bbox=-1,-1,150,1", "&datetime=2026-01-01/2026-01-03", "&by=n", "&filter=n%3E=0"]
     {
@@ -184,7 +184,7 @@ fn a_sum_is_finite_wherever_the_total_is() {
         let total: f64 = groups.iter().map(|g| g["sum(x)"].as_f64().unwrap_or(f64::NAN) / 2f64.powi(64)).sum();
         assert!(total.abs() <= most, "{query}: {answer}");
     }
-    // A total beyond all floats is null; the average is not.
+    // A total beyond the range of floats is null; the average is not.
     let answer = server.json("/collections/s/aggregate?function=sum(x),avg(x),sum(n)&filter=n%3C100");
     assert_eq!(answer["groups"][0], json!({"count": 100, "sum(x)": null, "avg(x)": 1.7e308, "sum(n)": 4950}));
     let table = server.get("/collections/s/aggregate?function=sum(x),avg(x),sum(n)&filter=n%3C100&f=csv").text();
@@ -240,7 +240,7 @@ fn the_usual_no_end_is_a_time_and_comes_back_as_it_was() {
     let ancient = "{\"from\":\"0000-01-01T00:00:00Z\",\"to\":\"1969-12-31T23:59:59.999999Z\"}";
     assert_eq!(times("datetime=../1969-12-31"), [ancient]);
     assert_eq!(times("datetime=1970-01-01").len(), 0);
-    // An event with neither end has no time, and is still there.
+    // An event with neither end has no time, but is still present.
     assert_eq!(times("").len(), 4);
     for duration in ["PT1H", "P1D", "P1Y", "P1D&zone=America/New_York"] {
         let answer = server.json(&format!("/collections/lease/aggregate?window={duration}&datetime=9999-12-31/.."));
@@ -252,7 +252,8 @@ fn the_usual_no_end_is_a_time_and_comes_back_as_it_was() {
     assert_eq!(late["field"], "datetime");
 }
 
-/// Both a search and a saved one: lists of strings, letters of one sign or two, and the final sigma.
+/// In searches and saved searches alike: lists of strings, letters composed of one or two characters, and the final
+/// sigma.
 #[test]
 fn keywords_find_lists_of_strings_and_every_form_of_a_letter() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Streams of events that nobody reads: they hold one message each, from their tenant's memory, and give way.
+//! Streams of events that no client reads: each holds one message, from its tenant's memory, and gives way to others.
 
 use crate::events::Socket;
 use crate::live::Follow;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LARGE: usize = 95_000;
 const STREAM: &str = "/collections/q/stream?after=0";
 
-/// Bytes that the client's system takes of what its program does not read.
+/// Bytes that the client's system accepts although its program does not read.
 const BUFFER: u32 = 4 << 10;
 
 fn metric(server: &Server, name: &str) -> u64 {
@@ -37,7 +37,7 @@ fn config(answer_bytes_total: usize) -> ServerConfig {
     ServerConfig { answer_bytes_total, ..ServerConfig::default() }
 }
 
-/// Events whose notes have these sizes.
+/// Loads events whose notes have these sizes.
 fn load(server: &Server, sizes: &[usize]) {
     let schema = json!({
         "type": "object",
@@ -129,14 +129,14 @@ fn long_conditions_of_idle_streams_leave_the_memory_to_responses() {
 
 #[test]
 fn a_stop_does_not_wait_for_clients_that_take_nothing() {
-    // Far longer than this test waits, both.
+    // Both far longer than this test waits.
     let long = 10 * PATIENCE;
     let mut server = Server::with(ServerConfig { write_stall: long, shutdown_grace: long, ..config(8 << 20) });
     load(&server, &[LARGE; 100]);
     let mut events = unread(&server);
     send(&mut events, "GET", STREAM, &[], b"");
     let mut socket = Socket::over(unread(&server), STREAM);
-    // Until the system takes no more for them.
+    // Until the system accepts no more for them.
     let sent = || metric(&server, "meridian_stream_events_total");
     let (mut last, mut since) = (0, Instant::now());
     while last == 0 || since.elapsed() < Duration::from_secs(1) {
@@ -157,7 +157,7 @@ fn a_stop_does_not_wait_for_clients_that_take_nothing() {
     let mut rest = Vec::new();
     let _ = events.read_to_end(&mut rest);
     let text = String::from_utf8_lossy(&rest);
-    // Their systems may have taken the last message for them.
+    // Their systems may have received the last message for them.
     assert_eq!(text.ends_with("\r\n0\r\n\r\n"), text.contains("event: end"), "a stream that was cut looked whole");
     while let Ok(message) = socket.text() {
         if let Err((code, reason)) = message {
@@ -210,13 +210,13 @@ fn streams_that_a_tenant_does_not_read_leave_room_to_another() {
     };
     wait_until("the streams never fill their part", || {
         let filled = held() > BUDGET as u64 / 2;
-        // One that came at a bad time was refused or evicted: another takes its place.
+        // One that came at a bad time was refused or evicted; another takes its place.
         if !filled && streams.len() < 300 {
             streams.push(open());
         }
         filled
     });
-    // Half of the memory is guaranteed to the two of them, in equal parts: a fifth of it is there at once.
+    // Half of the memory is guaranteed to the two of them, in equal parts, so a fifth of it is available at once.
     for _ in 0..20 {
         let answer = server.ask("GET", "/collections/q/items?limit=3", &[("authorization", quiet)], b"");
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -225,14 +225,14 @@ fn streams_that_a_tenant_does_not_read_leave_room_to_another() {
     drop(streams);
 }
 
-/// Demands memory until a client is evicted, then lets `read` read on.
+/// Demands memory until a client is evicted, then lets `read` continue.
 fn after_eviction<T>(server: &Server, read: impl FnOnce() -> T) -> T {
     let evicted = || metric(server, "meridian_readers_gave_way_total");
     let before = evicted();
     demanding_until(server, "nobody is evicted", || evicted() > before, read)
 }
 
-/// Demands memory until `until`, then lets `read` read on.
+/// Demands memory until `until`, then lets `read` continue.
 fn demanding_until<T>(server: &Server, what: &str, until: impl FnMut() -> bool, read: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -240,7 +240,7 @@ fn demanding_until<T>(server: &Server, what: &str, until: impl FnMut() -> bool, 
             while !done.load(Ordering::Relaxed) {
                 let mut other = server.connect();
                 send(&mut other, "GET", "/collections/q/items?f=ndjson", &[], b"");
-                // It may be refused, or broken off.
+                // It may be refused or interrupted.
                 let _ = io::copy(&mut other, &mut io::sink());
             }
         });
@@ -258,7 +258,7 @@ fn an_evicted_stream_of_events_is_told_why_and_resumes_without_loss() {
     let server = Server::with(config(400 << 10));
     load(&server, &[LARGE; EVENTS]);
     let (mut got, mut last, mut told) = (Vec::new(), None::<String>, false);
-    // It has a second to read what it was sent before: on a busy machine it may take several times.
+    // It has a second to read what it was sent before; on a busy machine several attempts may be needed.
     for _ in 0..10 {
         let mut follow = Follow::over(unread(&server), STREAM, last.as_deref());
         let read = || {
@@ -324,7 +324,7 @@ fn an_evicted_socket_is_told_why_and_resumes_without_loss() {
     assert!(got.iter().copied().eq(0..EVENTS as u64), "{got:?}");
 }
 
-/// Messages of a stream, with their transitions, read with pauses after which the server has forgotten what it read ahead.
+/// Reads messages of a stream with their transitions, pausing so long that the server forgets what it read ahead.
 fn read_slowly(follow: &mut Follow, events: usize, pause_after: usize) -> Vec<(u64, Option<String>)> {
     let mut got = Vec::new();
     while got.len() < events {
@@ -357,7 +357,7 @@ fn a_slow_reader_gets_every_event_in_order_and_once() {
         let mut slow = Follow::over(unread(&server), &path, None);
         assert_eq!(read_slowly(&mut slow, count, count / 3), expected, "{filter}");
     }
-    // Over a socket too, in fragments.
+    // Also over a socket, in fragments.
     let mut socket = Socket::over(unread(&server), STREAM);
     let mut got: Vec<u64> = Vec::new();
     while got.len() < sizes.len() {
@@ -371,7 +371,7 @@ fn a_slow_reader_gets_every_event_in_order_and_once() {
 
 #[test]
 fn a_client_of_http_1_that_was_evicted_and_still_does_not_read_is_hung_up_on() {
-    // Far longer than this test waits: the client is not found to stall.
+    // Far longer than this test waits, so the client is not found to stall.
     let server = Server::with(ServerConfig { write_stall: 10 * PATIENCE, ..config(400 << 10) });
     load(&server, &[LARGE; 200]);
     let mut stream = unread(&server);
@@ -384,6 +384,6 @@ fn a_client_of_http_1_that_was_evicted_and_still_does_not_read_is_hung_up_on() {
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
     let text = String::from_utf8_lossy(&rest);
-    // Its system may have taken the last message for it.
+    // Its system may have received the last message for it.
     assert_eq!(text.ends_with("\r\n0\r\n\r\n"), text.contains("event: end"), "a stream that was cut looked whole");
 }

@@ -1,4 +1,4 @@
-//! Who manages users.
+//! Administration of users.
 
 use crate::access::{Shared, ask};
 use crate::sign_in::{Browser, PASSWORD};
@@ -36,7 +36,7 @@ fn users_are_managed_by_the_rules_of_tokens() {
         let problem = ask(server, Some(&shared.operator), "POST", "/users", asked.as_bytes()).problem(400);
         assert_eq!(problem["field"], "password");
     }
-    // A caller whose token ends in an hour gives nothing that lasts.
+    // A caller whose token ends in an hour cannot grant anything that lasts.
     let asked = json!({ "role": "admin", "expires": "PT1H" }).to_string();
     let made = ask(server, Some(&shared.operator), "POST", "/tokens", asked.as_bytes()).json();
     let short = made["token"].as_str().unwrap();
@@ -47,7 +47,7 @@ fn users_are_managed_by_the_rules_of_tokens() {
             .contains("outlast")
     );
 
-    // The same name in two tenants is two users, and neither admin learns of the other's.
+    // The same name in two tenants denotes two users, and neither admin learns of the other's.
     let made = post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" }));
     assert_eq!((made.status, made.header("location").ends_with("/users/anna")), (201, true), "{}", made.text());
     let taken = post(&shared.admin, json!({ "name": "anna", "role": "writer", "collections": "ships*" })).problem(409);
@@ -63,7 +63,7 @@ fn users_are_managed_by_the_rules_of_tokens() {
     assert_eq!(ours.get(server, "/collections/ships").status, 200);
     theirs.get(server, "/collections/ships").problem(404);
 
-    // An admin sees and changes what it could give, and nothing else.
+    // An admin sees and changes only what it could grant.
     post(&shared.operator, json!({ "name": "wide", "role": "admin" }));
     post(&shared.operator, json!({ "name": "root", "role": "operator" }));
     let patch = |by: &str, name: &str, body: Value| shared.patch(by, &format!("/users/{name}"), body);
@@ -124,7 +124,7 @@ fn an_admin_sees_and_revokes_tokens_that_it_could_give() {
     assert_eq!(shared.ask(&shared.admin, "DELETE", &path).status, 204);
 }
 
-/// Requests of one caller at a time, each with a user of another name to make.
+/// Sends one caller's requests one at a time, each creating a user of another name.
 fn make_many(shared: &Shared, by: &str, names: std::ops::Range<u32>) {
     std::thread::scope(|scope| {
         for n in names {
@@ -140,8 +140,8 @@ fn make_many(shared: &Shared, by: &str, names: std::ops::Range<u32>) {
 fn a_change_of_a_user_is_not_made_by_rights_of_before() {
     let shared = Shared::start();
     let chosen = json!({ "password": "chosen by an admin" });
-    // The first change waits for passwords of others, and meanwhile the user gets more rights than its caller has. Again where this
-    // machine was too slow for that.
+    // The first change waits for password work of others, and meanwhile the user gets more rights than its caller has.
+    // Retried if this machine was too slow for that.
     let overtaken = (0..5).any(|n| {
         let path = format!("/users/bob{n}");
         shared.user(json!({ "name": format!("bob{n}"), "role": "reader", "collections": "ships" }));
@@ -169,7 +169,7 @@ fn work_on_passwords_of_one_tenant_leaves_turns_to_others() {
             signed_in += 1;
         }
     });
-    // What is wrong is told without a turn.
+    // An invalid request is refused without waiting for a turn.
     let asked = json!({ "name": "-", "role": "reader", "password": PASSWORD }).to_string();
     ask(&shared.server, Some(&shared.foreign), "POST", "/users", asked.as_bytes()).problem(400);
 }

@@ -9,7 +9,7 @@ fn quake(lon: f64, mag: f64) -> Value {
     point("", lon, 2.0, json!({"mag": mag, "note": "n", "dtg": "2026-01-31T12:00:00Z"}))
 }
 
-/// A collection `named` whose ids are given.
+/// Creates a collection `named` with client-supplied ids.
 fn with_ids(server: &Server) {
     let schema = json!({
         "type": "object",
@@ -55,10 +55,10 @@ fn every_media_type_is_taken() {
         assert_eq!(told["position"].as_str(), Some(answer.header("meridian-position")));
     }
     assert_eq!(server.json("/collections/q")["itemCount"], 10);
-    // What is read as Arrow is written as Arrow.
+    // What is read as Arrow can be written as Arrow.
     let arrow = server.get("/collections/q/items?f=arrow");
     assert_eq!((arrow.status, arrow.header("content-type")), (200, "application/vnd.apache.arrow.stream"));
-    // Its ids were made, and are made again.
+    // Its ids were generated, and are generated again.
     let headers = [("content-type", "application/vnd.apache.arrow.stream"), ("prefer", "handling=lenient")];
     let again = server.ask("POST", "/collections/q/items", &headers, &arrow.body);
     assert_eq!((again.status, again.json()["written"].as_u64()), (201, Some(10)), "{}", again.text());

@@ -1,10 +1,10 @@
-//! Where an issuer of OpenID Connect is: its discovery document (OpenID Connect Discovery 1.0).
+//! Finds the endpoints of an OpenID Connect issuer through its discovery document (OpenID Connect Discovery 1.0).
 
 use super::keys::DOCUMENT_BYTES_MAX;
 use serde::Deserialize;
 use url::Url;
 
-/// The members of the document that are read.
+/// The members of the document that are used.
 #[derive(Deserialize)]
 struct Document {
     issuer: String,
@@ -15,30 +15,30 @@ struct Document {
     authorization_response_iss_parameter_supported: bool,
 }
 
-/// The URLs of an issuer for signing in.
+/// The sign-in URLs of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// For browsers.
     pub authorization: String,
-    /// For the exchange of a code by this server.
+    /// Where this server exchanges a code.
     pub token: String,
-    /// Whether the issuer names itself in each answer (RFC 9207).
+    /// Whether the issuer identifies itself in each response (RFC 9207).
     pub names_itself: bool,
 }
 
-/// The URL of an issuer's discovery document.
+/// Returns the URL of an issuer's discovery document.
 pub fn url(issuer: &str) -> String {
     format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
 }
 
-/// Reads the document of an issuer: the URL of its keys, and its endpoints.
+/// Parses an issuer's document: the URL of its keys, and its endpoints.
 pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endpoints>), String> {
     if document.len() > DOCUMENT_BYTES_MAX {
         return Err(format!("the discovery document has more than {DOCUMENT_BYTES_MAX} bytes"));
     }
     let document: Document =
         serde_json::from_slice(document).map_err(|e| format!("it is not a discovery document: {e}"))?;
-    // Discovery, 4.3: a document of another issuer must not count.
+    // Discovery, 4.3: another issuer's document must be rejected.
     if document.issuer != issuer {
         return Err(format!("the discovery document is that of another issuer: {:?}", document.issuer));
     }
@@ -53,7 +53,7 @@ pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endp
         if !is_trusted_url(url) || issuer.starts_with("https:") && !url.starts_with("https:") {
             return Err(format!("the discovery document names {url:?} as {name}: expected an https URL"));
         }
-        // Now, not when someone signs in (RFC 6749, 3.1, for the fragment).
+        // Checked now, not when someone signs in (RFC 6749, 3.1, for the fragment).
         let why = match Url::parse(url) {
             Ok(url) if url.fragment().is_none() => continue,
             Ok(_) => "it has a fragment".to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn read(issuer: &str, document: &[u8]) -> Result<(String, Option<Endp
     Ok((document.jwks_uri, endpoints))
 }
 
-/// Whether a URL's content is authenticated as that of its host: it comes over TLS, or from this machine.
+/// Returns whether a URL's content is authenticated as coming from its host: it uses TLS, or is on this machine.
 pub fn is_trusted_url(url: &str) -> bool {
     let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
     let rest = local.iter().find_map(|start| url.strip_prefix(start));

@@ -1,4 +1,4 @@
-//! The keys of an issuer. The algorithm belongs to the key, and the head of a token must name the same one.
+//! The keys of an issuer. Each key has one algorithm, and a token's header must name the same one.
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -11,23 +11,23 @@ use std::path::PathBuf;
 pub const DOCUMENT_BYTES_MAX: usize = 256 << 10;
 /// Max keys of an issuer.
 const KEYS_MAX: usize = 100;
-/// Min bytes of a secret: as many as its digest has (RFC 7518, 3.2).
+/// Min bytes of a secret, equal to the length of its digest (RFC 7518, 3.2).
 const SECRET_BYTES_MIN: usize = 32;
 
-/// Where the keys of an issuer are.
+/// Where an issuer's keys come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// A JSON Web Key Set at this URL.
     Url(String),
-    /// The same in a file.
+    /// A JSON Web Key Set in a file.
     File(PathBuf),
-    /// A JSON Web Key Set that the issuer's discovery document names.
+    /// A JSON Web Key Set named by the issuer's discovery document.
     Discovered,
     /// A file that holds the secret of HS256.
     Secret(PathBuf),
 }
 
-/// A JSON Web Key Set. Its keys are read one by one: one of an unknown kind is no error (RFC 7517, 5).
+/// A JSON Web Key Set. Its keys are parsed one by one: one of an unknown kind is not an error (RFC 7517, 5).
 #[derive(Deserialize)]
 struct Document {
     keys: Vec<Value>,
@@ -53,10 +53,10 @@ impl PartialEq for Key {
 pub(super) struct KeySet(Vec<Key>);
 
 impl KeySet {
-    /// Reads the document of a source. Keys of other uses or algorithms are left out.
+    /// Parses the document of a source. Skips keys of other uses or algorithms.
     pub fn read(source: &KeySource, document: &[u8]) -> Result<KeySet, String> {
         if let KeySource::Secret(_) = source {
-            // Editors end a file with a line end; other bytes are the secret's.
+            // Editors end a file with a newline; all other bytes belong to the secret.
             let secret = document.strip_suffix(b"\n").unwrap_or(document);
             let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
             if secret.len() < SECRET_BYTES_MIN {
@@ -80,19 +80,19 @@ impl KeySet {
         Ok(KeySet(keys))
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The key for a token that names this key, or none, and this algorithm.
+    /// Returns the key for a token with this algorithm and this key id, or no key id.
     pub fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&Key> {
         let mut of_algorithm = self.0.iter().filter(|key| key.algorithm == algorithm);
         match id {
             Some(id) if self.0.iter().any(|key| key.id.is_some()) => {
                 of_algorithm.find(|key| key.id.as_deref() == Some(id))
             }
-            // Without a key id, the key must be the only one of this algorithm.
+            // Without a key id, there must be exactly one key of this algorithm.
             _ => of_algorithm.next().filter(|_| of_algorithm.next().is_none()),
         }
     }

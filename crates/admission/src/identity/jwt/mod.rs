@@ -1,8 +1,8 @@
 //! Callers with a JSON Web Token (RFC 7519) of an issuer that the operator trusts.
 //!
-//! A token is trusted once one of the issuer's keys verifies its signature. The operator's rules alone decide what its holder
-//! may do. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token. `rules.rs` has the rules,
-//! `signatures.rs` the cryptography. Keys are read again periodically ([`Issuers::take_keys`]).
+//! A token is trusted once one of the issuer's keys verifies its signature. Only the operator's rules decide what its
+//! holder may do. `discovery.rs` finds an issuer, `keys.rs` reads its keys, `verify.rs` checks a token. `rules.rs`
+//! holds the rules, `signatures.rs` the cryptography. Keys are reloaded periodically ([`Issuers::take_keys`]).
 
 mod discovery;
 mod keys;
@@ -34,40 +34,40 @@ use verify::Expected;
 
 /// Max bytes of a token.
 pub const TOKEN_BYTES_MAX: usize = 16 << 10;
-/// Max tokens that are remembered as verified, of all issuers together.
+/// Max number of verified tokens that are cached, across all issuers.
 const VERIFIED_MAX: usize = 10_000;
 
-/// An issuer, as the operator describes it.
+/// An issuer, as configured by the operator.
 #[derive(Debug, Clone)]
 pub struct IssuerSettings {
-    /// Names it in logs and callers: `jwt:NAME:SUBJECT`.
+    /// Names the issuer in logs and callers: `jwt:NAME:SUBJECT`.
     pub name: String,
     /// The required value of the claim `iss`.
     pub issuer: String,
-    /// One of these must be in the claim `aud`.
+    /// Accepted audiences: the claim `aud` must contain one of them.
     pub audiences: BTreeSet<String>,
     /// Where its keys are.
     pub keys: KeySource,
-    /// How far the issuer's clock may be off.
+    /// Max tolerated error of the issuer's clock.
     pub skew: Duration,
-    /// How often keys are read again.
+    /// How often keys are reloaded.
     pub refresh: Duration,
-    /// Min time between two readings, if tokens name unknown keys or a reading failed.
+    /// Min time between two reloads after a token named an unknown key or a reload failed.
     pub refresh_min: Duration,
-    /// The rights that its tokens give. The first matching rule counts; a token without one gives nothing.
+    /// The rights that its tokens grant. The first matching rule applies; a token that matches none grants nothing.
     pub rules: Vec<Rule>,
-    /// How users sign in there; `None` if they cannot.
+    /// How users sign in at this issuer; `None` if they cannot.
     pub sign_in: Option<SignInSettings>,
 }
 
-/// How users sign in at an issuer, by OpenID Connect.
+/// How users sign in at an issuer, through OpenID Connect.
 #[derive(Debug, Clone)]
 pub struct SignInSettings {
-    /// The name of this server at the issuer, and the claim `aud` of its ID tokens.
+    /// The client id of this server at the issuer, and the claim `aud` of its ID tokens.
     pub client_id: String,
-    /// The file with the secret of this server at the issuer; none for a public client.
+    /// The file with the client secret of this server; `None` for a public client.
     pub client_secret: Option<PathBuf>,
-    /// The issuer's name on pages.
+    /// The issuer's display name on pages.
     pub title: String,
     /// Scopes besides `openid`, for the claims that rules need.
     pub scopes: Vec<String>,
@@ -75,18 +75,18 @@ pub struct SignInSettings {
     pub session: Duration,
 }
 
-/// All issuers, and their verified tokens.
+/// All issuers, and a cache of their verified tokens.
 pub struct Issuers {
     all: Vec<Issuer>,
-    /// Callers by the SHA-256 of their token, so that a token is verified once.
+    /// Callers by the SHA-256 of their token, so that each token is verified only once.
     verified: Cache<[u8; 32], Remembered>,
-    /// Counts changes of keys: what an older number remembers is verified again.
+    /// Incremented when keys change; tokens cached under an older version are verified again.
     keys_version: AtomicU64,
-    /// For each tenant a flag that its callers share, set when the tenant is suspended. The rules bound their number.
+    /// One flag per tenant, shared by its callers and set when the tenant is suspended. The rules bound their number.
     ends: Mutex<HashMap<Arc<str>, Arc<AtomicBool>>>,
 }
 
-/// A caller whose token was verified by the keys of a version.
+/// A caller whose token was verified with a given version of the keys.
 #[derive(Clone)]
 struct Remembered {
     caller: Caller,
@@ -96,10 +96,11 @@ struct Remembered {
 /// An issuer and its keys.
 pub struct Issuer {
     settings: IssuerSettings,
-    /// Digest of what gives rights to its users: of two servers with the same stamp, one's session counts at the other.
+    /// Digest of everything that determines its users' rights. If two servers have the same stamp, a session of one is
+    /// valid at the other.
     stamp: String,
     keys: ArcSwap<KeySet>,
-    /// Known once its discovery document and its keys were read.
+    /// `None` until the discovery document and the keys were loaded.
     endpoints: ArcSwapOption<Endpoints>,
     /// Notified when a token names an unknown key.
     wants_keys: Notify,
@@ -113,12 +114,12 @@ pub(super) struct Verified {
     /// `None` for an operator.
     pub tenant: Option<String>,
     pub grant: Grant,
-    /// When it expires in microseconds since 1970, the skew included.
+    /// When it expires in microseconds since 1970, including the skew.
     pub expires: i64,
 }
 
 impl Issuers {
-    /// Issuers without keys yet.
+    /// Creates issuers that have no keys yet.
     pub fn new(all: Vec<IssuerSettings>) -> Issuers {
         signatures::install();
         Issuers {
@@ -129,64 +130,64 @@ impl Issuers {
         }
     }
 
-    /// Each of them.
+    /// Iterates over the issuers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Issuer> {
         self.all.iter()
     }
 
-    /// The issuers at which users sign in, with the settings for that.
+    /// Iterates over the issuers at which users sign in, with the settings for that.
     pub fn with_sign_in(&self) -> impl Iterator<Item = (&Issuer, &SignInSettings)> {
         self.all.iter().filter_map(|issuer| Some((issuer, issuer.settings.sign_in.as_ref()?)))
     }
 
-    /// Whether users sign in at an issuer of this name, by rules of this stamp.
+    /// Returns whether users sign in at an issuer of this name under rules with this stamp.
     pub(super) fn have_stamp(&self, name: &str, stamp: &str) -> bool {
         self.with_sign_in().any(|(issuer, _)| issuer.settings.name == name && issuer.stamp == stamp)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no issuers.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Replaces an issuer's keys by those of this document: a JSON Web Key Set (RFC 7517), or the bytes of a secret.
+    /// Replaces an issuer's keys with those of this document: a JSON Web Key Set (RFC 7517), or the bytes of a secret.
     ///
     /// # Errors
-    /// The error in it; then the old keys stay.
+    /// The error in the document; then the old keys stay.
     pub fn take_keys(&self, issuer: &Issuer, document: &[u8]) -> Result<(), String> {
-        // Compared first, since each new version discards all verified tokens.
+        // Compared first, because each new version discards all cached tokens.
         let keys = KeySet::read(&issuer.settings.keys, document)?;
         if **issuer.keys.load() != keys {
             issuer.keys.store(keys.into());
-            // After the keys: a reader of the new version finds them.
+            // After the keys are stored, so that a reader of the new version finds them.
             self.keys_version.fetch_add(1, Ordering::Release);
         }
         Ok(())
     }
 
-    /// The caller of a token: the remembered one if it was verified before, else the result of `make`.
+    /// Returns the caller of a token: the cached one if the token was verified before, otherwise the result of `make`.
     pub(super) fn caller(
         &self,
         text: &str,
         now: i64,
         make: impl FnOnce(Verified, Arc<AtomicBool>) -> Result<Caller, Unknown>,
     ) -> Result<Caller, Unknown> {
-        // Before the hash: a huge header must not cost processor time.
+        // Checked before hashing: a huge header must not cost processor time.
         if text.len() > TOKEN_BYTES_MAX {
             return Err(Unknown::Jwt("it has too many bytes"));
         }
-        // Before the keys: a token that is verified while they change is verified again the next time.
+        // Read before the keys: a token verified while they change is verified again next time.
         let keys_version = self.keys_version.load(Ordering::Acquire);
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         if let Some(remembered) = self.verified.get(&digest)
             && remembered.keys_version == keys_version
-            // Expired, or its tenant was suspended since, and may be in use again.
+            // The token has expired, or its tenant was suspended meanwhile and may be active again.
             && !remembered.caller.is_void(now)
         {
             return Ok(remembered.caller);
         }
         let verified = verify::verify(&self.all, text, Expected::Credential, now)?;
-        // Before `make` checks whether the tenant is suspended: a later suspension ends the new caller.
+        // Before `make` checks for a suspended tenant, so that a later suspension ends the new caller.
         let end = self.end_of(verified.tenant.as_deref().unwrap_or_default());
         let caller = make(verified, end)?;
         self.verified.insert(digest, Remembered { caller: caller.clone(), keys_version });
@@ -195,13 +196,13 @@ impl Issuers {
 
     /// Ends the work of a tenant's callers. Their tokens stay valid.
     pub(super) fn end(&self, tenant: &str) {
-        // Removed, so that callers after a resumption get a new flag.
+        // Removed, so that callers after the tenant is resumed get a new flag.
         if let Some(end) = self.ends.lock().remove(tenant) {
             end.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Verifies an ID token of an issuer, for a user who signs in.
+    /// Verifies an issuer's ID token for a user who signs in.
     pub(super) fn id_token(
         (issuer, sign_in): (&Issuer, &SignInSettings),
         text: &str,
@@ -227,12 +228,12 @@ impl Issuer {
         Issuer { settings, stamp, keys, endpoints, wants_keys: Notify::new() }
     }
 
-    /// Where its discovery document is (OpenID Connect Discovery, 4).
+    /// Returns the URL of its discovery document (OpenID Connect Discovery, 4).
     pub fn discovery_url(&self) -> String {
         discovery::url(&self.settings.issuer)
     }
 
-    /// Reads its discovery document: the URL of its keys, and the URLs for signing in.
+    /// Parses its discovery document: the URL of its keys, and the URLs for signing in.
     ///
     /// # Errors
     /// What is wrong with the document.
@@ -244,38 +245,38 @@ impl Issuer {
         Ok((keys, endpoints))
     }
 
-    /// Sets the URLs for signing in, once the keys that verify its answers are known.
+    /// Sets the sign-in URLs, once the keys that verify the issuer's responses are known.
     pub fn take_endpoints(&self, endpoints: Option<Endpoints>) {
         self.endpoints.store(endpoints.map(Arc::new));
     }
 
-    /// Its URLs for signing in; `None` until its documents were read.
+    /// Returns its sign-in URLs; `None` until its documents have been read.
     pub fn endpoints(&self) -> Option<Arc<Endpoints>> {
         self.endpoints.load_full()
     }
 
-    /// The operator's settings.
+    /// Returns the operator's settings.
     pub fn settings(&self) -> &IssuerSettings {
         &self.settings
     }
 
-    /// The stamp of its rules, which is another once they are.
+    /// Returns the stamp of its rules, which changes whenever they do.
     pub(super) fn stamp(&self) -> &str {
         &self.stamp
     }
 
-    /// How many keys it has.
+    /// Returns the number of its keys.
     pub fn key_count(&self) -> usize {
         self.keys.load().len()
     }
 
-    /// Requests another reading of its documents.
+    /// Requests a reload of its documents.
     pub fn want_keys(&self) {
-        // `notify_one` keeps a permit: a request during a reading is not lost, and many become one.
+        // `notify_one` stores a permit: a request during a reload is not lost, and several are merged.
         self.wants_keys.notify_one();
     }
 
-    /// Completes when its documents are wanted again: a token named a key that is not known.
+    /// Completes when its documents must be reloaded because a token named an unknown key.
     pub async fn wants_keys(&self) {
         self.wants_keys.notified().await;
     }

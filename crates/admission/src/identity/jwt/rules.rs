@@ -1,16 +1,16 @@
-//! The operator's rules: the rights that tokens of an issuer give.
+//! The operator's rules: the rights granted by an issuer's tokens.
 
 use super::IssuerSettings;
 use meridian_model::policy::access::Grant;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// Tokens with this claim give these rights.
+/// Grants rights to tokens that carry a given claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The claim: its name, or a JSON Pointer (RFC 6901) to one within others; `None` for every token.
     pub claim: Option<String>,
-    /// The required value of the claim, or an element if it is a list.
+    /// The required value of the claim, or of one element if the claim is a list.
     pub value: String,
     /// The tenant; `None` for operators.
     pub tenant: Option<String>,
@@ -18,7 +18,8 @@ pub struct Rule {
     pub grant: Grant,
 }
 
-/// Digest of what decides on the rights of an issuer's users: who the issuer is, and its rules in their order.
+/// Returns a digest of everything that determines the rights of an issuer's users: the issuer's identity and its rules
+/// in order.
 pub(super) fn stamp(settings: &IssuerSettings) -> String {
     let rule = |rule: &Rule| {
         let Rule { claim, value, tenant, grant } = rule;
@@ -31,7 +32,7 @@ pub(super) fn stamp(settings: &IssuerSettings) -> String {
 }
 
 impl Rule {
-    /// Whether the rule applies to a token with these claims.
+    /// Returns whether the rule applies to a token with these claims.
     pub(super) fn matches(&self, claims: &Map<String, Value>) -> bool {
         let Some(claim) = &self.claim else { return true };
         let found = match claim.strip_prefix('/').and_then(|rest| Some((rest, rest.split('/').next()?))) {
@@ -42,7 +43,7 @@ impl Rule {
             }
         };
         match found {
-            // RFC 8693, 4.2: a list with spaces between.
+            // RFC 8693, 4.2: a space-separated list.
             Some(Value::String(scopes)) if claim == "scope" => scopes.split(' ').any(|scope| scope == self.value),
             Some(Value::Array(list)) => list.iter().any(|value| self.is(value)),
             Some(value) => self.is(value),

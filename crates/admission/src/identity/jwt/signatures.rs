@@ -1,4 +1,4 @@
-//! The signatures of tokens, by ring: the cryptography of the whole program.
+//! Verifies token signatures with ring, which the whole program uses for cryptography.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -17,12 +17,12 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes ring the verifier of tokens in this process. A second call changes nothing.
+/// Installs ring as this process's token verifier. A second call has no effect.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
 
-/// A key with the one algorithm that it is for.
+/// A key with the only algorithm that it may be used with.
 struct RingVerifier {
     algorithm: Algorithm,
     key: DecodingKey,

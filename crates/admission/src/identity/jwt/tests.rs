@@ -1,4 +1,4 @@
-//! Tokens of every kind of key, and what is wrong with them.
+//! Tokens with each kind of key, and invalid tokens.
 
 use super::super::tests::registry;
 use super::super::{Registry, Session, SessionLimits, Tenant};
@@ -55,7 +55,7 @@ impl Keys {
         let random = SystemRandom::new();
         let ec = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         Keys {
-            // Of this test alone: ring makes no RSA keys.
+            // Used by this test only: ring cannot generate RSA keys.
             rsa: RsaKeyPair::from_der(include_bytes!("rsa-of-tests.der")).unwrap(),
             ec: EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, ec.as_ref(), &random).unwrap(),
             ed: Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap(),
@@ -127,7 +127,7 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
     claims
 }
 
-/// A registry with a tenant, that trusts the issuer and one with a secret.
+/// Builds a registry with a tenant that trusts the issuer, and an issuer with a secret.
 fn trusting(keys: &Keys) -> Registry {
     let (vault, registry) = registry();
     registry.create_tenant(Tenant::new("harbour")).unwrap();
@@ -154,7 +154,7 @@ fn a_token_of_every_kind_of_key_stands_for_its_subject() {
         (json!({ "alg": "RS256", "kid": "rsa", "typ": "at+jwt" }), &claims(), "jwt:login:mary"),
         (json!({ "alg": "ES256", "kid": "ec" }), &claims(), "jwt:login:mary"),
         (json!({ "alg": "EdDSA", "kid": "ed" }), &claims(), "jwt:login:mary"),
-        // Where there is one key of this algorithm, it needs no name.
+        // If there is only one key of this algorithm, it needs no id.
         (json!({ "alg": "EdDSA" }), &claims(), "jwt:login:mary"),
         (json!({ "alg": "HS256" }), &internal, "jwt:internal:mary"),
         (json!({ "alg": "HS256", "kid": "any" }), &internal, "jwt:internal:mary"),
@@ -165,7 +165,7 @@ fn a_token_of_every_kind_of_key_stands_for_its_subject() {
         assert!(caller.grant.collections.covers("ships-2") && !caller.grant.collections.covers("vault"));
         // The second time it is not verified again: it is the very same caller.
         assert!(Arc::ptr_eq(&caller, &registry.caller(&token, NOW).unwrap()));
-        // What ends with the token, skew included.
+        // The caller becomes void when the token expires, skew included.
         assert!(!caller.is_void(NOW + 629_999_999) && caller.is_void(NOW + 630_000_000));
         assert_eq!(caller.gives_until(), Some(NOW + 630_000_000));
         assert_eq!(registry.caller(&token, NOW + 630_000_000).unwrap_err(), Unknown::Expired);
@@ -205,7 +205,7 @@ fn a_token_that_is_not_what_it_claims_stands_for_nobody() {
         ("none", "head cannot", none("none")),
         ("None", "head cannot", none("None")),
         ("no algorithm", "head cannot", format!("{}.{payload}.{signature}", BASE64.encode(b"{}"))),
-        // The public key taken for a secret, which everyone knows.
+        // The public key, which everyone knows, used as a secret.
         (
             "confused",
             "key is not known",
@@ -362,7 +362,7 @@ fn the_tokens_that_are_remembered_are_bounded() {
     assert!(registry.issuers().verified.len() <= VERIFIED_MAX);
 }
 
-/// Settings of an issuer at which users sign in, and whose members have this role.
+/// Returns settings of an issuer at which users sign in with this role.
 fn signing_in(role: Role) -> Vec<IssuerSettings> {
     let mut company = settings("company", "internal", KeySource::Secret(PathBuf::from("/key")));
     company.rules[0].grant.role = role;
@@ -417,16 +417,17 @@ fn a_session_at_an_issuer_counts_wherever_its_rules_are_the_same_and_nowhere_els
     assert_eq!(of(&there), of(&begun));
     assert_eq!((there.user(), there.caller().gives_until()), ("jwt:company:mary", Some(NOW + 3_600_000_000)));
     assert!(there.caller().grant.collections.covers("ships-2") && !there.caller().grant.collections.covers("vault"));
-    // Another server gives her other rights, so it asks the issuer. It leaves the record alone, and so does one that knows no issuer.
+    // Another server grants her other rights, so it asks the issuer again but keeps the record. A server that does not
+    // know the issuer does the same.
     assert_eq!(counts(&other, &text, NOW).unwrap_err(), Unknown::Credential);
     for registry in [&other, &first, &open(Role::Reader)] {
         registry.tend_sessions(&limits, NOW).unwrap();
     }
     follow();
     assert!(counts(&one, &text, NOW).is_ok() && counts(&two, &text, NOW).is_ok() && sessions() == 1);
-    // It outlives a restart with the same rules.
+    // The session outlives a restart with the same rules.
     assert!(counts(&open(Role::Writer), &text, NOW).is_ok());
-    // It ends at all of them: by signing out, with its tenant, or in time.
+    // A session ends everywhere: by signing out, with its tenant, or when its time is over.
     two.end_session(&text).unwrap().expect("it was one");
     follow();
     assert!(begun.caller().is_void(NOW) && counts(&one, &text, NOW).is_err() && sessions() == 0);
@@ -449,7 +450,7 @@ fn a_session_at_an_issuer_counts_wherever_its_rules_are_the_same_and_nowhere_els
     follow();
     assert!(counts(&one, &text, NOW + 3_599_999_999).is_ok());
     assert_eq!(counts(&one, &text, NOW + 3_600_000_000).unwrap_err(), Unknown::Expired);
-    // The server with other rules removes the record as well, much later.
+    // The server with other rules removes the record as well, but much later.
     other.tend_sessions(&limits, NOW + 3_600_000_000).unwrap();
     assert_eq!(sessions(), 1);
     other.tend_sessions(&limits, NOW + 2 * 86_400_000_000).unwrap();
@@ -471,7 +472,7 @@ fn a_session_at_an_issuer_ends_with_its_tenant_while_no_server_has_its_rules() {
     let token = sealed(&json!({ "alg": "HS256" }), &claims, |message| hmac(SECRET, message));
     let (_, text) = server.begin_session_at("company", &token, "n", &limits, NOW).unwrap().unwrap();
     drop(server);
-    // As a command does that works on the records: it knows no issuer.
+    // Like a command that works on the records, it knows no issuer.
     first.follow().unwrap();
     let suspend = |suspended| {
         first

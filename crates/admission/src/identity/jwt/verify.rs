@@ -8,32 +8,32 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Max bytes of a subject, which goes to logs.
+/// Max bytes of a subject, since subjects are logged.
 const SUBJECT_BYTES_MAX: usize = 255;
-/// Max seconds since 1970 that a claim of time is read as: the year 9999.
+/// Max value of a time claim, in seconds since 1970: the year 9999.
 const SECONDS_MAX: f64 = 253_402_300_799.0;
-/// Types of tokens that are credentials. An issuer's other types have other purposes (RFC 8725, 3.11).
+/// Token types that are credentials. An issuer uses other types for other purposes (RFC 8725, 3.11).
 const TYPES: [&str; 2] = ["jwt", "at+jwt"];
 
 /// The purpose for which a token is presented.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expected<'a> {
-    /// As the credential of a request.
+    /// Presented as the credential of a request.
     Credential,
-    /// As the answer to an attempt to sign in.
+    /// Presented as the response to a sign-in attempt.
     IdToken {
-        /// The name of this server at the issuer.
+        /// The client id of this server at the issuer.
         client_id: &'a str,
-        /// That of the attempt.
+        /// The nonce of the attempt.
         nonce: &'a str,
     },
 }
 
-/// Verifies a token of one of these issuers at a time in microseconds since 1970.
+/// Verifies a token of one of these issuers, at a time in microseconds since 1970.
 pub(super) fn verify(issuers: &[Issuer], text: &str, expected: Expected<'_>, now: i64) -> Result<Verified, Unknown> {
     let header = jsonwebtoken::decode_header(text).map_err(|_| Unknown::Jwt("its head cannot be read"))?;
     check_header(&header)?;
-    // Before verification, the claim only selects whose keys to try.
+    // Before verification, this claim only selects whose keys to try.
     let claims: Map<String, Value> =
         dangerous::insecure_decode_claims(text).map_err(|_| Unknown::Jwt("its claims cannot be read"))?;
     let of_it = |issuer: &&Issuer| claims.get("iss").is_some_and(|iss| *iss == *issuer.settings.issuer);
@@ -87,9 +87,9 @@ fn why(kind: &ErrorKind) -> Unknown {
     })
 }
 
-/// Refuses a head that requires more than a plain signature. Keys that are embedded or linked in it are ignored.
+/// Rejects a header that requires more than a plain signature. Keys embedded or linked in it are ignored.
 fn check_header(header: &Header) -> Result<(), Unknown> {
-    // RFC 7515, 4.1.11: extensions that must be understood, and are not.
+    // RFC 7515, 4.1.11: extensions marked as critical that this program does not understand.
     if header.crit.is_some() || header.enc.is_some() || header.zip.is_some() {
         return Err(Unknown::Jwt("its head asks for what is not supported"));
     }
@@ -101,13 +101,13 @@ fn check_header(header: &Header) -> Result<(), Unknown> {
     }
 }
 
-/// Further checks of an ID token (OpenID Connect Core, 3.1.3.7).
+/// Performs further checks of an ID token (OpenID Connect Core, 3.1.3.7).
 fn check_id_token(claims: &Map<String, Value>, client_id: &str, nonce: &str) -> Result<(), Unknown> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if !text("nonce").is_some_and(|named| equal(named, nonce)) {
         return Err(Unknown::Jwt("it answers another attempt to sign in"));
     }
-    // A token for several audiences must name the one that it was issued to.
+    // A token for several audiences must name the party that it was issued to.
     let for_several = claims.get("aud").and_then(Value::as_array).is_some_and(|several| several.len() > 1);
     let party = claims.get("azp");
     match party.is_none() && !for_several || party.is_some_and(|party| *party == *client_id) {
@@ -116,7 +116,7 @@ fn check_id_token(claims: &Map<String, Value>, client_id: &str, nonce: &str) -> 
     }
 }
 
-/// A claim of time in microseconds since 1970: seconds, which may have decimals (RFC 7519, 2).
+/// Parses a time claim, given in seconds with optional decimals (RFC 7519, 2). Returns microseconds since 1970.
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, Unknown> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     match value.as_f64() {

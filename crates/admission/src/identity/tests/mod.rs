@@ -1,4 +1,4 @@
-//! The registry, over a vault in memory that can fail.
+//! Tests of the registry, over an in-memory vault that can fail.
 
 mod shared;
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Records that several registries share, as processes share a bucket.
+/// Records shared by several registries, as processes share a bucket.
 #[derive(Default)]
 pub(super) struct Memory {
     pub records: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -21,7 +21,7 @@ pub(super) struct Memory {
     pub shared: AtomicBool,
     /// A reader of an older version gets all records.
     forgets: AtomicBool,
-    /// What another process does before the next change is made.
+    /// The change that another process makes just before the next one.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -71,7 +71,7 @@ impl Vault for Memory {
     }
 }
 
-/// Records that are files of their own, one of which cannot be removed.
+/// Records that are separate files, one of which cannot be removed.
 #[derive(Default)]
 struct Apart {
     memory: Memory,
@@ -106,7 +106,7 @@ pub(super) fn registry() -> (Arc<Memory>, Registry) {
     (vault.clone(), Registry::open(vault).unwrap())
 }
 
-/// Suspends a tenant, and removes it.
+/// Suspends and removes a tenant.
 fn remove(registry: &Registry, name: &str) {
     let suspended = registry.change_tenant(name, |tenant| {
         tenant.suspended = true;
@@ -129,7 +129,7 @@ fn a_token_stands_for_its_caller_until_it_expires() {
     assert!(caller.grant.collections.covers("ships-2") && !caller.grant.collections.covers("planes"));
     assert_eq!(registry.caller(&text, NOW + 10).unwrap_err(), Unknown::Expired);
     assert!(!caller.is_void(NOW + 9) && caller.is_void(NOW + 10));
-    // Every other text of the same form identifies no caller.
+    // No other text of the same form identifies a caller.
     for at in [0, 4, 5, 21, text.len() - 1] {
         let mut other = text.clone().into_bytes();
         other[at] = if other[at] == b'0' { b'1' } else { b'0' };
@@ -288,7 +288,7 @@ fn a_session_lasts_while_it_is_used_and_not_beyond_its_lifetime() {
     }
     assert_eq!(registry.session(&text, &LIMITS, NOW + 1_000).unwrap_err(), Unknown::Expired);
     assert_eq!(registry.session(&text, &LIMITS, NOW + 990 + 100).unwrap_err(), Unknown::Expired);
-    // A restart takes up what was recorded: an eighth of the idle time behind at most.
+    // A restart restores the recorded time, which lags by at most an eighth of the idle time.
     registry.tend_sessions(&LIMITS, NOW + 990).unwrap();
     let again = Registry::open(vault.clone()).unwrap();
     assert!(again.session(&text, &LIMITS, NOW + 999).is_ok());
@@ -321,7 +321,7 @@ fn a_changed_user_has_no_session_even_where_its_record_stays() {
     let again = Registry::open(vault.clone()).unwrap();
     assert_eq!(again.session(&text, &LIMITS, NOW).unwrap_err(), Unknown::Credential);
     assert!(!vault.records.lock().contains_key(&kept[0].0), "it is removed");
-    // A damaged session costs its user a sign-in, a damaged user keeps the server from starting.
+    // A damaged session costs its user a sign-in; a damaged user keeps the server from starting.
     vault.put(&kept[0].0, b"{");
     let again = Registry::open(vault.clone()).unwrap();
     assert!(again.begin_session(&login, &PasswordDigest::of_nobody(), &LIMITS, NOW).unwrap().is_none());
@@ -368,7 +368,7 @@ fn a_user_that_cannot_be_written_does_not_change() {
     assert!(matches!(registry.remove_user(&registry.user(&login).unwrap()), Err(Fault::Vault(_))));
     assert!(matches!(registry.begin_session(&login, &password, &LIMITS, NOW), Err(Fault::Vault(_))));
     assert!(registry.session(&text, &LIMITS, NOW).is_ok());
-    // Signing out works at once, and says that a restart may bring the session back.
+    // Signing out takes effect at once, and reports that a restart may bring the session back.
     assert!(matches!(registry.end_session(&text), Err(Fault::Vault(_))));
     assert!(registry.session(&text, &LIMITS, NOW).is_err());
 }

@@ -1,4 +1,4 @@
-//! Two registries over one vault, as two servers share records.
+//! Tests of two registries over one vault, as two servers share records.
 
 use super::super::registry::{KINDS, record};
 use super::*;
@@ -28,12 +28,12 @@ fn what_one_process_changes_counts_at_the_other() {
         let (caller, begun) = (two.caller(&text, NOW).unwrap(), two.session(&session, &LIMITS, NOW).unwrap());
         let kept = two.caller(&stays, NOW).unwrap();
         assert!(two.caller(&passing, NOW).is_ok());
-        // Used here, which the other one learns from the record.
+        // The session is used here, which the other learns from the record.
         two.session(&session, &LIMITS, NOW + 90).unwrap();
         two.tend_sessions(&LIMITS, NOW + 90).unwrap();
         one.follow().unwrap();
         assert!(one.session(&session, &LIMITS, NOW + 150).is_ok());
-        // A token is revoked at either, and what works for it ends at both.
+        // A token is revoked at either, and its work ends at both.
         two.revoke_token(None, &token.id).unwrap();
         assert!(caller.is_void(NOW));
         one.follow().unwrap();
@@ -56,7 +56,7 @@ fn what_one_process_changes_counts_at_the_other() {
             "{:?}",
             vault.records.lock().keys()
         );
-        // A tenant of the name that was made anew is another.
+        // A tenant created again under the same name is a different one.
         one.create_tenant(Tenant { created: NOW, ..Tenant::new("third") }).unwrap();
         two.follow().unwrap();
         let before = two.ledger("third").unwrap();
@@ -79,12 +79,12 @@ fn of_two_changes_at_once_the_second_is_made_of_what_the_first_left() {
     let quota = |registry: &Registry, quota, limit| {
         registry.change_tenant("other", |tenant| tenant.quotas.set(quota, Some(limit))).unwrap();
     };
-    // Neither loses what the other has set.
+    // Neither overwrites the other's settings.
     between(|two| drop(two.change_tenant("other", |tenant| tenant.quotas.set(Quota::Searches, Some(2))).unwrap()));
     quota(&one, Quota::EventsPerSecond, 7);
     let ledger = one.ledger("other").unwrap();
     assert_eq!((ledger.limit(Quota::Searches), ledger.limit(Quota::EventsPerSecond)), (Some(2), Some(7)));
-    // Nor is a name given twice, or something made in what has gone.
+    // A name is not given twice, and nothing is created in what is gone.
     between(|two| drop(user(two, None, "anna")));
     let grant = Grant { role: Role::Reader, collections: Pattern::all() };
     let password = PasswordDigest::of_nobody();
@@ -147,7 +147,7 @@ fn a_session_whose_record_could_not_be_removed_ends_everywhere_once_it_can() {
     vault.full.store(true, Ordering::Relaxed);
     assert!(matches!(one.end_session(&text), Err(Fault::Vault(_))));
     vault.full.store(false, Ordering::Relaxed);
-    // It does not come back where all records are taken up again.
+    // It does not come back when all records are read again.
     vault.forgets.store(true, Ordering::Relaxed);
     two.create_token(&reader(None, None), NOW).unwrap();
     one.follow().unwrap();
@@ -234,12 +234,12 @@ fn a_record_of_a_newer_program_lets_nobody_in_is_kept_and_stops_nothing_else() {
     let names = [record(KINDS.token, &token.id), record(KINDS.user, &id), record(KINDS.tenant, "other")];
     names.iter().for_each(|name| add_field(&vault, name));
     one.follow().unwrap();
-    // It may be a limit: what works for it ends as well.
+    // The field may be a restriction: work under the token ends as well.
     assert_eq!(one.caller(&text, NOW).unwrap_err(), Unknown::Credential);
     assert!(caller.is_void(NOW) && one.password(Some(&login)) != before);
     assert!(one.begin_session(&login, &password, &LIMITS, NOW).unwrap().is_none());
     assert!(one.caller(&other, NOW).is_ok() && !one.is_empty());
-    // A change that is made here keeps what it does not know.
+    // A change made here preserves the unknown field.
     one.change_tenant("other", |tenant| {
         tenant.weight = 7;
         Ok(())

@@ -5,7 +5,7 @@ use crate::fields;
 use crate::guard::SEC_FETCH_SITE;
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Weights are in thousandths (RFC 9110, 12.4.2).
+/// A weight in thousandths (RFC 9110, 12.4.2).
 type Weight = u16;
 
 const FULL: Weight = 1000;
@@ -19,7 +19,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Reads these headers of a request.
+    /// Parses the codings accepted by a request with these headers.
     pub fn of(headers: &HeaderMap) -> Accepted {
         if !fields::has(headers, &header::ACCEPT_ENCODING) || may_be_forged(headers) {
             return Accepted::default();
@@ -41,37 +41,37 @@ impl Accepted {
         let mut best: Option<(Weight, Coding)> = None;
         for (coding, weight) in Coding::ALL.into_iter().zip(listed) {
             let weight = weight.or(others).unwrap_or(0);
-            // The first of equals stays.
+            // Of equal weights, the first wins.
             if weight > best.map_or(0, |(best, _)| best) {
                 best = Some((weight, coding));
             }
         }
         Accepted {
-            // A client that weighs the plain bytes higher gets them.
+            // A client that prefers the plain bytes gets them.
             coding: best.filter(|(weight, _)| plain.is_none_or(|plain| plain <= *weight)).map(|(_, coding)| coding),
             refuses_plain: plain.or(others) == Some(0),
             shows_cookie: headers.contains_key(header::COOKIE),
         }
     }
 
-    /// The coding to use, if any.
+    /// Returns the coding to use, if any.
     pub fn coding(&self) -> Option<Coding> {
         self.coding
     }
 
-    /// Whether the client accepts compressed responses only.
+    /// Returns whether the client accepts compressed responses only.
     pub fn refuses_plain(&self) -> bool {
         self.refuses_plain
     }
 
-    /// Whether the response may have a secret of this request's session.
+    /// Returns whether the response may contain a secret of this request's session.
     pub fn protects(&self, response: &HeaderMap) -> bool {
         let is_page = |kind: &HeaderValue| kind.as_bytes().starts_with(b"text/html");
         self.shows_cookie && response.get(header::CONTENT_TYPE).is_some_and(is_page)
     }
 }
 
-/// A coding and its weight; `None` for one that is malformed.
+/// Parses a coding and its weight; `None` if malformed.
 fn item(text: &str) -> Option<(&str, Weight)> {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?;
@@ -82,8 +82,8 @@ fn item(text: &str) -> Option<(&str, Weight)> {
     Some((name, (weight * f32::from(FULL)).round() as Weight))
 }
 
-/// Whether a page of another site may have made a browser send the request with credentials. The browser adds
-/// them by itself: a cookie, or a token that its user has typed as a password.
+/// Returns whether a page of another site may have made a browser send the request with credentials. The browser adds
+/// some by itself: a cookie, or a token that its user has typed as a password.
 fn may_be_forged(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all(&SEC_FETCH_SITE).iter().peekable();
     let is_stated = sites.peek().is_some();
@@ -94,7 +94,7 @@ fn may_be_forged(headers: &HeaderMap) -> bool {
             !is_own
                 && (headers.contains_key(header::COOKIE) || headers.get_all(header::AUTHORIZATION).iter().any(is_typed))
         }
-        // An old browser, or a program: programs with tokens are common, those with cookies are not.
+        // An old browser or a program: programs with tokens are common, programs with cookies are not.
         false => headers.contains_key(header::COOKIE),
     }
 }
@@ -136,7 +136,7 @@ mod tests {
             ("identity;q=1, gzip;q=0.5", None),
             ("identity;q=0.5, gzip;q=0.5", Some(Gzip)),
             ("deflate, compress", None),
-            // A weight that is none does not count, and neither does its coding.
+            // An invalid weight is ignored together with its coding.
             ("gzip;q=2, br;q=0.1", Some(Brotli)),
             ("gzip;q=x", None),
             (",,gzip,", Some(Gzip)),
@@ -156,7 +156,7 @@ mod tests {
             accepted(&[&[("accept-encoding", "gzip")], more].concat()).coding().is_some()
         };
         assert!(of(&[]) && of(&[("authorization", "Bearer x")]) && of(&[("authorization", "Basic x")]));
-        // A browser adds no bearer token by itself.
+        // Browsers never add a bearer token by themselves.
         assert!(of(&[("authorization", "Bearer x"), ("sec-fetch-site", "cross-site")]));
         assert!(of(&[("cookie", "a=b"), ("sec-fetch-site", "same-origin")]));
         assert!(of(&[("cookie", "a=b"), ("sec-fetch-site", "none")]));

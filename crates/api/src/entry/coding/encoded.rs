@@ -1,4 +1,4 @@
-//! A body that is compressed as it is sent.
+//! A body that is compressed while it is sent.
 
 use super::Encoder;
 use axum::body::{Body, Bytes, HttpBody};
@@ -8,31 +8,32 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Bytes that are compressed in one go: other responses of the same thread wait for it.
+/// Bytes compressed in one step; other responses on the same thread wait for it.
 const PIECE_BYTES: usize = 16 << 10;
-/// Bytes that are compressed before other responses get a turn, though nothing came out: an encoder collects a block.
+/// Bytes compressed without output before other responses get a turn: an encoder collects whole blocks.
 const TURN_BYTES: usize = 64 << 10;
 
-/// A body that is compressed as it is sent. It holds one encoder and one chunk of the body inside.
+/// A body that is compressed while it is sent. It holds one encoder and one chunk of the inner body.
 ///
-/// Whenever that body has nothing more for now, everything before it is flushed: no event waits for the next one.
+/// Whenever the inner body has nothing more for now, everything before it is flushed, so that no event waits for the
+/// next one.
 pub struct EncodedBody {
     body: Body,
-    /// Absent once the stream has ended.
+    /// `None` once the stream has ended.
     encoder: Option<Encoder>,
-    /// Not compressed yet.
+    /// Data not compressed yet.
     input: Bytes,
-    /// Whether the encoder may hold bytes back.
+    /// Whether the encoder may be holding bytes back.
     holds: bool,
     charge: Charge,
     _share: ByteShare,
 }
 
-/// Does work, and charges its processor time to the tenant that it is for.
+/// Does work and charges its processor time to the responsible tenant.
 pub type Charge = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 impl EncodedBody {
-    /// The body in a coding. `share`: the memory of the encoder.
+    /// Wraps a body. `share` is the memory share of the encoder.
     pub fn new(body: Body, encoder: Encoder, share: ByteShare, charge: Charge) -> EncodedBody {
         EncodedBody { body, encoder: Some(encoder), input: Bytes::new(), holds: false, charge, _share: share }
     }
@@ -90,9 +91,9 @@ impl HttpBody for EncodedBody {
                 }
             }
             match Pin::new(&mut self.body).poll_frame(cx) {
-                // Other frames are trailers, which no body of this server has.
+                // Other frames are trailers, which this server's bodies do not have.
                 Poll::Ready(Some(Ok(frame))) => self.input = frame.into_data().unwrap_or_default(),
-                // Nothing is ended: a client must see that the response is not complete.
+                // The coding is not finished: a client must see that the response is incomplete.
                 Poll::Ready(Some(Err(error))) => return self.broken(error),
                 Poll::Ready(None) => {
                     let Some(encoder) = self.encoder.take() else { break };
@@ -105,7 +106,7 @@ impl HttpBody for EncodedBody {
                 Poll::Pending if self.holds => {
                     self.holds = false;
                     match self.step(Encoder::flush) {
-                        // The body inside will wake this task.
+                        // The inner body will wake this task.
                         Ok(ready) if ready.is_empty() => return Poll::Pending,
                         Ok(ready) => return chunk(ready),
                         Err(error) => return self.broken(error),
@@ -122,7 +123,7 @@ impl HttpBody for EncodedBody {
     }
 }
 
-/// A body that breaks off at once.
+/// A body that fails at once.
 pub struct Broken(pub Option<axum::Error>);
 
 impl HttpBody for Broken {
@@ -145,7 +146,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A body that has these parts, and nothing for a moment after each.
+    /// Builds a body with these parts that is pending once after each.
     fn pausing(parts: &[&str], breaks: bool) -> Body {
         let mut parts: VecDeque<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         let mut pauses = false;
@@ -183,7 +184,7 @@ mod tests {
         let (mut body, budget, work) = encoded(pausing(&["one\n", "two\n"], false), Coding::Gzip);
         let mut coded = Vec::new();
         for expected in ["one\n", "one\ntwo\n"] {
-            // Whatever came out for the first part came out before the second was read.
+            // The output for the first part is complete before the second is read.
             while let Some(Ok(bytes)) = next(&mut body).await {
                 coded.extend(bytes);
                 let (mut out, mut decoder) = ([0; 64], flate2::read::GzDecoder::new(&coded[..]));

@@ -3,17 +3,17 @@
 use super::Coding;
 use std::io::{self, Write};
 
-/// Window of zstd, as a power of two. Its default for a stream of unknown length is 2 MiB, for each response.
+/// Window of zstd, as a power of two. Its default for a stream of unknown length is 2 MiB per response.
 const ZSTD_WINDOW: u32 = 17;
 const ZSTD_LEVEL: i32 = 3;
 /// Window of brotli, as a power of two.
 const BROTLI_WINDOW: u32 = 18;
 const BROTLI_QUALITY: u32 = 4;
-/// Bytes that brotli collects before it works.
+/// Bytes that brotli collects before it compresses.
 const BROTLI_BUFFER: usize = 16 << 10;
 const GZIP_LEVEL: u32 = 4;
 
-/// Compresses a stream of bytes. What is ready is taken after each call.
+/// Compresses a stream of bytes. Finished output is taken after each call.
 pub enum Encoder {
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
@@ -21,10 +21,10 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// An encoder at the start of a stream.
+    /// Creates an encoder at the start of a stream.
     ///
     /// # Errors
-    /// Where its memory cannot be allocated.
+    /// If its memory cannot be allocated.
     pub fn new(coding: Coding) -> io::Result<Encoder> {
         Ok(match coding {
             Coding::Zstd => {
@@ -42,7 +42,7 @@ impl Encoder {
         })
     }
 
-    /// Memory of an encoder with what it has ready, in bytes; from the sizes of its tables and its window.
+    /// Returns the bytes charged for an encoder with its finished output, estimated from its tables and its window.
     pub const fn bytes(coding: Coding) -> usize {
         match coding {
             Coding::Zstd => 1536 << 10,
@@ -51,7 +51,7 @@ impl Encoder {
         }
     }
 
-    /// Compresses some bytes, and returns what is ready.
+    /// Compresses some bytes, and returns the output that is ready.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Encoder::Zstd(encoder) => encoder.write_all(bytes)?,
@@ -61,7 +61,7 @@ impl Encoder {
         Ok(self.take())
     }
 
-    /// Returns all that was written and was not ready, so that the client can read up to here.
+    /// Returns all output for the bytes written so far, so that the client can read up to this point.
     pub fn flush(&mut self) -> io::Result<Vec<u8>> {
         match self {
             Encoder::Zstd(encoder) => encoder.flush()?,
@@ -105,7 +105,7 @@ mod tests {
         Ok(out)
     }
 
-    /// The readable part of a stream that has not ended.
+    /// Decodes the readable part of a stream that has not ended.
     fn readable(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut read: Box<dyn Read> = match coding {
@@ -147,7 +147,7 @@ mod tests {
         let mut encoder = Encoder::new(Coding::Zstd).unwrap();
         let mut bytes = encoder.write(&vec![b'x'; 1 << 20]).unwrap();
         bytes.extend(encoder.finish().unwrap());
-        // Frame_Header_Descriptor without a single segment, then the window (RFC 8878, 3.1.1.1.2).
+        // Frame_Header_Descriptor without the single-segment flag, then the window (RFC 8878, 3.1.1.1.2).
         assert_eq!(bytes[4] & 0x20, 0);
         assert_eq!(u32::from(bytes[5] >> 3) + 10, ZSTD_WINDOW);
     }

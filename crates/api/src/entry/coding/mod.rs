@@ -1,14 +1,15 @@
-//! Compressed responses: which are compressed, and by which coding (RFC 9110, 8.4 and 12.5.3).
+//! Compressed responses: which ones are compressed, and with which coding (RFC 9110, 8.4 and 12.5.3).
 //!
-//! A response is compressed as it is sent, after its handler and before it is charged: the quota counts the bytes that
-//! are sent. The processor time is the tenant's.
+//! A response is compressed while it is sent, after its handler and before it is charged, so the quota counts the bytes
+//! sent. The processor time is charged to the tenant.
 //!
-//! The length of a compressed response tells something of its text. A page of another site may make a browser
-//! send text of its choice. If the response has a secret besides, repeated lengths give the secret away
-//! (BREACH). So these are never compressed (docs/decisions/066):
-//! - what no cache may store: tokens, sessions, forms with a token against forged requests;
+//! The length of a compressed response reveals something about its text. A page of another site may make a browser send
+//! text of its choice. If the response also contains a secret, repeated lengths reveal the secret (BREACH). The
+//! following are therefore never compressed (docs/decisions/066):
+//! - responses that no cache may store: tokens, sessions, forms with a token against forged requests;
 //! - pages for a browser with cookies: they contain that token;
-//! - what a browser fetched with credentials that it adds by itself, unless a page of this server asked.
+//! - responses fetched by a browser with credentials that it adds by itself, unless a page of this server sent the
+//!   request.
 
 mod accepted;
 mod encoded;
@@ -25,13 +26,13 @@ use encoded::{Charge, EncodedBody};
 use encoder::Encoder;
 use meridian_admission::identity::Caller;
 
-/// Responses below this size are not compressed: the frame of a coding and the work cost more than they save.
+/// Smaller responses are not compressed: the frame of a coding and the work cost more than they save.
 const BYTES_MIN: u64 = 1 << 10;
-/// A complete response of up to this size is compressed at once, and keeps a length.
+/// A complete response up to this size is compressed at once, and keeps a length.
 const WHOLE_BYTES_MAX: u64 = 64 << 10;
 
-/// The codings, those preferred first where a client has no preference: by the processor time of zstd, and by the size of pages and tiles in Brotli
-/// (`bench/compression`).
+/// The codings in order of preference, for clients without one. The order follows zstd's low processor time and
+/// Brotli's small pages and tiles (`bench/compression`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// Zstandard, with a window of 128 KiB (RFC 8878).
@@ -55,12 +56,12 @@ impl Coding {
     }
 }
 
-/// Whether the coding of a response with these headers depends on `Accept-Encoding`.
+/// Returns whether the coding of a response with these headers depends on `Accept-Encoding`.
 pub fn is_negotiated(headers: &HeaderMap) -> bool {
     headers.contains_key(header::CONTENT_ENCODING) || is_compressible(headers)
 }
 
-/// Whether a response with these headers may be compressed, if its client accepts that.
+/// Returns whether a response with these headers may be compressed, if its client accepts that.
 fn is_compressible(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let cache = headers.get(header::CACHE_CONTROL).map_or(&b""[..], HeaderValue::as_bytes);
@@ -70,8 +71,8 @@ fn is_compressible(headers: &HeaderMap) -> bool {
         && !cache.split(|byte| *byte == b',').any(|one| matches!(one.trim_ascii(), b"no-store" | b"no-transform"))
 }
 
-/// Whether content of a media type shrinks much. Not on the list: what is compressed already, and streams of events, whose
-/// readers wait for each.
+/// Returns whether content of a media type compresses well. Excluded are types that are already compressed, and streams
+/// of events, whose readers wait for each event.
 fn shrinks(media_type: &[u8]) -> bool {
     let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
     match essence {
@@ -89,8 +90,8 @@ fn shrinks(media_type: &[u8]) -> bool {
     }
 }
 
-/// The response in the coding that its client prefers. Unchanged without such a coding, where it would not be
-/// smaller, or where there is no memory for the work.
+/// Encodes the response with the coding that its client prefers. Leaves it unchanged if there is no such coding, if it
+/// would not become smaller, or if there is no memory for the work.
 pub async fn apply(
     response: Response,
     coding: Coding,
@@ -114,7 +115,7 @@ pub async fn apply(
     let body = match size.is_some_and(|bytes| bytes <= WHOLE_BYTES_MAX) {
         false => Body::new(EncodedBody::new(body, encoder, share, charge)),
         true => {
-            // In memory already, so this waits for nothing.
+            // Already in memory, so this does not wait.
             let whole = match axum::body::to_bytes(body, WHOLE_BYTES_MAX as usize).await {
                 Ok(whole) => whole,
                 Err(error) => return Response::from_parts(parts, Body::new(encoded::Broken(Some(error)))),
@@ -128,7 +129,7 @@ pub async fn apply(
     let headers = &mut parts.headers;
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     headers.remove(header::CONTENT_LENGTH);
-    // Ranges are of the uncompressed bytes.
+    // Ranges refer to the uncompressed bytes.
     headers.remove(header::ACCEPT_RANGES);
     tags::mark(headers, coding.name());
     Response::from_parts(parts, body)

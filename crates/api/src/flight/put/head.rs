@@ -1,9 +1,9 @@
-//! What each write of a call repeats: its schema and its dictionaries.
+//! The part repeated by each write of a call: its schema and its dictionaries.
 
 use bytes::Bytes;
 use tonic::Status;
 
-/// Max bytes of the schema and the dictionaries, which each write repeats.
+/// Max bytes of the schema and the dictionaries, which are repeated in each write.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 
 /// The messages that every write begins with.
@@ -23,8 +23,8 @@ impl Head {
         self.schema.iter().chain(self.dictionaries.iter().map(|(_, frames)| frames)).flatten()
     }
 
-    /// Frames for the head, if they have room in it. They are copies: a slice of a message would keep all of it in memory,
-    /// uncounted once the message is released.
+    /// Copies frames for the head if there is room. A slice of a message would keep all of it in memory, uncounted once
+    /// the message is released.
     pub(super) fn keep(&self, [header, body]: [Bytes; 2]) -> Result<[Bytes; 2], Status> {
         if self.bytes() + header.len() + body.len() > HEAD_BYTES_MAX {
             return Err(Status::invalid_argument(format!(

@@ -1,4 +1,4 @@
-//! Where the batches of a call go.
+//! The target of a call's batches.
 
 use super::super::question::{object, take_text};
 use crate::problem::{Problem, Result};
@@ -6,9 +6,9 @@ use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_descriptor::DescriptorType;
 use meridian_backend::KEY_BYTES_MAX;
 
-/// Max bytes of the name of a collection: it is kept while the call lasts. Longer ones find no room in a target.
+/// Max bytes of a collection's name, which is kept for the whole call. A longer one does not fit in a target.
 const NAME_BYTES_MAX: usize = 64 << 10;
-/// Max bytes of the key of a call: the number of a batch has 20 digits at most.
+/// Max bytes of a call's key: the number of a batch adds at most 20 digits.
 const CALL_KEY_BYTES_MAX: usize = KEY_BYTES_MAX - 21;
 
 /// Where the batches go.
@@ -19,7 +19,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads a descriptor: a path of one collection, or a command with `collection` and `idempotency_key`.
+    /// Parses a descriptor: a path naming one collection, or a command with `collection` and `idempotency_key`.
     pub(super) fn of(descriptor: Option<&FlightDescriptor>) -> Result<Target> {
         let wrong = |field: &str, detail: String| Problem::parameter(field, detail);
         let descriptor = descriptor
@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-/// Checks the key of a call, to which each batch adds its number.
+/// Checks the key of a call, to which each batch appends its number.
 pub(super) fn check_key(key: &str) -> Result<()> {
     let is_printable = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     match is_printable && (1..=CALL_KEY_BYTES_MAX).contains(&key.len()) {

@@ -51,7 +51,7 @@ type Client = oauth2::Client<
 >;
 
 fn client(sign_in: &SignInSettings, endpoints: &Endpoints, redirect: String) -> Result<Client> {
-    // The discovery reader checked only their hosts, so parsing may still fail.
+    // The discovery parser checked only their hosts, so parsing may still fail.
     let authorization = AuthUrl::new(endpoints.authorization.clone()).map_err(Problem::internal)?;
     let token = TokenUrl::new(endpoints.token.clone()).map_err(Problem::internal)?;
     let redirect = RedirectUrl::new(redirect).map_err(Problem::internal)?;
@@ -59,7 +59,7 @@ fn client(sign_in: &SignInSettings, endpoints: &Endpoints, redirect: String) -> 
     Ok(client.set_auth_uri(authorization).set_token_uri(token).set_redirect_uri(redirect))
 }
 
-/// The URL that leads a browser to an issuer, and back to `redirect`.
+/// Returns the URL that leads a browser to an issuer, and back to `redirect`.
 pub fn authorization_url(
     issuer: &Issuer,
     sign_in: &SignInSettings,
@@ -79,7 +79,7 @@ pub fn authorization_url(
 /// Exchanges a code for an ID token, which is not verified yet.
 ///
 /// # Errors
-/// 401 if the issuer refuses the code, 503 if it does not answer.
+/// 401 if the issuer refuses the code, 503 if it does not respond.
 pub async fn id_token(
     state: &Scope,
     (issuer, sign_in): (&Issuer, &SignInSettings),
@@ -101,7 +101,7 @@ pub async fn id_token(
     }
     let request = client.exchange_code(AuthorizationCode::new(code));
     let request = request.set_pkce_verifier(PkceCodeVerifier::new(attempt.verifier()));
-    // Errors of the library may hold the answer, and so a token: only our own are logged.
+    // Errors of the library may contain the response, and so a token: only our own are logged.
     match request.request_async(&send).await {
         Ok(answer) => Ok(answer.extra_fields().id_token.clone()),
         Err(RequestTokenError::Request(NoAnswer(Failure { why, source_is_broken: true, .. }))) => {
@@ -119,7 +119,7 @@ pub async fn id_token(
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer of the issuer")]
 struct NoAnswer(Failure);

@@ -1,8 +1,8 @@
 //! Signing in at an issuer: OpenID Connect Core 1.0, by the authorization code flow with PKCE (RFC 6749, RFC 7636).
 //!
-//! `GET /login/{issuer}` leads the browser to the issuer. The issuer leads it back to `GET /login/{issuer}/callback` with a code, which
-//! `exchange.rs` exchanges for an ID token. The rules for all tokens of the issuer decide which rights its claims give, and the session
-//! is like any other. The browser keeps the state of an attempt, in a cookie.
+//! `GET /login/{issuer}` leads the browser to the issuer. The issuer leads it back to `GET /login/{issuer}/callback`
+//! with a code, which `exchange.rs` exchanges for an ID token. The rules for the issuer's tokens determine the rights
+//! granted by its claims, and the session is like any other. The browser keeps the state of an attempt in a cookie.
 
 mod exchange;
 
@@ -24,7 +24,7 @@ use meridian_admission::identity::{Session, SignInAttempt, Unknown, equal};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
-/// Max bytes of the path to go to afterwards: it is encoded in a cookie, and browsers keep cookies of some 4,000 bytes.
+/// Max bytes of the path to continue at: it is encoded in a cookie, and browsers store cookies of about 4,000 bytes.
 const NEXT_BYTES_MAX: usize = 1_000;
 
 /// `GET /login/{issuer}`
@@ -62,7 +62,7 @@ pub async fn callback(
 ) -> Result<Response> {
     let at = named(&state, &name)?;
     if method != Method::GET {
-        // This GET has an effect, once. Programs that check links by HEAD must not use up the attempt.
+        // This GET has an effect, and only once. Programs that check links with HEAD must not use up the attempt.
         let detail = "HEAD does not sign in: expected GET";
         return Err(Problem::new(Kind::MethodNotAllowed, detail).header(header::ALLOW, HeaderValue::from_static("GET")));
     }
@@ -94,7 +94,7 @@ pub async fn callback(
     Ok(unstored(response))
 }
 
-/// Exchanges the code, and begins a session of the user that the ID token names.
+/// Exchanges the code, and starts a session for the user named by the ID token.
 async fn finish(
     state: &Scope,
     dispatch: &Dispatch,
@@ -106,7 +106,7 @@ async fn finish(
     let attempt = attempt.ok_or_else(|| refused("this browser began no sign-in, or too long ago: sign in again"))?;
     let endpoints = endpoints(issuer, sign_in)?;
     let code = code(context, (issuer, sign_in), &endpoints, &attempt)?;
-    // From here on each attempt makes the server call the issuer. Failed attempts are slowed down like wrong
+    // From here on, each attempt makes the server call the issuer. Failed attempts are slowed down like wrong
     // passwords.
     state.throttle.check(client, state.now()).map_err(|wait| super::too_many(state, wait))?;
     let back = redirect(context, &settings.name);
@@ -116,7 +116,7 @@ async fn finish(
         Err(problem) => Err(problem),
     };
     let (session, text) = begun.inspect_err(|problem| {
-        // Other problems decide nothing: the issuer does not answer, or the session cannot be stored.
+        // Other problems are inconclusive: the issuer does not respond, or the session cannot be stored.
         if problem.kind() == Kind::Unauthorized {
             state.throttle.fail(client, state.now());
         }
@@ -125,7 +125,7 @@ async fn finish(
     Ok((session, text))
 }
 
-/// Begins a session of the user that an ID token names.
+/// Starts a session for the user named by an ID token.
 async fn begin_session(
     state: &Scope,
     (issuer, sign_in): (&Issuer, &SignInSettings),
@@ -136,7 +136,7 @@ async fn begin_session(
     let (registry, limits, now) = (state.registry.clone(), state.config.session, state.now());
     let (name, nonce) = (settings.name.clone(), attempt.nonce());
     let begin = move || registry.begin_session_at(&name, &token, &nonce, &limits, now);
-    // It waits for changes of the registry.
+    // In turn, since it waits for other changes of the registry.
     let begun = access::in_turn(state, begin).await?;
     begun.map_err(errors::access_problem)?.map_err(|why| {
         tracing::warn!(issuer = &*settings.name, ?why, "an ID token is refused");
@@ -148,7 +148,7 @@ async fn begin_session(
     })
 }
 
-/// The code in the answer of an issuer, if the answer belongs to this attempt.
+/// Returns the code in an issuer's response, if the response belongs to this attempt.
 fn code(
     context: &Context,
     (issuer, sign_in): (&Issuer, &SignInSettings),
@@ -162,14 +162,14 @@ fn code(
     if !given.is_some_and(|given| equal(&given, &attempt.state(&settings.name))) {
         return Err(refused("this does not belong to the last sign-in that this browser began: sign in again"));
     }
-    // RFC 9207: an issuer that names itself must be the one that was asked.
+    // RFC 9207: an issuer that identifies itself must be the one that was asked.
     if from.as_ref().map_or(endpoints.names_itself, |from| *from != settings.issuer) {
         return Err(refused(format!("another issuer than {title} answered: sign in again")));
     }
     match (error, code) {
         (None, Some(code)) => Ok(code),
         (error, _) => {
-            // Error codes are short words (RFC 6749, 4.1.2.1); any other text could be a message by an attacker.
+            // Error codes are short words (RFC 6749, 4.1.2.1); any other text could be an attacker's message.
             let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
             let error = error.filter(|error| error.len() <= 40 && error.chars().all(is_word));
             tracing::warn!(issuer = &*settings.name, error, "an issuer did not sign a user in");
@@ -179,7 +179,7 @@ fn code(
     }
 }
 
-/// The issuer of this name, if users sign in there.
+/// Returns the issuer of this name, if users sign in there.
 fn named<'s>(state: &'s Scope, name: &str) -> Result<(&'s Issuer, &'s SignInSettings)> {
     let mut issuers = state.registry.issuers().with_sign_in();
     let found = issuers.find(|(issuer, _)| issuer.settings().name == name);
@@ -193,12 +193,12 @@ fn endpoints(issuer: &Issuer, sign_in: &SignInSettings) -> Result<Arc<Endpoints>
     })
 }
 
-/// Where the issuer leads the browser back to.
+/// Returns the URL to which the issuer leads the browser back.
 fn redirect(context: &Context, issuer: &str) -> String {
     context.url(&format!("/login/{}/callback", crate::links::escape(issuer)))
 }
 
-/// The sign-in page, with the error.
+/// Returns the sign-in page with the error.
 fn page(state: &Scope, next: &str, problem: Problem) -> Response {
     forms::explained(problem, |wrong| html::login::form(&ways(state), next, "", Some(wrong)))
 }
