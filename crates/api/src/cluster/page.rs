@@ -53,7 +53,8 @@ fn tiles(cluster: &Cluster, out: &mut String) {
     let wrong = cluster.collections.iter().filter(|one| one.error.is_some()).count() as u64;
     let note = if wrong == 0 { String::new() } else { format!(", {} with an error", grouped(wrong)) };
     let count = grouped(cluster.collections.len() as u64);
-    tile(out, "collections", &count, None, &format!("{} partitions{note}", grouped(partitions)));
+    let noun = if partitions == 1 { "partition" } else { "partitions" };
+    tile(out, "collections", &count, None, &format!("{} {noun}{note}", grouped(partitions)));
     let tails = || cluster.collections.iter().filter_map(|one| one.tail.as_ref());
     let (entries, bytes): (u64, u64) =
         (tails().map(|tail| tail.entries).sum(), tails().filter_map(|tail| tail.bytes).sum());
