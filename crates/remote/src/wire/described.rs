@@ -6,7 +6,7 @@ use meridian_model::{Positions, Schema, Seq};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A shared schema as the schema itself.
+/// Serializes a shared schema as the schema itself.
 mod shared {
     use meridian_model::Schema;
     use serde::de::Error;
