@@ -123,7 +123,8 @@ pub struct Near {
     pub limit: usize,
 }
 
-/// The events written after a position, without those deleted or replaced since: those of a partition in the order of writing.
+/// The events written after a position, without those deleted or replaced since; those of a partition are in the order
+/// of writing.
 pub trait Changes: Send {
     /// The next events of a partition with all columns, and their numbers; `None` at the end. Blocks.
     ///
