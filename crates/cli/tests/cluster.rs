@@ -241,7 +241,7 @@ fn tokens_in_the_folder_of_a_server_that_only_reads_do_not_count_and_do_not_leav
     let scan = cluster.server("scan");
     scan.said("are not used: those in the bucket count");
     assert_eq!((status(&scan, &operator, "/collections"), status(&scan, &stranger, "/collections")), (200, 401));
-    // An owner may have more than it shows.
+    // The owner may have more than this server shows.
     let bearer = [("Authorization", format!("Bearer {operator}"))];
     let (status, said) = post_with(&scan.url, "/backup", "application/json", &bearer, b"{}").unwrap();
     assert!((400..500).contains(&status) && said.contains("ask a gateway"), "{status} {said}");

@@ -274,7 +274,7 @@ fn acknowledged_writes_missing_at_the_end_of_the_log_are_named_and_the_server_is
     let good = std::fs::read(path).unwrap();
     let end = good.iter().rposition(|byte| *byte != 0).unwrap();
     let half = 8192 + (end - 8192) / 2;
-    // Only the last byte: the log does not tell whether a killed server's last write was acknowledged.
+    // The last byte alone as well: the killed server had acknowledged its last write.
     for (from, filler) in [(half, None), (half, Some(0)), (half, Some(0xff)), (end, Some(0)), (100, Some(0)), (0, None)]
     {
         let mut bad = good.clone();
