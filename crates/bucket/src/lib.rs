@@ -9,12 +9,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `address.rs` | what an address names |
+//! | `address.rs` | parses addresses |
 //! | `calls.rs` | blocking calls over a runtime, with deadlines |
 //! | `bucket.rs` | the bucket in a folder over these calls |
 //! | `upload.rs` | objects of any size in a folder, in parts |
 //! | `s3/` | the bucket in an S3-compatible store |
-//! | `probe.rs` | whether one create of many wins |
+//! | `probe.rs` | checks that exactly one of many creates wins |
 
 mod address;
 mod bucket;

@@ -9,13 +9,13 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `options.rs` | what the operator sets, and what is wrong with it |
+//! | `options.rs` | the operator's settings, and their checks |
 //! | `calls.rs` | blocking calls over a runtime, with deadlines |
 //! | `connect.rs` | the connection |
-//! | `streams.rs` | streams: made, opened, removed |
-//! | `stream.rs` | the messages of one |
-//! | `fault.rs` | what an error of the server means |
-//! | `synced.rs` | whether the servers sync each message |
+//! | `streams.rs` | streams: created, opened, removed |
+//! | `stream.rs` | the messages of one stream |
+//! | `fault.rs` | the meaning of a server's error |
+//! | `synced.rs` | checks that the servers sync each message |
 
 mod calls;
 mod connect;

@@ -73,8 +73,8 @@ impl NatsStreams {
     }
 }
 
-/// Max attempts to create a stream while the servers elect a leader, as they do for a moment after their start, and the
-/// pause between attempts.
+/// Max attempts to create a stream while the servers elect a leader, and the pause between attempts. Servers do so for
+/// a moment after their start.
 const TRIES: u32 = 30;
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
 

@@ -2,10 +2,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `options.rs` | what the operator sets |
-//! | `clients.rs` | credentials, and which calls are sent again |
+//! | `options.rs` | the operator's settings |
+//! | `clients.rs` | credentials, and which calls are retried |
 //! | `upload.rs` | objects of any size, in parts |
-//! | `fault.rs` | what the store said of a call that failed |
+//! | `fault.rs` | errors of failed calls |
 
 mod clients;
 mod fault;

@@ -192,6 +192,7 @@ impl Link {
             let why = "no server owns the data at present: another takes over within seconds, try again";
             return Err(Fault::Unavailable(why.to_owned()));
         };
+        // Locked until the connection is stored, so that concurrent calls share one. Opening it does not block.
         let mut known = self.connection.lock();
         let connection = match known.take().filter(|known| known.peer == peer) {
             Some(connection) => connection,

@@ -2,11 +2,11 @@
 //!
 //! | the owner | what a failed call does |
 //! |---|---|
-//! | none is known | it fails at once |
-//! | passes its data on | it waits for the next one, for 5 s at most |
-//! | has not named itself yet | it tries again for 5 s: the process may be opening what it took over |
-//! | has refused a call since | the same: another one is named within moments |
-//! | has answered before | it tries three times more, within half a second |
+//! | is unknown | it fails at once |
+//! | is handing its data over | it waits for the next owner, for 5 s at most |
+//! | has not identified itself yet | it retries for 5 s: the process may be opening the partitions it took over |
+//! | has since refused a call | the same: another owner is named within moments |
+//! | has answered before | it retries three times, within half a second |
 //!
 //! Only link faults are retried. For a call that must run at most once, the caller reports whether it may have arrived;
 //! then it is not retried.
@@ -74,7 +74,7 @@ impl Link {
         loop {
             match call().await {
                 Ok(answer) => return Ok(answer),
-                // A retry runs it at most twice, which is harmless.
+                // Each retry runs it once more at most, which is harmless.
                 Err(Fault::Unknown(why)) => retry.after(self, Fault::Unavailable(why)).await?,
                 Err(fault) => retry.after(self, fault).await?,
             }

@@ -3,13 +3,13 @@
 //! A gateway numbers its writes. A write whose response was lost is resent with the same number:
 //!
 //! ```text
-//! meant for another server                      -> refused, so that the gateway knows whom each attempt may have reached
+//! meant for another server                      -> refused, so that the gateway knows which server it may have reached
 //! number unknown here, first attempt            -> written; its outcome is remembered
 //! number known                                  -> the outcome, or the wait for it
 //! sent before to another server, without a key  -> Unknown: that server may have written it
 //! sent before to another server, with a key     -> written: the store knows the key if that server wrote it
-//! older than what is remembered                 -> Unknown
-//! of a gateway that is not remembered           -> Unknown
+//! older than the outcomes remembered             -> Unknown
+//! from a gateway that is not remembered         -> Unknown
 //! ```
 //!
 //! A write continues when its caller goes away. Otherwise the next attempt could not learn its outcome.
@@ -71,6 +71,7 @@ enum Known {
 
 impl Appends {
     fn begin(&self, number: Number, is_repeated: bool) -> Known {
+        // Checked and registered under one lock, so that concurrent attempts of a write begin it only once.
         let mut state = self.0.lock();
         if let Some(outcome) = state.outcomes.get(&number) {
             return Known::Begun(outcome.clone());

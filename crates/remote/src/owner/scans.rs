@@ -102,6 +102,7 @@ impl ScanExecutor {
     /// Waits until all started scans have left.
     pub(super) async fn ended(&self) {
         loop {
+            // Created before the check, so that a scan that leaves in between is not missed.
             let left = self.left.notified();
             if self.state.lock().executor.started() == 0 {
                 return;

@@ -67,8 +67,8 @@ impl Owner {
     }
 
     /// As above, for calls that return data, or change it without a number. After a pause longer than its lease, a
-    /// process has missed writes acknowledged by the next owner, and a gateway that has not learnt of that owner may
-    /// still call it. Checking once is enough: until then nothing was acknowledged elsewhere, and the call had begun.
+    /// process has missed writes acknowledged by the next owner. A gateway that has not learnt of that owner may still
+    /// call it. Checking once is enough: until then nothing was acknowledged elsewhere, and the call had begun.
     fn owns<T>(&self, request: &Request<T>) -> Result<(), Status> {
         self.open(request)?;
         match (self.options.owns)() {

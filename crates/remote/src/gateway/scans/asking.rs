@@ -178,6 +178,7 @@ impl Asking {
                     Err(fault) => self.failed(attempt, Some(process), fault)?,
                 },
                 () = sleep_until(due) => {
+                    // At most one hedge per attempt, even if the budget refuses it.
                     may_hedge = false;
                     let (scans, now) = (self.scans.clone(), self.now());
                     let mut hedging = scans.hedging.lock();
