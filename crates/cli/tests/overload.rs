@@ -21,7 +21,7 @@ const BATCH: u64 = 20;
 const SPEC: &str = "kind:String,value:Long,time:Date,*geom:Point:srid=4326;meridian.id='given'";
 const ARRIVALS: &str = "object:String,value:Double,time:Date,*geometry:Point;meridian.id='given'";
 
-/// Queries of the heavy tenant: a quarter of all events each, in a different order, and sums over all.
+/// Queries of the heavy tenant: a quarter of all events each, sorted by time, and sums over all.
 const HEAVY: [&str; 4] = [
     "/collections/events/items?f=ndjson&bbox=0,0,180,80&sortby=time&limit=10000",
     "/collections/events/items?f=ndjson&bbox=-180,0,0,80&sortby=time&limit=10000",

@@ -93,8 +93,8 @@ impl SlotRecords {
         }
     }
 
-    /// Returns this slot's part of a record from before there were slots. `has`: whether the slot has a record of its
-    /// own with this name.
+    /// Returns what a record of this slot starts from, given the record from before there were slots. `has`: whether
+    /// the slot has its own record with this name.
     fn inherited(name: &str, content: Vec<u8>, has: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
         match name {
             claim::RECORD if !has(name) => {

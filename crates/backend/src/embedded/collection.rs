@@ -32,8 +32,8 @@ const SMALL_BYTES: usize = 64 << 10;
 /// A collection of the store.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
-    /// The partitions of the collection in this process, including its own. That one is not kept separately: every
-    /// query makes one of these, and all threads change the same reference counts.
+    /// The partitions of the collection in this process, including its own. No separate reference to its own is kept:
+    /// every query clones this struct, and all threads change the same reference counts.
     pub(super) held: Partitions,
     /// Index of its own partition.
     pub(super) own: usize,

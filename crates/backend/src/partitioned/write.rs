@@ -132,7 +132,7 @@ fn of_partition(error: WriteError, partition: usize) -> WriteError {
     }
 }
 
-/// Returns the error that represents several: all conflicts together, or the one that leaves most in doubt.
+/// Returns the error that leaves most in doubt; if all are conflicts, all of them together.
 fn one_error(errors: Vec<WriteError>) -> Option<WriteError> {
     let doubt = |error: &WriteError| match error {
         WriteError::Failed(_) | WriteError::Partly { .. } => 0,

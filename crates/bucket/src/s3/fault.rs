@@ -35,9 +35,9 @@ struct ErrorDetails {
 impl BucketLocation {
     /// Converts the error of a call.
     ///
-    /// A create that fails with one of these *may* have taken effect, unless the kind excludes that. Kinds of a lost
-    /// response lead to a retry, and to a check of what exists. So everything unknown gets one of these, including
-    /// errors of a proxy in front of the store.
+    /// A failed create *may* have taken effect, unless the kind of its error excludes that. Kinds of a lost response
+    /// lead to a retry, and to a check of what exists. So everything unknown gets such a kind, including errors of a
+    /// proxy in front of the store.
     pub(super) fn error(&self, error: &Error) -> io::Error {
         let text = error.to_string();
         let Some(details) = details_in(&text) else { return self.without_answer(error, &text) };

@@ -1,4 +1,4 @@
-//! A running `meridian cluster up`.
+//! Runs `meridian cluster up` for tests.
 
 use super::batches::Batches;
 use super::{PATIENCE, agent, command, counted, meridian, send};
@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// A running `meridian cluster up`; stopped when dropped.
+/// A running `meridian cluster up`; killed when dropped.
 pub struct Up {
     child: Child,
     pub folder: PathBuf,

@@ -311,8 +311,8 @@ impl Backend for GroupsBackend {
     }
 
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
-        // The collection does not exist: its first partition is damaged. The owners of the other partitions may be
-        // away.
+        // Asked for a collection that was not found, so its first partition is the damaged one. The owners of the other
+        // partitions need not be reachable.
         self.owner(tenant, name, 0).why_damaged(tenant, name)
     }
 

@@ -136,8 +136,8 @@ impl Remote {
         via.begin((asked, make), &Patience::of(control))
     }
 
-    /// Returns the collection assembled from its partitions, if these are to be queried one by one. A partition is
-    /// treated as one alone.
+    /// Returns the collection assembled from its partitions, if these are to be queried one by one. For a partition,
+    /// that is a collection of it alone.
     pub(super) fn in_parts(&self, at: &At) -> Option<Partitioned> {
         if at.eventual.is_none() || self.shared.scans.is_none() {
             return None;
