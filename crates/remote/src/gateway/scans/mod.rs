@@ -53,13 +53,16 @@ pub struct ScanOptions {
 pub(super) struct Scans {
     servers: watch::Receiver<Arc<[ScanAt]>>,
     profiles: Profiles,
+    /// Budget of fallbacks to the owners. Locked only for a decision, never across a wait.
     fallback: Mutex<Fallback>,
+    /// Budget of hedges, with the same lock rule. Shared by all queries, so that it bounds their total.
     hedging: Mutex<Hedging>,
     /// Connections, by process.
     links: Mutex<HashMap<u64, Arc<Link>>>,
     /// Processes to skip, each until this time.
     avoided: Mutex<HashMap<u64, Instant>>,
     random: Arc<dyn Random>,
+    /// Start of the clock of courses.
     begun: Instant,
     counts: Counts,
 }
