@@ -11,7 +11,8 @@ pub trait AuditLog: Debug + Send + Sync {
     /// The disk's error: then none of the acts may be acknowledged.
     fn append(&self, acts: &[Act]) -> Result<u64, StoreError>;
 
-    /// The lines after this number for which `wanted` is true, at most `limit` of them. Reads a bounded part of the log.
+    /// Returns the lines after this number for which `wanted` is true, at most `limit` of them. Reads a bounded part of
+    /// the log.
     ///
     /// # Errors
     /// The disk's error.

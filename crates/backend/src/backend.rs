@@ -11,10 +11,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A number for monitors.
+/// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figure {
-    /// How it changes.
+    /// How its value changes.
     pub kind: FigureKind,
     /// Its name.
     pub name: &'static str,
@@ -24,7 +24,7 @@ pub struct Figure {
     pub value: u64,
 }
 
-/// How a number changes.
+/// How the value of a metric changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureKind {
     /// It only grows.
@@ -33,46 +33,48 @@ pub enum FigureKind {
     Gauge,
 }
 
-/// Gives numbers for monitors.
+/// Returns metrics.
 pub type Figures = Arc<dyn Fn() -> Vec<Figure> + Send + Sync>;
 
-/// A partition that a process has, and its position.
+/// A partition held by a process, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// Tenant of the collection.
     pub tenant: Arc<str>,
-    /// Its name.
+    /// Name of the collection.
     pub collection: Arc<str>,
-    /// When it was made, in microseconds since 1970.
+    /// Creation time of the collection, in microseconds since 1970.
     pub made: i64,
-    /// Which of its partitions.
+    /// Number of the partition.
     pub partition: usize,
-    /// How many it has.
+    /// Number of partitions of the collection.
     pub partitions: u16,
-    /// The position of its last write.
+    /// Position of its last write.
     pub position: u64,
 }
 
 /// The collections of a server, by tenant and name.
 pub trait Backend: Flusher + Debug + Send + Sync {
-    /// The collection of this name; `None` where there is none or it is damaged. Returns at once.
+    /// Returns the collection with this name; `None` if it does not exist or is damaged. Returns at once.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] where the server that has the collections cannot be reached, here and below.
+    /// [`StoreError::Busy`] if the server that has the collections cannot be reached, here and below.
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError>;
 
-    /// The collections of a tenant in order of name. Returns at once.
+    /// Returns the collections of a tenant, ordered by name. Returns at once.
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError>;
 
-    /// The collections of a tenant that cannot be opened, in order of name: neither absent nor served. Returns at once.
+    /// Returns the collections of a tenant that cannot be opened, ordered by name: neither absent nor served. Returns
+    /// at once.
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError>;
 
-    /// Why the collection of this name cannot be opened; `None` if it can, or if there is none. Returns at once.
+    /// Returns why the collection with this name cannot be opened; `None` if it can, or does not exist. Returns at
+    /// once.
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError>;
 
     /// Creates a collection.
     ///
-    /// [`StoreError::Exists`], [`StoreError::Damaged`] where the name belongs to something that may hold events,
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] if the name belongs to something that may hold events,
     /// [`StoreError::Invalid`], or the disk's error.
     fn create(
         &self,
@@ -88,23 +90,23 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// [`StoreError::Damaged`], or the disk's error.
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Whether collections can be renamed: not in a bucket. Returns at once.
+    /// Returns true if collections can be renamed, which is impossible in a bucket. Returns at once.
     fn renames(&self) -> bool {
         false
     }
 
-    /// Gives a collection another name; returns whether it existed. Running queries complete undisturbed.
+    /// Renames a collection; returns whether it existed. Running queries complete undisturbed.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Damaged`] of either name, [`StoreError::Invalid`] of the new one or where collections keep their
-    /// names, or the disk's error.
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] for either name, [`StoreError::Invalid`] for the new name or if
+    /// renaming is impossible, or the disk's error.
     fn rename(&self, tenant: &str, name: &str, new: &str) -> Result<bool, StoreError> {
         let _ = (tenant, name, new);
         Err(Invalid::new(KEEPS_NAME).into())
     }
 
-    /// Replaces schema and settings of a collection that was never written to; returns whether that was done. Only where this process keeps
-    /// it, in one partition.
+    /// Replaces schema and settings of a collection that was never written to; returns whether that was done. Only if
+    /// this process holds it, in a single partition.
     ///
     /// # Errors
     /// [`StoreError::Invalid`], or the disk's error.
@@ -113,7 +115,8 @@ pub trait Backend: Flusher + Debug + Send + Sync {
         Ok(false)
     }
 
-    /// Takes up what the owner of a collection's first partition has made or dropped, where this process has other partitions of it.
+    /// Adopts a collection that the owner of its first partition has created or dropped, if this process has other
+    /// partitions of it.
     ///
     /// # Errors
     /// The error of the store.
@@ -122,7 +125,7 @@ pub trait Backend: Flusher + Debug + Send + Sync {
         Ok(())
     }
 
-    /// Guarantees each tenant a part of the memory for writes, by its weight. Returns at once.
+    /// Guarantees each tenant a share of the memory for writes, by its weight. Returns at once.
     fn guarantee(&self, weights: &[(Arc<str>, u32)]);
 
     /// Charges tenants for the maintenance of their collections, from now on. Only the first call counts.
@@ -131,15 +134,15 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// Notifies a subscriber of every write from now on, in any collection.
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>);
 
-    /// The partitions that this process has itself. Returns at once.
+    /// Returns the partitions held by this process itself. Returns at once.
     fn held(&self) -> Vec<Held> {
         Vec::new()
     }
 
-    /// The small records of one kind, stored beside the collections; there may be none yet.
+    /// Returns the small records of one kind, stored beside the collections; there may be none yet.
     fn records(&self, kind: &'static str) -> Arc<dyn Records>;
 
-    /// The log of administrative acts.
+    /// Returns the log of administrative acts.
     fn audit(&self) -> Arc<dyn AuditLog>;
 
     /// Writes a copy to `out` as a tar for a backup folder. Reads and writes continue meanwhile.
@@ -148,35 +151,36 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// `cancelled` returns true.
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError>;
 
-    /// Numbers for monitors, of how questions were answered by other processes or for them. Returns at once.
+    /// Returns metrics of queries served by other processes, or for them. Returns at once.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
 
-    /// The outcomes of eventual reads at scan servers; `None`: this process asks none. Returns at once.
+    /// Returns the outcomes of eventual reads at scan servers; `None` if this process uses none. Returns at once.
     fn scan_reads(&self) -> Option<ScanReads> {
         None
     }
 
-    /// Whether answers show what another process has flushed, and not every acknowledged write. Returns at once.
+    /// Returns true if results show what another process has flushed, and not every acknowledged write. Returns at
+    /// once.
     fn follows(&self) -> bool {
         false
     }
 
-    /// The parts of a bucket's objects and the trees of segments that this process keeps; `None`: it reads no bucket.
+    /// Returns the caches of a bucket in this process, of objects and of segment trees; `None` if it reads no bucket.
     fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
         None
     }
 
-    /// Whether everything is stored in memory only.
+    /// Returns true if everything is stored in memory only.
     fn is_ephemeral(&self) -> bool;
 
-    /// The folder of the collections' files, where it is on this machine.
+    /// Returns the folder of the collections' files, if it is on this machine.
     fn data_folder(&self) -> Option<&Path>;
 
-    /// Whether a write failed on a full disk since [`Backend::full_disk`] last found space. Returns at once.
+    /// Returns true if a write failed on a full disk since [`Backend::full_disk`] last found space. Returns at once.
     fn met_full_disk(&self) -> bool;
 
-    /// The file for which the disk has no space; `None` if there is space again. Writes some 100 KiB to check.
+    /// Returns the file for which the disk has no space; `None` if there is space again. Writes about 100 KiB to check.
     fn full_disk(&self) -> Option<PathBuf>;
 }

@@ -24,7 +24,7 @@ pub type Append = Pin<Box<dyn Future<Output = Result<Written, WriteError>> + Sen
 /// A deletion by filter that stopped early.
 #[derive(Debug)]
 pub struct PartialDelete {
-    /// Events that are deleted for good.
+    /// Events deleted permanently.
     pub deleted: u64,
     /// Events that matched.
     pub matched: u64,
@@ -46,14 +46,14 @@ pub trait Collection: Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// When it was created, in microseconds since 1970. It distinguishes collections of the same name.
+    /// Creation time in microseconds since 1970. It distinguishes collections of the same name.
     fn created(&self) -> i64;
 
-    /// When what it holds began, in microseconds since 1970: when it was made or restored, or with the start of an ephemeral one. Of two
-    /// contents that give the same numbers to other events, each has its own.
+    /// Start of its content, in microseconds since 1970: its creation or restore, or the process start for an ephemeral
+    /// one. Two contents that give the same numbers to different events differ in this.
     fn began(&self) -> i64;
 
-    /// The schema as of now.
+    /// The current schema.
     fn schema(&self) -> Arc<Schema>;
 
     /// Its settings.
@@ -65,35 +65,34 @@ pub trait Collection: Debug + Send + Sync {
     /// Position of the newest write of each partition.
     fn position(&self) -> Positions;
 
-    /// The min number of any event that a partition may still hold; that of the next write if there is none.
+    /// The min number of any event that a partition may still hold; that of the next write if it is empty.
     fn oldest(&self) -> Seqs;
 
-    /// One of its partitions, counted from 0; `None` where it has no such one.
+    /// Returns one of its partitions, counted from 0; `None` if there is no such partition.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] where the server that has it cannot be reached.
+    /// [`StoreError::Busy`] if the server that has it cannot be reached.
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError>;
 
     /// Adds optional fields and changes the settings: both, or neither on an error.
     fn change(&self, fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
 
-    /// How many events these settings would remove.
+    /// Returns the number of events that these settings would remove.
     fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError>;
 
-    /// Whether there is room in memory for a write. If there is none, requests a flush. Returns at once.
+    /// Returns true if there is memory for a write. Otherwise requests a flush. Returns at once.
     ///
-    /// [`WriteError::Refused`] if the collection accepts no writes, since then no room will come.
+    /// [`WriteError::Refused`] if the collection accepts no writes, since then waiting for memory is pointless.
     fn request_room(&self) -> Result<bool, WriteError>;
 
-    /// Whether there is room in memory for a write. Returns at once.
+    /// Returns true if there is memory for a write. Returns at once.
     fn has_room(&self) -> bool;
 
-    /// How long a write waits for room by default.
+    /// How long a write waits for memory by default.
     fn room_wait(&self) -> Duration;
 
-    /// Queues a write. It computes on the caller's thread for as long as the size of the batch takes, but waits for
-    /// nothing. The future resolves when the write is durable and visible, or at the deadline. It must be awaited on
-    /// a tokio runtime.
+    /// Queues a write. Encodes the batch on the caller's thread, but waits for nothing. The future resolves when the
+    /// write is durable and visible, or at the deadline. It must be awaited on a tokio runtime.
     ///
     /// An invalid batch, or [`WriteError::Busy`] if the queue is full.
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError>;
@@ -108,22 +107,23 @@ pub trait Collection: Debug + Send + Sync {
     /// stay.
     fn delete_matching(&self, predicate: &Predicate, at: At, control: &Control) -> Result<Deleted, PartialDelete>;
 
-    /// The snapshot that a query would read; `None` where only the query itself tells.
+    /// Returns the snapshot that a query would read; `None` if only the query itself can tell.
     fn head(&self, _at: &At) -> Option<Head> {
         None
     }
 
-    /// The event with this id and its number, from the history.
+    /// Returns the event with this id and its number, from the history.
     fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError>;
 
-    /// Events in an order, one page or all of them.
+    /// Returns events in an order, one page or all of them.
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError>;
 
-    /// Cuts that divide all events in natural order into at most `parts` parts of about equal size, for
+    /// Returns cuts that divide all events in natural order into at most `parts` parts of about equal size, for
     /// [`Items::after`] and [`Items::until`]: ascending, fewer than `parts`.
     fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError>;
 
-    /// The number of events that match; `None` if more than `tested_max` of them would have to be tested one by one.
+    /// Returns the number of events that match; `None` if more than `tested_max` of them would have to be tested one by
+    /// one.
     fn count(
         &self,
         at: At,
@@ -132,25 +132,25 @@ pub trait Collection: Debug + Send + Sync {
         control: &Control,
     ) -> Result<Option<u64>, QueryError>;
 
-    /// The collection's partial answer to a question for one value. Another server merges and finishes it.
+    /// Returns the collection's partial result of a query for one value. Another server merges and finishes it.
     fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError>;
 
-    /// The cost of a query for events, and how it is executed.
+    /// Returns the cost of a query for events, and how it is executed.
     fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError>;
 
-    /// Aggregates of the events, by window and field.
+    /// Returns aggregates of the events, by window and field.
     fn aggregate(&self, at: At, question: &Aggregate, control: &Control) -> Result<Read<Aggregated>, QueryError>;
 
-    /// Counts of the events in the cells of a grid.
+    /// Returns counts of the events in the cells of a grid.
     fn density(&self, at: At, question: &Density, control: &Control) -> Result<Read<DensityCounts>, QueryError>;
 
-    /// A vector tile.
+    /// Returns a vector tile.
     fn tile(&self, at: At, question: &Tile, control: &Control) -> Result<Read<TileResult>, QueryError>;
 
-    /// The track of one object.
+    /// Returns the track of one object.
     fn track(&self, at: At, question: &Track, control: &Control) -> Result<Read<TrackResult>, QueryError>;
 
-    /// Which objects passed, and when.
+    /// Returns which objects passed, and when.
     fn passages(&self, at: At, question: &Passages, control: &Control) -> Result<Read<PassagesResult>, QueryError>;
 
     /// Passes the events in a circle to a sink, nearest first, with their total number. If more than `rows_max` rows
@@ -166,15 +166,15 @@ pub trait Collection: Debug + Send + Sync {
     /// Passes a random event to a sink; returns whether there is one.
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError>;
 
-    /// Events written after `after`; if they are more than `max`, the oldest of them. About `step_bytes` are read at a
-    /// time. Each partition has an equal part of `max`.
+    /// Returns events written after `after`; if there are more than `max`, the oldest ones. Reads about `step_bytes` at
+    /// a time. Each partition gets an equal share of `max`.
     fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError>;
 
-    /// Events written after position `after`, up to and including `upto`; if a partition has more than `max` of them, its
-    /// newest.
+    /// Returns events written after position `after`, up to and including `upto`; if a partition has more than `max` of
+    /// them, its newest ones.
     fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError>;
 
-    /// The previous events of objects, as of now.
+    /// Returns the previous events of objects, as of now.
     fn prior_events(&self) -> Box<dyn PriorEvents>;
 
     /// Writes everything to GeoParquet files that hold exactly what one snapshot shows, and returns their names.

@@ -3,8 +3,8 @@
 //!
 //! [`Backend`] is a server's collections, [`Collection`] is one of them. Callers hold them as trait objects and know
 //! neither a data folder nor the parts of a snapshot. So collections on other machines can be served through the same
-//! calls. [`Embedded`] keeps them in this process. A collection of several partitions is put together from these
-//! (`partitioned/`). What the bucket of a cluster shows is in [`cluster`].
+//! calls. [`Embedded`] keeps them in this process. A collection of several partitions is assembled from these
+//! (`partitioned/`). The contents of a cluster's bucket are in [`cluster`].
 //!
 //! # Contract
 //! - Calls block, as the store's do, unless their documentation says that they return at once. Each has a deadline or
@@ -39,7 +39,7 @@ pub use scheduler::PermitScheduler;
 pub use view::View;
 pub use written::{Deleted, Files, Written};
 
-// The types that this interface uses. They belong to the crates below. Callers need nothing else of those.
+// The types used by this interface. They belong to the crates below; callers need nothing else from those.
 pub use meridian_store::seams::{Clock, Disk, OpenMode, Random, Seams};
 pub use meridian_store::{
     Act, AuditPage, Audited, Backup, BackupKey, BackupScope, CollectionStats, Damaged, Durability, Flusher, Gone,

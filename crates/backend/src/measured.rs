@@ -3,7 +3,7 @@
 use meridian_observe::{Count, Measured, Stage};
 use meridian_query::Stats;
 
-/// Adds the cost of a query that planned and scanned in one.
+/// Adds the cost of a query that planned and scanned in one step.
 pub fn counted(scan: &mut Measured, stats: &Stats) {
     if stats.plan_us > 0 {
         scan.split_off(Stage::Plan, stats.plan_us.saturating_mul(1_000));
@@ -11,7 +11,7 @@ pub fn counted(scan: &mut Measured, stats: &Stats) {
     scan.count(&counts(stats, &Stats::default()));
 }
 
-/// The cost added since.
+/// Returns the cost added since.
 pub fn counts(stats: &Stats, before: &Stats) -> [(Count, u64); Count::ALL.len()] {
     Count::ALL.map(|count| (count, of(stats, count).saturating_sub(of(before, count))))
 }

@@ -12,14 +12,15 @@ pub struct At {
     pub seq: Option<Seqs>,
     /// In mode `latest`, also the events that are not the newest of their object.
     pub history: bool,
-    /// Who may answer besides the owner of the data; `None`: nobody, and every acknowledged write is shown.
+    /// Allows servers other than the owner to respond; `None` shows every acknowledged write.
     pub eventual: Option<Eventual>,
 }
 
-/// A read that may miss the newest writes. Where there are scan servers, one of them answers it; elsewhere it is a read like any other.
+/// A read that may miss the newest writes. If there are scan servers, one of them serves it; otherwise it is a read
+/// like any other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Eventual {
-    /// The type of scan, by which its way to a scan server is chosen.
+    /// The type of scan, which selects its profile of scan servers.
     pub scan_type: Option<Arc<str>>,
 }
 
@@ -42,8 +43,8 @@ pub struct Head {
     pub seq: Seqs,
     /// The schema of its events.
     pub schema: Arc<Schema>,
-    /// The result shows every write that was acknowledged before this, in microseconds since 1970. That is
-    /// when the snapshot was taken, or what another process has said that writes the collection.
+    /// The result shows every write acknowledged before this time, in microseconds since 1970. It is the time of the
+    /// snapshot, or one reported by the process that writes the collection.
     pub taken_at: i64,
     /// Damaged parts that are missing: a result that may need them must report them.
     pub missing: Arc<[Problem]>,
@@ -92,7 +93,7 @@ pub trait Rows: Iterator<Item = Result<Hits, QueryError>> + Send {
     /// Limits the number of events in later batches.
     fn limit_batches(&mut self, events: usize);
 
-    /// Releases what can be read again, before a wait of unknown length. Returns the bytes that are still held.
+    /// Releases memory that can be read again, before a wait of unknown length. Returns the bytes still held.
     fn park(&mut self) -> usize;
 }
 
@@ -102,8 +103,8 @@ pub trait RowSink {
     /// columns wanted.
     fn begin(&mut self, schema: &Schema, layout: &Layout, total: u64, rows: usize) -> Projection;
 
-    /// One event: a row of a batch that has these columns or more. `seq` is set if ids are made of it, `distance_m`
-    /// if the order is by distance.
+    /// Receives one event: a row of a batch that has these columns or more. `seq` is set if ids are made from it,
+    /// `distance_m` if the order is by distance.
     fn row(&mut self, batch: &Batch, row: usize, seq: Option<Seq>, distance_m: Option<f64>);
 }
 
@@ -122,26 +123,27 @@ pub struct Near {
     pub limit: usize,
 }
 
-/// The events written after a position, without those deleted or replaced since: those of a partition in the order of writing.
+/// The events written after a position, without those deleted or replaced since; those of a partition are in the order
+/// of writing.
 pub trait Changes: Send {
     /// The next events of a partition with all columns, and their numbers; `None` at the end. Blocks.
     ///
     /// The disk's error, or [`StoreError::Corrupt`]: after that, no more can be read.
     fn read(&mut self) -> Result<Option<(Batch, Vec<Seq>)>, StoreError>;
 
-    /// Once all were read: everything up to this was returned, or no longer exists.
+    /// After the end: everything up to this was returned, or no longer exists.
     fn upto(&self) -> Seqs;
 
-    /// Events left out because more were written than asked for.
+    /// Events left out because more were written than requested.
     fn left_out(&self) -> u64;
 
     /// Damaged parts that are missing; they may have held events.
     fn missing(&self) -> &[Problem];
 
-    /// Bytes that the list of numbers takes.
+    /// Bytes taken by the list of numbers.
     fn bytes(&self) -> usize;
 
-    /// The reader is about to wait for something else: maintenance need not yield to it.
+    /// The reader is about to wait for something else, so maintenance need not yield to it.
     fn park(&mut self);
 }
 
@@ -151,8 +153,8 @@ pub trait PriorEvents {
     /// construct such a pair.
     fn object(&self, batch: &Batch, row: usize) -> Option<u64>;
 
-    /// The newest event of a row's object among events of lower numbers, which in its partition were written
-    /// before. Gives a batch of that one event with these columns.
+    /// Returns the newest event of a row's object among events with lower numbers, which in its partition were written
+    /// before. Returns a batch of that one event with these columns.
     ///
     /// # Errors
     /// The disk's error, or [`StoreError::Corrupt`].

@@ -8,17 +8,18 @@ use std::fmt::Debug;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Where the records and the audit log of a server are.
+/// Location of the records and the audit log of a server.
 pub trait RecordSource: Debug + Send + Sync {
-    /// The records of one kind; there may be none yet.
+    /// Returns the records of one kind; there may be none yet.
     fn records(&self, kind: &'static str) -> Arc<dyn Records>;
 
-    /// The log of administrative acts.
+    /// Returns the log of administrative acts.
     fn audit(&self) -> Arc<dyn AuditLog>;
 
-    /// Writes a copy of the records to `out`, and of the collections beside them, which `owner` writes: see [`crate::Backend::backup`].
+    /// Writes a copy of the records to `out`, and of the collections beside them, which `owner` flushes: see
+    /// [`crate::Backend::backup`].
     ///
-    /// [`StoreError::Invalid`] where the collections are elsewhere.
+    /// [`StoreError::Invalid`] if the collections are elsewhere.
     fn backup(&self, owner: &dyn Flusher, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         let _ = (owner, what, out);
         let detail = "the records of this server are not beside its collections: ask the server that owns these";
@@ -28,11 +29,11 @@ pub trait RecordSource: Debug + Send + Sync {
 
 /// The scope of a backup.
 pub struct BackupOf<'a> {
-    /// The collections and records that it holds.
+    /// The collections and records to include.
     pub scope: &'a BackupScope,
-    /// Files that are left out (name, CRC32C).
+    /// Files to leave out (name, CRC32C).
     pub have: &'a BTreeMap<String, u32>,
-    /// Whether to stop.
+    /// Returns true to stop the backup.
     pub cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -65,18 +66,18 @@ impl RecordSource for ControlPlane {
 /// A record is replaced as a whole, durably: after a crash it is the old one or the new one. A record with a copy is
 /// restored from it when it turns out to be damaged or missing.
 pub trait Records: Debug + Send + Sync {
-    /// Names of all records, sorted.
+    /// Returns the names of all records, sorted.
     fn names(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Names of the records that have a copy, sorted.
+    /// Returns the names of the records that have a copy, sorted.
     fn copied(&self) -> Result<Vec<String>, StoreError>;
 
-    /// A record; `None` if there is none of this name.
+    /// Returns a record; `None` if there is none with this name.
     ///
     /// [`StoreError::Corrupt`] if it is not what was written, [`StoreError::NewerFormat`], or the disk's error.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Names of the records that were restored since the start, and what was wrong.
+    /// Returns the names of the records restored since the start, and what was wrong.
     fn mended(&self) -> Vec<(String, String)>;
 
     /// Writes or replaces a record.
@@ -91,15 +92,16 @@ pub trait Records: Debug + Send + Sync {
     /// Removes a record and its copy; it is no error if there is none.
     fn remove(&self, name: &str) -> Result<(), StoreError>;
 
-    /// Whether other processes change them too.
+    /// Returns true if other processes change them too.
     fn is_shared(&self) -> bool;
 
-    /// The changes after a version; `None` where that is the newest. Version 0 is before all. Records that
-    /// nobody else changes have version 1 from then on.
+    /// Returns the changes after a version; `None` if that is the newest. Version 0 precedes all changes. Records that
+    /// only this process changes have version 1 from then on.
     fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError>;
 
-    /// Makes changes, written twice where records have copies, and returns the version that has them. `None`: the records were changed after
-    /// `follows`, and nothing was done. Shared records get all of the changes or none; others get them one after the other.
+    /// Makes changes, written twice if records have copies, and returns the resulting version. `None`: the records were
+    /// changed after `follows`, and nothing was done. On shared records the changes are atomic; on others they are made
+    /// one by one.
     fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError>;
 }
 
@@ -161,7 +163,7 @@ impl Records for meridian_store::Records {
     }
 }
 
-/// There are no copies in a bucket, which keeps what it has by its own means. So every record counts as copied.
+/// A bucket needs no copies, as it protects its objects itself. So every record counts as copied.
 impl Records for SharedRecords {
     fn names(&self) -> Result<Vec<String>, StoreError> {
         self.names()

@@ -1,4 +1,4 @@
-//! How a query takes turns: through the meter of the permit that it has at the time.
+//! Turns of a query: by the meter of its current permit.
 
 use meridian_admission::gate::{Meter, Permit};
 use meridian_observe::Slot;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The turns of a query. A query that waits for its client gets another permit when it continues, while its parts keep
-/// these turns. Without a permit yet, it does not wait and is not charged.
+/// these turns. Without a permit it neither waits nor is charged.
 #[derive(Debug, Default)]
 pub struct PermitScheduler(Mutex<Option<Arc<Meter>>>);
 
 impl PermitScheduler {
-    /// The turns of a permit.
+    /// Makes the turns of a permit.
     pub fn of(permit: &Permit) -> Arc<PermitScheduler> {
         Arc::new(PermitScheduler(Mutex::new(Some(permit.meter().clone()))))
     }
 
-    /// Goes on with another permit, on this thread.
+    /// Continues with another permit, on this thread.
     pub fn go_on(&self, permit: &Permit) {
         *self.0.lock() = Some(permit.meter().clone());
         permit.meter().begin();
@@ -45,7 +45,7 @@ impl Slot for PermitScheduler {
 
 impl Scheduler for PermitScheduler {
     fn tick(&self, over: &dyn Fn() -> bool) {
-        // The lock is not held meanwhile: a turn may take long.
+        // The lock is not held meanwhile, as a turn may take long.
         if let Some(meter) = self.meter() {
             meter.tick(over);
         }

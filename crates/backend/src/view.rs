@@ -1,4 +1,4 @@
-//! The collections that one caller sees.
+//! The collections visible to one caller.
 
 use crate::backend::Backend;
 use crate::collection::Collection;
@@ -17,12 +17,12 @@ pub struct View {
 }
 
 impl View {
-    /// The view of a caller.
+    /// Makes the view of a caller.
     pub fn new(backend: Arc<dyn Backend>, caller: Caller) -> View {
         View { backend, caller }
     }
 
-    /// Whose view it is.
+    /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -32,39 +32,40 @@ impl View {
         &self.caller.tenant
     }
 
-    /// Whether the caller may do this to a collection.
+    /// Returns true if the caller may do this to a collection.
     pub fn may(&self, action: Action, name: &str) -> bool {
         self.caller.grant.decide(action, Target::Collection(name)) == Decision::Allowed
     }
 
-    /// The collection of this name; `None` where the caller sees none or it is damaged. Returns at once.
+    /// Returns the collection with this name; `None` if it is not visible to the caller or is damaged. Returns at once.
     ///
     /// # Errors
-    /// Those of [`Backend::collection`], here and below.
+    /// As [`Backend::collection`], here and below.
     pub fn collection(&self, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         View::find(&*self.backend, &self.caller, name)
     }
 
-    /// As [`View::collection`], without a view: for the one request that is worth the shorter way.
+    /// As [`View::collection`], without a view, for the one request where the shortcut is worth it.
     pub fn find(backend: &dyn Backend, caller: &Caller, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         if caller.grant.collections.covers(name) { backend.collection(&caller.tenant, name) } else { Ok(None) }
     }
 
-    /// The collections in order of name. Returns at once.
+    /// Returns the collections, ordered by name. Returns at once.
     pub fn list(&self) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
         let mut collections = self.backend.list(self.tenant())?;
         collections.retain(|collection| self.covers(collection.name()));
         Ok(collections)
     }
 
-    /// The collections that cannot be opened, in order of name. Returns at once.
+    /// Returns the collections that cannot be opened, ordered by name. Returns at once.
     pub fn damaged(&self) -> Result<Vec<Damaged>, StoreError> {
         let mut damaged = self.backend.damaged(self.tenant())?;
         damaged.retain(|damaged| self.covers(&damaged.name));
         Ok(damaged)
     }
 
-    /// Why the collection of this name cannot be opened; `None` if it can, or if the caller sees none. Returns at once.
+    /// Returns why the collection with this name cannot be opened; `None` if it can, or is not visible to the caller.
+    /// Returns at once.
     pub fn why_damaged(&self, name: &str) -> Result<Option<Damaged>, StoreError> {
         if self.covers(name) { self.backend.why_damaged(self.tenant(), name) } else { Ok(None) }
     }
@@ -72,7 +73,7 @@ impl View {
     /// Creates a collection, which the caller must be allowed to manage: callers check that with [`View::may`].
     ///
     /// # Errors
-    /// Those of [`Backend::create`].
+    /// As [`Backend::create`].
     pub fn create(&self, name: &str, schema: Schema, settings: Settings) -> Result<Arc<dyn Collection>, StoreError> {
         self.backend.create(self.tenant(), name, schema, settings)
     }
@@ -80,16 +81,16 @@ impl View {
     /// Removes a collection and its events; returns whether it existed.
     ///
     /// # Errors
-    /// Those of [`Backend::remove`].
+    /// As [`Backend::remove`].
     pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
         self.backend.remove(self.tenant(), name)
     }
 
-    /// Gives a collection another name, under which the caller must be allowed to manage it: callers check that with
+    /// Renames a collection. The caller must be allowed to manage it under the new name: callers check that with
     /// [`View::may`]. Returns whether it existed.
     ///
     /// # Errors
-    /// Those of [`Backend::rename`].
+    /// As [`Backend::rename`].
     pub fn rename(&self, name: &str, new: &str) -> Result<bool, StoreError> {
         self.backend.rename(self.tenant(), name, new)
     }
@@ -98,12 +99,12 @@ impl View {
     /// that was done.
     ///
     /// # Errors
-    /// Those of [`Backend::retype`].
+    /// As [`Backend::retype`].
     pub fn retype(&self, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
         self.backend.retype(self.tenant(), name, schema, settings)
     }
 
-    /// Whether the caller sees a collection of this name, if there is one.
+    /// Returns true if a collection with this name would be visible to the caller.
     pub fn covers(&self, name: &str) -> bool {
         self.caller.grant.collections.covers(name)
     }

@@ -10,10 +10,10 @@ pub struct Written {
     pub written: u64,
     /// Events that were replaced.
     pub replaced: u64,
-    /// Events that were stored by an earlier write with the same key.
+    /// Events stored by an earlier write with the same key.
     pub duplicates: u64,
-    /// Position of the write in the log of each partition that took part (of the earlier one, for duplicates). For the others their position
-    /// when the write began.
+    /// Position of the write in the log of each partition that took part (of the earlier one, for duplicates). For the
+    /// others, their position when the write began.
     pub position: Positions,
     /// Sequence number of the first event.
     pub first: Seq,
@@ -41,14 +41,14 @@ impl From<meridian_store::Deleted> for Deleted {
     }
 }
 
-/// The GeoParquet files of a collection, as other programs may read them.
+/// The GeoParquet files of a collection, for other programs to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The files hold what this snapshot shows: each event once, and nothing that was replaced or deleted.
+    /// Snapshot shown by the files: each event once, and nothing that was replaced or deleted.
     pub seq: Seqs,
-    /// Where they lie, by partition in order of their making.
+    /// Their paths, by partition and then in order of creation.
     pub paths: Vec<PathBuf>,
-    /// Until when they stay, in microseconds since 1970, whatever is written or merged meanwhile.
+    /// Time until which they are kept, in microseconds since 1970, whatever is written or merged meanwhile.
     pub kept_until: i64,
 }
 

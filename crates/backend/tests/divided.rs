@@ -1,4 +1,4 @@
-//! Collections that a restore has divided among another number of partitions, against what was backed up.
+//! Collections that a restore has divided among a different number of partitions, compared with what was backed up.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 #![allow(clippy::disallowed_methods, reason = "a deadline of a call is by the real clock")]
@@ -55,7 +55,7 @@ fn schema(kind: Kind) -> Schema {
     }
 }
 
-/// Events by their numbers, from which everything else of them follows.
+/// Returns events with these numbers, from which everything else is derived.
 fn events(collection: &dyn Collection, numbers: std::ops::Range<i64>) -> Batch {
     let mut builder = BatchBuilder::new(collection.schema());
     for n in numbers {
@@ -108,7 +108,7 @@ impl Fixture {
         Fixture { store, collection }
     }
 
-    /// The number of each event by its id, in the view of the mode and in the history.
+    /// Returns the number of each event by its id, in the view of the mode and in the history.
     fn content(&self) -> [BTreeMap<String, i64>; 2] {
         [false, true].map(|history| {
             let at = At { seq: None, history, eventual: None };
@@ -125,13 +125,13 @@ impl Fixture {
         })
     }
 
-    /// Each event is found by its id, and no other.
+    /// Checks that each event is found by its id, and no other.
     fn check_ids(&self, history: &BTreeMap<String, i64>) {
         for (id, n) in history {
             let found = self.collection.event(id).unwrap().value.map(|(batch, _)| numbers(&batch));
             assert_eq!(found, Some(vec![*n]), "{id}");
         }
-        // Their ordinals begin with the number of a partition, perhaps of one that is not there.
+        // Their ordinals begin with the number of a partition, perhaps of one that does not exist.
         let made = [Seq::new(1, 60_000), Seq::new(9_999, 0), Seq::new(9_999, 60_000)].map(Seq::to_id);
         for absent in made.into_iter().chain(["no id".to_owned()]) {
             assert!(self.collection.event(&absent).unwrap().value.is_none(), "{absent}");
@@ -147,7 +147,7 @@ fn back_up(disk: &Arc<MemoryDisk>, fixture: &Fixture, folder: &str) {
     kept.receive(&mut tar.as_slice(), &mut |_| {}).unwrap();
 }
 
-/// What is done to a collection.
+/// An operation on a collection.
 #[derive(Debug, Clone)]
 enum Act {
     Write(i64, i64),
@@ -224,7 +224,7 @@ proptest! {
         prop_assert_eq!(&moved.content(), &content);
         moved.check_ids(&content[1]);
         prop_assert_eq!(moved.store.check(), vec![]);
-        // It goes on from there, with ids that no event had.
+        // It continues from there, with ids that no event had.
         perform(&moved, &later, 10_000);
         let content = moved.content();
         moved.check_ids(&content[1]);
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// A collection of made ids in four partitions that were one.
+/// Returns a collection of made ids, divided from one partition into four.
 fn divided() -> (Arc<MemoryDisk>, Fixture) {
     let disk = Arc::new(MemoryDisk::new());
     let store = Store::open(options("/a"), seams(&disk)).unwrap();
@@ -271,7 +271,7 @@ fn a_stream_from_before_is_refused_and_a_catch_up_says_what_it_leaves_out() {
     let now = position.later(&written.position);
     let all_there = moved.content()[1].len() as u64 - 40;
     let left_out = |after: &Positions| c.changes_between(after, &now, 1_000).unwrap().left_out();
-    // By positions of one partition: those before, in the middle and behind all of them.
+    // By positions of one partition: before, in the middle, and after all of them.
     let first = position.at(0);
     assert_eq!((left_out(&Positions::one(0)), left_out(&Positions::one(first))), (all_there, 0));
     assert!((1..=all_there).contains(&left_out(&Positions::one(first - 1))));

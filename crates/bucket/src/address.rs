@@ -4,17 +4,17 @@ use meridian_model::Invalid;
 use object_store::path::Path as Name;
 use std::path::PathBuf;
 
-/// Where a bucket is.
+/// Location of a bucket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     /// A folder.
     Folder(PathBuf),
-    /// A bucket of an S3-compatible store, and what all names in it begin with, without a slash at the end; empty: nothing.
+    /// A bucket of an S3-compatible store, and the prefix of all names in it, without a trailing slash; may be empty.
     S3 { bucket: String, prefix: String },
 }
 
 impl Address {
-    /// Reads `file://DIR` or `s3://BUCKET/PREFIX`.
+    /// Parses `file://DIR` or `s3://BUCKET/PREFIX`.
     pub(crate) fn parse(address: &str) -> Result<Address, Invalid> {
         let refuse = |detail: String| Err(Invalid::field("bucket", detail));
         match address.split_once("://") {
@@ -29,7 +29,7 @@ impl Address {
                     ));
                 }
                 let prefix = prefix.trim_end_matches('/');
-                // A path drops a slash in front, and would then name other objects.
+                // A path drops a leading slash, and would then name other objects.
                 if !Name::parse(prefix).is_ok_and(|path| path.as_ref() == prefix) {
                     return refuse(format!(
                         "{prefix:?} in {address} cannot begin the names of objects: expected names separated by one slash"

@@ -1,4 +1,4 @@
-//! The bucket of the store in a folder.
+//! The store's bucket in a folder.
 
 use crate::calls::{Calls, LARGE, SMALL, error_of, whole};
 use crate::upload::FolderUpload;
@@ -15,7 +15,8 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Objects in a folder that processes share: on one machine, or on a network file system that has exclusive creates and hard links.
+/// Objects in a folder shared by processes: on one machine, or on a network file system with exclusive creates and hard
+/// links.
 #[derive(Debug, Clone)]
 pub(crate) struct FolderBucket {
     pub(crate) store: Arc<LocalFileSystem>,
@@ -24,7 +25,7 @@ pub(crate) struct FolderBucket {
 }
 
 impl FolderBucket {
-    /// Opens the folder, making it if it is not there, for this user alone.
+    /// Opens the folder. A missing one is created, for this user alone.
     pub(crate) fn open(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
         let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| failed("create", e))?;
@@ -32,19 +33,19 @@ impl FolderBucket {
         FolderBucket::open_existing(folder, calls)
     }
 
-    /// Opens the folder, which has to be there.
+    /// Opens the folder, which must exist.
     pub(crate) fn open_existing(folder: &Path, calls: Calls) -> Result<FolderBucket, StoreError> {
         let failed = |action, source| StoreError::Io { action, path: folder.to_owned(), source };
         let store = LocalFileSystem::new_with_prefix(folder).map_err(|e| failed("open", error_of(e)))?;
-        // Content and name are on disk before a create is answered.
+        // Content and name are on disk before a create is acknowledged.
         let store = Arc::new(store.with_fsync(true));
         Ok(FolderBucket { store, calls, folder: folder.to_owned() })
     }
 }
 
-/// Makes the folders of records and of the audit log, which hold secrets of webhooks and digests of tokens.
-/// They are closed to others, even if an older version has made the bucket for all to read. A group that
-/// shares the bucket keeps its rights.
+/// Creates the folders of records and of the audit log, which hold secrets of webhooks and digests of tokens. They are
+/// closed to others, even if an older version has made the bucket readable for all. A group that shares the bucket
+/// keeps its rights.
 #[allow(clippy::disallowed_methods, reason = "object_store knows no rights of folders")]
 fn make_private(bucket: &Path) -> io::Result<()> {
     let rights = std::fs::metadata(bucket)?.permissions().mode() & 0o770;
@@ -54,11 +55,11 @@ fn make_private(bucket: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    // A create syncs only the folders that it makes itself.
+    // A create syncs only the folders it creates itself.
     File::open(bucket)?.sync_all()
 }
 
-/// The name of an object as `object_store` has it.
+/// Converts the name of an object to that of `object_store`.
 pub(crate) fn name_of(name: &str) -> io::Result<Name> {
     Name::parse(name).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
 }
@@ -125,7 +126,7 @@ impl Bucket for FolderBucket {
                 names.sort_unstable();
                 Ok(names)
             }
-            // A folder without objects is none.
+            // A folder without objects does not exist.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -139,7 +140,8 @@ impl Bucket for FolderBucket {
         }
     }
 
-    /// A name can be seen before it is on disk: where the answer to the create was lost, no answer has said that it is.
+    /// A name may be visible before it is on disk: if the response to the create was lost, nothing has confirmed that
+    /// it is.
     fn settle(&self, name: &str) -> io::Result<()> {
         let path = self.store.path_to_filesystem(&name_of(name)?).map_err(error_of)?;
         self.calls.wait(LARGE, async move {

@@ -17,15 +17,15 @@ use tokio::runtime::Handle;
 use tokio::task::coop::unconstrained;
 use tokio::time::timeout;
 
-/// How long a call may take that moves few bytes.
+/// Timeout of a call that moves few bytes.
 pub(crate) const SMALL: Duration = Duration::from_secs(10);
-/// How long one may take that lists, or moves an object or a part of one.
+/// Timeout of a call that lists, or moves an object or a part of one.
 pub(crate) const LARGE: Duration = Duration::from_secs(60);
 
-/// Max calls at a time of one request for several ranges.
+/// Max concurrent calls of one request for several ranges.
 const TOGETHER: usize = 16;
 
-/// Runs calls with the help of a runtime, which has timers, while the calling thread waits.
+/// Runs calls on a runtime with timers, while the calling thread waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Calls {
     handle: Handle,
@@ -36,7 +36,7 @@ impl Calls {
         Calls { handle }
     }
 
-    /// The answer of a call, whose errors are of a disk.
+    /// Waits for a call, and converts its error to that of a disk.
     pub(crate) fn wait<T>(
         &self,
         within: Duration,
@@ -45,12 +45,13 @@ impl Calls {
         self.answer(within, call)?.map_err(error_of)
     }
 
-    /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
+    /// Waits for a call until its deadline. A call past it is abandoned, and may have taken effect, or may still do so.
     pub(crate) fn answer<T>(&self, within: Duration, call: impl Future<Output = T>) -> io::Result<T> {
-        // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime. A
-        // task that such a thread spawned would wait for it in turn.
+        // Polled on this thread rather than by `Handle::block_on`, which panics on a thread of the runtime. A task
+        // spawned on such a thread would in turn wait for it.
         let _runtime = self.handle.enter();
-        // The budget of the task that this thread may run is not renewed here: once it is used up, each poll would ask for another.
+        // If this thread is running a task, that task's budget is not renewed here: once it is used up, each poll would
+        // yield.
         let mut call = pin!(unconstrained(timeout(within, call)));
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -61,7 +62,7 @@ impl Calls {
                     let detail = format!("the bucket did not answer within {} s", within.as_secs());
                     return Err(io::Error::new(ErrorKind::TimedOut, detail));
                 }
-                // A wake between the poll and here is kept: then this returns at once.
+                // A wake between the poll and here is kept, and makes this return at once.
                 Poll::Pending => std::thread::park(),
             }
         }
@@ -69,8 +70,8 @@ impl Calls {
 }
 
 impl Calls {
-    /// The answers of calls that do not need each other, in their order: [`TOGETHER`] at a time. At the
-    /// deadline answers that have not come yet are errors.
+    /// Waits for independent calls, [`TOGETHER`] at a time, and returns their results in order. Calls unfinished at the
+    /// deadline are errors.
     pub(crate) fn together<T>(
         &self,
         within: Duration,
@@ -94,7 +95,7 @@ impl Calls {
     }
 }
 
-/// The bytes of a range, if they are all there.
+/// Returns the bytes of a range if they are complete.
 pub(crate) fn whole(bytes: Bytes, span: &Span) -> io::Result<Vec<u8>> {
     if bytes.len() == span.bytes() { Ok(bytes.into()) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
@@ -108,14 +109,14 @@ impl Wake for Unpark {
     }
 }
 
-/// The error of a call as the store knows errors: by its kind.
+/// Converts the error of a call to an I/O error of the right kind.
 pub(crate) fn error_of(error: Error) -> io::Error {
     let kind = match &error {
         Error::NotFound { .. } => ErrorKind::NotFound,
         Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::PermissionDenied,
         Error::InvalidPath { .. } => ErrorKind::InvalidInput,
-        // What the disk said is somewhere below.
+        // The disk's error is somewhere below.
         other => kind_below(other).unwrap_or(ErrorKind::Other),
     };
     io::Error::new(kind, error)
@@ -167,7 +168,7 @@ mod tests {
     fn calls_together_are_answered_in_order_and_late_ones_are_errors() {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
         let calls = Calls::new(runtime.handle().clone());
-        // More than run at a time. The later ones are the quicker ones.
+        // More than run at a time. The later ones are quicker.
         let all = (0..40u64).map(|n| async move {
             tokio::time::sleep(Duration::from_millis(40 - n)).await;
             if n == 7 { Err(io::Error::from(ErrorKind::NotFound)) } else { Ok(n) }

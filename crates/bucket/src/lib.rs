@@ -1,19 +1,20 @@
 //! The shared bucket of a cluster: objects in a folder or in an S3-compatible store, by blocking calls with deadlines.
 //!
-//! [`open`] gives the store what it keeps collections in ([`meridian_store::Bucket`]). The calls go through `object_store`, whose tasks run on
-//! a runtime of the caller; the thread that calls waits for the answer, until its deadline.
+//! [`open`] returns the bucket in which the store keeps collections ([`meridian_store::Bucket`]). The calls go through
+//! `object_store`, whose tasks run on a runtime of the caller. The calling thread waits for the response, until its
+//! deadline.
 //!
-//! A bucket is probed when it is opened. Everything above rests on one operation, the create of an absent
-//! object. So a bucket where that lets two win is refused.
+//! A bucket is probed when it is opened. Everything above depends on one operation, the exclusive create of an object.
+//! So a bucket where two creates can win is refused.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `address.rs` | what an address names |
+//! | `address.rs` | parses addresses |
 //! | `calls.rs` | blocking calls over a runtime, with deadlines |
 //! | `bucket.rs` | the bucket in a folder over these calls |
 //! | `upload.rs` | objects of any size in a folder, in parts |
 //! | `s3/` | the bucket in an S3-compatible store |
-//! | `probe.rs` | whether one create of many wins |
+//! | `probe.rs` | checks that exactly one of many creates wins |
 
 mod address;
 mod bucket;
@@ -33,10 +34,11 @@ use s3::S3Bucket;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// Opens the bucket at an address to look at it: no folder is made, and nothing is probed.
+/// Opens the bucket at an address for reading: no folder is created, and nothing is probed.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of an address that names no bucket, and of settings; [`StoreError::Io`] where there is no such bucket.
+/// [`StoreError::Invalid`] for an address that names no bucket, and for settings; [`StoreError::Io`] if there is no
+/// such bucket.
 pub fn open_to_look(address: &str, s3: &S3Options, handle: &Handle) -> Result<Arc<dyn Bucket>, StoreError> {
     let calls = Calls::new(handle.clone());
     Ok(match Address::parse(address)? {
@@ -45,14 +47,15 @@ pub fn open_to_look(address: &str, s3: &S3Options, handle: &Handle) -> Result<Ar
     })
 }
 
-/// Opens the bucket at an address. A folder (`file://DIR`) is made if it is not there; a bucket of a store (`s3://BUCKET/PREFIX`) is not.
+/// Opens the bucket at an address. A missing folder (`file://DIR`) is created; a missing bucket of a store
+/// (`s3://BUCKET/PREFIX`) is not.
 ///
-/// `s3`: how the store is reached. `handle`: the runtime on which calls run, with timers and sockets. `random`: names of the objects of the
-/// probe.
+/// `s3`: how the store is reached. `handle`: runtime of the calls, with timers and sockets. `random`: source of the
+/// probe's object names.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of an address that names no bucket, of settings, and of a bucket where creates do
-/// not exclude each other. [`StoreError::Io`] where the bucket does not answer, or refuses.
+/// [`StoreError::Invalid`] for an address that names no bucket, for settings, and for a bucket whose creates are not
+/// exclusive. [`StoreError::Io`] if the bucket does not respond, or refuses.
 pub fn open(
     address: &str,
     s3: &S3Options,

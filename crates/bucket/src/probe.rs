@@ -1,4 +1,4 @@
-//! Whether a bucket keeps the one promise that everything rests on.
+//! Checks the one guarantee of a bucket that everything depends on.
 
 use meridian_model::Invalid;
 use meridian_store::StoreError;
@@ -7,10 +7,10 @@ use meridian_store::seams::Random;
 use std::path::PathBuf;
 use std::sync::{Arc, Barrier};
 
-/// Creates of one object at a time.
+/// Number of concurrent creates of one object.
 const CREATES: usize = 32;
 
-/// Creates one object from many threads at once, and refuses a bucket where not exactly one of them wins.
+/// Creates one object from many threads at once. Refuses the bucket unless exactly one of them wins.
 pub(crate) fn probe(bucket: &Arc<dyn Bucket>, random: &dyn Random) -> Result<(), StoreError> {
     let name = format!("probe/{:016x}{:016x}", random.next_u64(), random.next_u64());
     let failed = |action, source| StoreError::Io { action, path: PathBuf::from(bucket.place()).join(&name), source };
@@ -19,7 +19,7 @@ pub(crate) fn probe(bucket: &Arc<dyn Bucket>, random: &dyn Random) -> Result<(),
         let create = |number: usize| {
             let (start, name) = (&start, &name);
             move || {
-                // All at once, or a bucket that only looks before it writes would pass.
+                // All at once, or a bucket that merely checks before it writes would pass.
                 start.wait();
                 bucket.put(name, &content(number))
             }
@@ -32,7 +32,7 @@ pub(crate) fn probe(bucket: &Arc<dyn Bucket>, random: &dyn Random) -> Result<(),
         match answer.map_err(|_| failed("create", std::io::Error::other("a thread of the probe panicked")))? {
             Ok(Put::Created) => winners.push(number),
             Ok(Put::Exists) => {}
-            // A store answers some of many creates of one name with an error, and one of those may have won.
+            // A store may fail some of many creates of one name, and one of those may have won.
             Err(error) => {
                 lost.push(number);
                 first_error.get_or_insert(error);
@@ -40,7 +40,7 @@ pub(crate) fn probe(bucket: &Arc<dyn Bucket>, random: &dyn Random) -> Result<(),
         }
     }
     let found = bucket.get(&name);
-    // One that stays is nobody's: its name is random.
+    // A leftover belongs to no one: its name is random.
     let _ = bucket.delete(&name);
     let one_of = |numbers: &[usize]| numbers.iter().any(|number| found.as_ref().is_ok_and(|f| *f == content(*number)));
     match (&winners[..], first_error) {

@@ -7,12 +7,12 @@ use meridian_store::bucket::{Bucket, Put, Upload};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 use std::io;
 
-/// Bytes of a part, and the most that an object made by one create has.
+/// Bytes of a part, and the max of an object made by one create.
 const PART_BYTES: usize = 8 << 20;
-/// Ends the name of an object that is on its way. Nothing lists or names it; one that a crash leaves takes room, and no more.
+/// Suffix of an object being uploaded. It is neither listed nor named; one left by a crash only takes space.
 const STAGED: &str = ".upload";
 
-/// An object on its way into the folder.
+/// An object being uploaded to the folder.
 pub(crate) struct FolderUpload {
     bucket: FolderBucket,
     name: String,
@@ -30,7 +30,7 @@ impl FolderUpload {
         format!("{}{STAGED}", self.name)
     }
 
-    /// Sends the part that is full.
+    /// Sends the full part.
     fn send(&mut self) -> io::Result<()> {
         let mut parts = match self.parts.take() {
             Some(parts) => parts,
@@ -40,7 +40,7 @@ impl FolderUpload {
             }
         };
         let part = PutPayload::from_bytes(self.part.split().freeze());
-        // One part at a time: memory for one, and the next while it is filled.
+        // One part at a time, so that memory holds one, and the next while it fills.
         let parts = self.bucket.calls.wait(LARGE, async move { parts.put_part(part).await.map(|()| parts) })?;
         self.parts = Some(parts);
         Ok(())
@@ -70,12 +70,12 @@ impl Upload for FolderUpload {
         let Some(mut parts) = self.parts.take() else { return Err(io::Error::other("an upload lost its parts")) };
         let (store, from, to) = (self.bucket.store.clone(), name_of(&self.staged())?, name_of(&self.name)?);
         self.bucket.calls.wait(LARGE, async move { parts.complete().await.map(drop) })?;
-        // A link, which fails where the name is taken; a rename would replace what is there.
+        // A link, which fails if the name is taken; a rename would replace the existing object.
         let linked = self.bucket.calls.wait(LARGE, {
             let from = from.clone();
             async move { store.copy_if_not_exists(&from, &to).await }
         });
-        // One that stays takes room, and no more.
+        // A leftover only takes space.
         let _ = self.bucket.delete(from.as_ref());
         put_of(linked)
     }

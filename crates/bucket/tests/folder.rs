@@ -1,4 +1,4 @@
-//! A bucket in a real folder: what it promises, and a store over it.
+//! A bucket in a real folder: its guarantees, and a store over it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
 #![allow(clippy::disallowed_methods, reason = "tests read files as they are")]
@@ -31,7 +31,7 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// The bucket as one more process opens it.
+    /// Opens the bucket as another process does.
     fn bucket(&self) -> Arc<dyn Bucket> {
         let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
         let address = format!("file://{}", self.path("bucket").display());
@@ -63,7 +63,7 @@ fn records_are_closed_to_others_in_a_bucket_that_all_may_read() {
             assert_eq!(opened.put(&format!("{folder}/access/1"), b"secret").unwrap(), Put::Created);
             let path = world.path(&format!("bucket/{folder}"));
             let mode = std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            // The umask of the tests may take more.
+            // The umask of the tests may remove more.
             assert_eq!((mode & !most, mode & 0o700), (0, 0o700), "{folder} in {bucket:o}: {mode:o}");
         }
         assert!(opened.list("audit/").unwrap().len() == 1 && world.bucket().list("records/").unwrap().len() == 1);
@@ -111,7 +111,7 @@ fn an_object_of_any_size_gets_its_name_whole_and_if_it_is_free() {
         assert_eq!(pending.finish().unwrap(), Put::Created, "{name}");
         assert!(bucket.get(&name).unwrap() == content, "{name}");
         assert_eq!(upload(&vec![1; content.len()]).finish().unwrap(), Put::Exists, "{name}");
-        // One that is given up leaves nothing.
+        // An abandoned upload leaves nothing.
         drop(upload(&content));
         assert!(bucket.get(&name).unwrap() == content, "{name}");
     }
@@ -175,7 +175,7 @@ fn an_owner_is_followed_by_another_and_a_reader_sees_it_all() {
     let read = reader.collection("t", "c").unwrap();
     assert_eq!(read.stats().events, 3000, "what was flushed");
 
-    // The first stops to renew; the second sees the term unchanged for long enough.
+    // The first stops renewing; the second sees the term unchanged for long enough.
     let second_lease = lease("two");
     let mut turns = 0;
     while !matches!(second_lease.turn().unwrap(), Standing::Owner(_)) {

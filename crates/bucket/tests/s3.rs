@@ -1,4 +1,5 @@
-//! A bucket in a real S3-compatible store: what it promises, what its errors say, and outcomes that the line hides.
+//! A bucket in a real S3-compatible store: its guarantees, its error messages, and outcomes hidden by a broken
+//! connection.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
 #![allow(clippy::disallowed_methods, reason = "tests read files as they are")]
@@ -52,19 +53,19 @@ impl World {
         open(address, options, self.runtime.handle(), &random)
     }
 
-    /// The bucket as one more process opens it.
+    /// Opens the bucket as another process does.
     fn bucket(&self) -> Arc<dyn Bucket> {
         self.open(&format!("s3://{BUCKET}/a/prefix"), &self.options()).unwrap()
     }
 
-    /// The same over a line, without a probe.
+    /// Opens it through a proxy, without a probe.
     fn bucket_over(&self, line: &Line) -> Arc<dyn Bucket> {
         let options = S3Options { endpoint: line.endpoint.clone(), ..self.options() };
         open_to_look(&format!("s3://{BUCKET}/a/prefix"), &options, self.runtime.handle()).unwrap()
     }
 }
 
-/// Whether a create that failed so is read back, and sent again.
+/// Returns true if a create that failed like this is read back, and resent.
 fn is_lost(kind: ErrorKind) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut};
     matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset | TimedOut)
@@ -149,7 +150,7 @@ fn an_object_of_any_size_gets_its_name_whole_and_if_it_is_free() {
         assert_eq!(pending.finish().unwrap(), Put::Created, "{name}");
         assert!(bucket.get(name).unwrap() == content, "{name}");
         assert_eq!(upload(&vec![1; content.len()]).finish().unwrap(), Put::Exists, "{name}");
-        // One that is given up leaves nothing.
+        // An abandoned upload leaves nothing.
         drop(upload(&content));
         assert!(bucket.get(name).unwrap() == content, "{name}");
         let mut middle = vec![0; 500];
@@ -183,7 +184,7 @@ fn a_store_that_is_away_is_told_from_an_empty_one_and_serves_on_when_it_is_back(
     world.gateway.kill();
     let away = bucket.put("a/2", b"two").unwrap_err();
     assert!(is_lost(away.kind()), "{away}");
-    // Reads are tried again, on new connections.
+    // Reads are retried, on new connections.
     for away in [bucket.get("a/1").unwrap_err(), bucket.len("a/1").unwrap_err(), bucket.list("a/").unwrap_err()] {
         assert!(is_lost(away.kind()) && away.to_string().contains("cluster.s3.endpoint"), "{away}");
     }
@@ -191,7 +192,7 @@ fn a_store_that_is_away_is_told_from_an_empty_one_and_serves_on_when_it_is_back(
     assert_eq!(bucket.get("a/1").unwrap(), b"one");
     assert_eq!(bucket.put("a/1", b"other").unwrap(), Put::Exists);
     assert_eq!(bucket.put("a/2", b"two").unwrap(), Put::Created);
-    // What is gone with the whole bucket is not absent.
+    // Objects lost with the whole bucket are not reported as absent.
     std::fs::rename(world.gateway.path("store").join(BUCKET), world.folder.path().join("moved")).unwrap();
     let gone = [
         bucket.get("a/1").unwrap_err(),
@@ -281,7 +282,7 @@ fn a_create_is_sent_once_and_says_so_where_its_outcome_is_unknown() {
     assert!(is_lost(lost.kind()), "{lost}");
     assert_eq!(line.writes(), 2);
     assert_eq!(beside.get("a/2").unwrap_err().kind(), ErrorKind::NotFound);
-    // The end of an upload in parts as well: begin, two parts, end.
+    // The same for an upload in parts: start, two parts, end.
     let content = vec![7; (8 << 20) + 1];
     let mut upload = bucket.upload("a/3").unwrap();
     upload.write(&content[..8 << 20]).unwrap();
@@ -293,7 +294,7 @@ fn a_create_is_sent_once_and_says_so_where_its_outcome_is_unknown() {
     assert_eq!(upload.finish().unwrap(), Put::Created);
     assert_eq!(line.writes() - sent, 3);
     assert!(beside.get("a/3").unwrap() == content);
-    // An object of one exact part has its end next, and that is sent once.
+    // An object of exactly one part is completed next, and that is sent once.
     let mut upload = bucket.upload("a/4").unwrap();
     upload.write(&content[..8 << 20]).unwrap();
     let sent = line.writes();
@@ -315,7 +316,7 @@ fn schema() -> Schema {
     }
 }
 
-/// An owner whose answers are cut off, its successor, and a reader: nothing is lost, and nothing is there twice.
+/// An owner whose responses are cut off, its successor, and a reader: nothing is lost or duplicated.
 #[test]
 fn an_owner_over_a_line_that_breaks_is_followed_by_another_and_a_reader_sees_it_all() {
     let world = World::new();
@@ -326,7 +327,7 @@ fn an_owner_over_a_line_that_breaks_is_followed_by_another_and_a_reader_sees_it_
         Lease::new(&bucket, "owner", node, format!("{node}:7070"), ttl, &Seams::real())
     };
     let first_lease = lease(world.bucket_over(&line), "one");
-    // Its first term has taken effect, and it does not hear of that.
+    // Its first term has taken effect, without its knowledge.
     line.cut_after(1);
     assert!(matches!(first_lease.turn().unwrap(), Standing::Owner(_)));
     let first = Store::open_shared(path("one"), Seams::real(), world.bucket_over(&line)).unwrap();

@@ -1,4 +1,4 @@
-//! Arguments of several commands: where to work, and which events.
+//! Arguments shared by commands: where to work, and on which events.
 
 use crate::failure::Failure;
 use crate::trust::Address;
@@ -91,7 +91,8 @@ pub fn folder_exists(folder: &Path, otherwise: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("there is no data folder {}: name one with --data{otherwise}", folder.display())))
 }
 
-/// Refuses the address of a bucket that may hold a key, without a word of it: messages end in logs.
+/// Refuses the address of a bucket that may contain a key. The message omits the address, since messages end up in
+/// logs.
 pub fn bucket_without_key(address: &str) -> Result<(), Failure> {
     if address.starts_with("file://") || !address.contains('@') {
         return Ok(());
@@ -101,7 +102,8 @@ pub fn bucket_without_key(address: &str) -> Result<(), Failure> {
     Err(Failure::Usage(what.to_owned()))
 }
 
-/// Refuses the address of a bucket whose folder is missing, for commands that only look. Other addresses are refused where they are opened.
+/// Refuses the address of a bucket whose folder is missing, for read-only commands. Other addresses are refused when
+/// they are opened.
 pub fn bucket_exists(address: &str) -> Result<(), Failure> {
     bucket_without_key(address)?;
     match address.strip_prefix("file://").map(Path::new).filter(|folder| !folder.is_dir()) {

@@ -1,4 +1,4 @@
-//! The threads on which calls to the bucket of a cluster, and to NATS, run.
+//! The threads for calls to the bucket of a cluster and to NATS.
 
 use crate::failure::Failure;
 use std::sync::OnceLock;
@@ -6,10 +6,10 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 /// The runtime of these calls. It lives as long as the process: a call may end after the server that made it.
 ///
-/// The server's own runtime has a bounded number of threads. Changes that wait for each other could take all of them, and the
-/// call that the first one waits for would get none.
+/// The server's own runtime has a bounded number of threads. Changes that wait for each other could occupy all of them,
+/// which leaves none for the call that the first one waits for.
 ///
-/// Called on a thread that may block: of two runtimes made at once, one is dropped.
+/// Must be called on a thread that may block: if two runtimes are made at once, one is dropped.
 pub fn calls() -> Result<Handle, Failure> {
     static CALLS: OnceLock<Runtime> = OnceLock::new();
     if let Some(runtime) = CALLS.get() {

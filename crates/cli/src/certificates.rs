@@ -1,7 +1,7 @@
 //! Certificates of this process: files, read at start and again when they change.
 //!
 //! Programs that renew certificates write the files in sequence, or replace a link. So the files are compared by
-//! content, every few seconds. Files that do not match are tried again when one changes.
+//! content, every few seconds. Mismatched files are retried when one changes.
 
 use crate::failure::Failure;
 use jiff::Timestamp;
@@ -18,10 +18,10 @@ const REMIND_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long before a certificate's expiry the warnings begin.
 const SOON: i64 = 14 * 24 * 60 * 60;
 
-/// Where certificate and key of the server are, which it shows to clients.
+/// Paths of the certificate and key that the server shows to clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate and those of the authorities between, in PEM.
+    /// The certificate and the intermediate ones, in PEM.
     pub certificate: Option<PathBuf>,
     /// The private key, in PEM, without a passphrase.
     pub key: Option<PathBuf>,
@@ -31,7 +31,7 @@ impl TlsFiles {
     /// Reads the files; `None` if none are configured.
     ///
     /// # Errors
-    /// With the file and its error.
+    /// The file and its error.
     pub fn open(&self) -> Result<Option<Certificates<Tls>>, Failure> {
         let (certificate, key) = match (&self.certificate, &self.key) {
             (None, None) => return Ok(None),
@@ -57,11 +57,11 @@ impl TlsFiles {
 /// Files of one identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate and those of the authorities between, in PEM.
+    /// The certificate and the intermediate ones, in PEM.
     pub certificate: PathBuf,
     /// The private key, in PEM, without a passphrase.
     pub key: PathBuf,
-    /// Certificates of the authorities that sign for peers, in PEM, where peers show certificates.
+    /// Certificates of the authorities that sign for peers, in PEM, if peers show certificates.
     pub authorities: Option<PathBuf>,
 }
 
@@ -70,7 +70,7 @@ pub struct Files {
 struct Content {
     certificate: Vec<u8>,
     key: Vec<u8>,
-    /// Empty where no file has them.
+    /// Empty if there is no such file.
     authorities: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ pub trait Renew: Clone + Send + 'static {
     /// Uses a certificate, and the authorities of peers as PEM, for new connections.
     ///
     /// # Errors
-    /// Why not, with the file; then nothing has changed.
+    /// The reason, with the file; nothing has changed then.
     fn renew(&self, certificate: Certificate, authorities: &[u8], files: &Files) -> Result<(), String>;
 }
 
@@ -94,7 +94,7 @@ impl Renew for Tls {
 pub struct Certificates<T> {
     tls: T,
     files: Files,
-    /// As last read, matching or not.
+    /// The last content read, matching or not.
     last: Content,
     not_after: Option<i64>,
 }
@@ -103,7 +103,8 @@ impl<T: Renew> Certificates<T> {
     /// Reads the files, and makes TLS of the certificate and the authorities of peers.
     ///
     /// # Errors
-    /// With the file and its error: at the start a bad file is an error. Later the certificate in use stays, as `read_again` decides.
+    /// The file and its error: at the start a bad file is an error. Later the current certificate stays, as
+    /// `read_again` decides.
     pub fn open(files: Files, make: impl FnOnce(Certificate, &[u8]) -> Result<T, String>) -> Result<Self, Failure> {
         let last = files.read().map_err(Failure::Usage)?;
         let certificate = files.parse(&last).map_err(Failure::Usage)?;
@@ -112,7 +113,7 @@ impl<T: Renew> Certificates<T> {
         Ok(Certificates { tls, files, last, not_after })
     }
 
-    /// TLS with the certificate, and with every later one.
+    /// Returns the TLS of the certificate, and of every later one.
     pub fn tls(&self) -> T {
         self.tls.clone()
     }
@@ -130,7 +131,7 @@ impl<T: Renew> Certificates<T> {
         }
     }
 
-    /// Follows the files until it is dropped. SIGHUP reads them at once.
+    /// Watches the files until dropped. SIGHUP reads them at once.
     ///
     /// # Errors
     /// If the signal cannot be watched.
@@ -165,7 +166,7 @@ impl<T: Renew> Certificates<T> {
         }
     }
 
-    /// Uses the files' content if it is new and matches. Otherwise the certificate stays.
+    /// Uses the files' content if it is new and matches. Otherwise the current certificate stays.
     fn read_again(mut self, asked: bool) -> Self {
         let file = self.files.certificate.display().to_string();
         let read = self.files.read();

@@ -1,4 +1,4 @@
-//! The API as commands use it: a running server, or a data folder that this process serves to itself.
+//! The API as used by commands: a running server, or a data folder that this process serves to itself.
 //!
 //! Both answer the same requests with the same code, so that `--data` and `--url` cannot differ.
 
@@ -32,13 +32,13 @@ use tokio::task::JoinHandle;
 
 /// How long a command of the owner waits for a folder that another process has open.
 const TURN_MAX: Duration = Duration::from_secs(10);
-/// How often it checks again.
+/// Poll interval of that wait.
 const TURN_INTERVAL: Duration = Duration::from_millis(50);
-/// How often a command on a bucket takes up what its owner has flushed.
+/// How often a command on a bucket loads what its owner has flushed.
 #[cfg(feature = "cluster")]
 const FOLLOW: Duration = Duration::from_millis(500);
 
-/// The side that answers requests.
+/// The server that responds to requests.
 pub struct Client {
     server: Server,
     /// Set if this process serves a folder.
@@ -53,7 +53,7 @@ struct Own {
     served: JoinHandle<io::Result<()>>,
 }
 
-/// Resources that are released at the end.
+/// Resources released at the end.
 enum Held {
     Store(Arc<Store>),
     #[cfg(feature = "cluster")]
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    /// A client of a data folder, of a server, or of the collections in a bucket, which it may have flushed.
+    /// Makes a client of a data folder, a server, or the collections in a bucket, which it may have flushed.
     pub fn of_collections(target: &OwnerTarget) -> Result<Client, Failure> {
         match target {
             OwnerTarget::Target(target) => Client::open(target),
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// A client of the collections in a bucket, through their owner where there is one.
+    /// Makes a client of the collections in a bucket, through their owner if there is one.
     #[cfg(feature = "cluster")]
     fn of_visit(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         crate::args::bucket_exists(address)?;
@@ -107,7 +107,7 @@ impl Client {
         Client::of_bucket(address, config)
     }
 
-    /// A client of the records in a bucket, and of what owners have flushed to it, which is not changed.
+    /// Makes a read-only client of the records in a bucket, and of what owners have flushed to it.
     #[cfg(feature = "cluster")]
     fn of_bucket(address: &str, config: Option<&Path>) -> Result<Client, Failure> {
         let (seams, runtime) = (Seams::real(), Own::runtime()?);
@@ -120,16 +120,16 @@ impl Client {
         let options = Options::at("/of-this-command");
         // Servers decide how much of the audit log is kept.
         let records = ControlPlane::new(bucket.clone(), &seams, u64::MAX);
-        // It needs a folder for its lock alone.
+        // It needs a folder only for its lock.
         let in_memory = Seams { disk: Arc::new(MemoryDisk::new()), ..seams };
         let store = Arc::new(Store::open_read_only(options, in_memory, bucket)?);
         let followed = Arc::downgrade(&store);
-        // A removal waits until other servers know of the suspension, and looks again.
+        // A removal waits until other servers know of the suspension, and checks again.
         runtime.spawn(async move {
             loop {
                 tokio::time::sleep(FOLLOW).await;
                 let Some(store) = followed.upgrade() else { return };
-                // What is not taken up now is tried again.
+                // A failed refresh is retried in the next round.
                 let _ = tokio::task::spawn_blocking(move || store.refresh()).await;
             }
         });
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// The same client, whose changes apply to a tenant that an operator names.
+    /// Returns the same client, with changes applied to the tenant that an operator names.
     pub fn within(self, tenant: Option<&str>) -> Result<Client, Failure> {
         match tenant {
             None => Ok(self),
@@ -231,7 +231,7 @@ fn open_store(folder: &Path) -> Result<Store, StoreError> {
 }
 
 impl Own {
-    /// The threads of the server, which needs its own: this one blocks while it waits for answers.
+    /// The runtime of the server, which needs its own threads: this one blocks while it waits for responses.
     fn runtime() -> Result<Runtime, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.map_err(|e| Failure::Refused(format!("cannot start threads: {e}")))
@@ -245,7 +245,7 @@ impl Own {
         backend: Arc<dyn Backend>,
     ) -> Result<(Own, String, String), Failure> {
         let seams = Seams::real();
-        // No other request waits behind this one, so only the user ends it.
+        // No other request waits behind this one, so only the user can end it.
         let patient = Duration::from_secs(7 * 86_400);
         let mut config = ServerConfig {
             timeout_default: patient,
@@ -274,9 +274,9 @@ impl Own {
 
     fn close(self) -> Result<(), Failure> {
         let _ = self.stop.send(());
-        // The server first: its last writes must be in the store before that is closed.
+        // The server ends first: its last writes must be in the store before that is closed.
         let _ = self.runtime.block_on(self.served);
-        // Its threads later: calls to a bucket run on them.
+        // Its threads end later: calls to a bucket run on them.
         let closed = match self.held {
             Held::Store(store) => store.close().map_err(Failure::from),
             #[cfg(feature = "cluster")]

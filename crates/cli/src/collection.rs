@@ -32,7 +32,7 @@ enum Inner {
         store: Arc<Store>,
         collection: Option<Arc<dyn Collection>>,
     },
-    /// A server, and the max body size that it is known to accept or not known to refuse.
+    /// A server, and the max body size that it is known to accept, or not known to refuse.
     Server(Server, Cell<usize>),
 }
 
@@ -63,7 +63,7 @@ impl CollectionTarget {
         self.schema.clone()
     }
 
-    /// Makes the collection.
+    /// Creates the collection.
     pub fn create(&mut self, schema: &Schema, settings: &Settings) -> Result<(), Failure> {
         match &mut self.inner {
             Inner::Folder { store, collection } => {
@@ -86,7 +86,7 @@ impl CollectionTarget {
         Ok(())
     }
 
-    /// Replaces the schema of the existing collection, if it was never written to, and changes settings with it.
+    /// Replaces the schema of the existing collection, if it was never written to, and changes settings as well.
     pub fn retype(&mut self, schema: &Schema, named: &SettingsChange) -> Result<(), Failure> {
         match &mut self.inner {
             Inner::Folder { store, collection } => {
@@ -160,7 +160,7 @@ impl CollectionTarget {
         }
     }
 
-    /// Removes a collection that was created here and is empty.
+    /// Removes a collection that was created here and is still empty.
     ///
     /// A folder has no other writer. On a server another client may have written: then the collection stays, and this
     /// returns `false`.

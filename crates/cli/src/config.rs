@@ -1,8 +1,8 @@
 //! The settings of `meridian serve`: one table of names, meanings, limits and defaults.
 //!
 //! The file is TOML. Every setting is checked when the server starts, and an error names the key. The same table prints
-//! the defaults (`meridian serve --show-config`), so the documented settings are the parsed ones. The files beneath
-//! have the table, by section; here it is read and shown.
+//! the defaults (`meridian serve --show-config`), so the documented settings are the parsed ones. The submodules hold
+//! the table, by section; this module reads and shows it.
 
 // First, for its macros.
 #[macro_use]
@@ -61,19 +61,19 @@ pub struct Config {
     pub store: Options,
     /// Limits of the server.
     pub server: ServerConfig,
-    /// Shipped providers that searches ask, as they are named in the file.
+    /// Shipped providers used by searches, as named in the file.
     pub shipped: String,
     /// Folder of the operator's own providers.
     pub providers: Option<PathBuf>,
     /// The model that labels images of results.
     pub images: ImageSettings,
-    /// Issuers of JSON Web Tokens, as the file has them.
+    /// Issuers of JSON Web Tokens, as written in the file.
     pub issuers: Value,
     /// Form of log lines.
     pub log_format: log::Format,
-    /// Where monitors are served without a token.
+    /// Address where monitors are served without a token.
     pub metrics_listen: Option<SocketAddr>,
-    /// The recording of requests, and its receiver.
+    /// Which requests are recorded, and where the records are sent.
     pub traces: Traces,
 }
 
@@ -109,7 +109,7 @@ impl Config {
         memory::budget(self).iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Max memory of the server, by purpose, and in all.
+    /// Returns the max memory of the server as text, by purpose and in total.
     pub fn memory_text(&self) -> String {
         let budget = memory::budget(self);
         let each: Vec<String> =
@@ -141,7 +141,7 @@ fn all() -> impl Iterator<Item = &'static Setting> {
     .flatten()
 }
 
-/// Reads the name of a durability.
+/// Parses the name of a durability.
 pub fn durability(name: &str) -> Result<Durability, String> {
     match name {
         "ephemeral" => Ok(Durability::Ephemeral),
@@ -161,7 +161,7 @@ pub fn durability_name(durability: Durability) -> &'static str {
 }
 
 impl Config {
-    /// The defaults, with the settings of the file.
+    /// Returns the defaults, with the settings of the file.
     pub fn read(path: &Path) -> Result<Config, Failure> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::Usage(format!("--config: {} cannot be read: {e}", path.display())))?;
@@ -177,7 +177,7 @@ impl Config {
             };
             config.take(section, content)?;
         }
-        // After all sections: their settings may be in any order in the file.
+        // After all sections, since their settings may be in any order in the file.
         config.server.search.providers =
             shipped::load(&config.shipped, config.providers.as_deref()).map_err(|e| format!("search: {e}"))?;
         config.server.search.images = Classifier::load(&config.images).map_err(|e| format!("search.images.{e}"))?;
@@ -185,13 +185,13 @@ impl Config {
         Ok(config)
     }
 
-    /// Sets the settings of a section and of the sections within it.
+    /// Applies the settings of a section and its subsections.
     fn take(&mut self, section: &str, content: &toml::Table) -> Result<(), String> {
         for (name, value) in content {
             let key = format!("{section}.{name}");
             let within = format!("{key}.");
             match (all().find(|s| s.key == key), value) {
-                // A setting first: the value of one may itself be a table or a list of tables.
+                // Settings first: the value of a setting may itself be a table or a list of tables.
                 (Some(setting), _) => (setting.set)(self, value).map_err(|e| format!("{key}: {e}"))?,
                 (None, value) if all().any(|s| s.key.starts_with(&within)) => match value {
                     Value::Table(content) => self.take(&key, content)?,
@@ -205,7 +205,7 @@ impl Config {
 
     /// Checks across settings.
     fn check(&self) -> Result<(), String> {
-        // Otherwise a writer would wait for the flush of the batch before it, each time.
+        // Otherwise a writer would wait for the flush of the previous batch each time.
         if self.store.memory_bytes < 2 * self.store.batch_bytes {
             return Err(format!(
                 "store.memory_bytes: {} does not hold two batches of ingest.batch_bytes ({})",
@@ -247,7 +247,7 @@ impl Config {
         Ok(())
     }
 
-    /// The settings as a file for [`Config::read`], each with its meaning.
+    /// Returns the settings as a file for [`Config::read`], each with its meaning.
     pub fn show(&self) -> String {
         let mut out = String::new();
         let mut last = "";
@@ -273,7 +273,7 @@ fn sections() -> String {
 
 fn unknown(section: &str, key: &str) -> String {
     let prefix = format!("{section}.");
-    // A section within this one is named once, not by all that is in it.
+    // A subsection is listed once, not once for each of its settings.
     let named = |key: &'static str| key.strip_prefix(&prefix)?.split('.').next().map(|name| format!("{prefix}{name}"));
     let mut near: Vec<String> = all().filter_map(|s| named(s.key)).collect();
     near.dedup();
@@ -320,7 +320,7 @@ mod tests {
         };
         let error = with("2 KiB").err().unwrap();
         assert!(["search.packet_bytes: 2 KiB", "41 providers"].iter().all(|part| error.contains(part)), "{error}");
-        // The amount in the error is enough.
+        // The amount in the error is sufficient.
         let least = error.split("may take ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
         assert!(with(least).is_ok(), "{error}");
     }

@@ -8,7 +8,7 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBu
 
 /// Its name in the folder.
 const NAME: &str = "control.sock";
-/// Its name while others might still open it.
+/// Its name until no other user can open it.
 const UNFINISHED: &str = "control.sock.new";
 
 /// Listens on the socket of a folder. The caller holds the folder's lock, so an existing socket is a leftover.
@@ -20,11 +20,11 @@ pub fn listen(folder: &Path) -> io::Result<UnixListener> {
             _ => {}
         }
     }
-    // Bound under another name and renamed once it is private: at no moment can another user open it.
+    // Bound under another name and renamed once it is private: at no time can another user open it.
     let listener = with_short_path(folder, UNFINISHED, |path| UnixListener::bind(path))?;
     std::fs::set_permissions(at(UNFINISHED), std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(at(UNFINISHED), at(NAME))?;
-    // As tokio requires of a listener that it takes over.
+    // Required by tokio for a listener that it takes over.
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -34,7 +34,7 @@ pub fn remove(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(NAME));
 }
 
-/// Whether a server serves the folder now.
+/// Returns true if a server serves the folder now.
 pub fn is_served(folder: &Path) -> bool {
     connect(folder).is_ok()
 }
@@ -43,14 +43,14 @@ fn connect(folder: &Path) -> io::Result<UnixStream> {
     with_short_path(folder, NAME, |path| UnixStream::connect(path))
 }
 
-/// A socket's address has some 100 bytes, which a path may exceed. The folder's descriptor gives a short path.
+/// A socket's address has about 100 bytes, which a path may exceed. The folder's descriptor provides a short path.
 fn with_short_path<T>(folder: &Path, name: &str, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     use std::os::fd::AsRawFd as _;
     let opened = std::fs::File::open(folder)?;
     act(&PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())).join(name))
 }
 
-/// Connects requests to the socket of a folder, regardless of the host that they name.
+/// Connects requests to the socket of a folder, regardless of the host they name.
 #[derive(Debug)]
 pub struct SocketConnector(pub PathBuf);
 
@@ -78,7 +78,7 @@ impl Transport for SocketTransport {
     }
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
-        // Set for each call: the time left until the request's deadline is shorter each time.
+        // Set for each call, as the time left until the request's deadline shrinks.
         self.stream.set_write_timeout(timeout.not_zero().map(|after| *after))?;
         self.stream.write_all(&self.buffers.output()[..amount])?;
         Ok(())
@@ -92,7 +92,7 @@ impl Transport for SocketTransport {
     }
 
     fn is_open(&mut self) -> bool {
-        // Each request connects again.
+        // Each request opens a new connection.
         false
     }
 }

@@ -25,7 +25,7 @@ impl Failure {
         }
     }
 
-    /// The failure of a command that could not open a folder, and can ask a server instead.
+    /// Returns the failure of a command that could not open a folder, and could ask a server instead.
     pub fn of_folder(error: StoreError) -> Failure {
         let hint = "; if that is a server, ask it with --url http://127.0.0.1:7117";
         match &error {
@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// The command line is wrong, because of this option.
+    /// Returns the failure for a mistake in this option.
     pub fn option(option: &str, mistake: &Invalid) -> Failure {
         Failure::Usage(format!("{option}: {mistake}"))
     }

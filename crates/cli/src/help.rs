@@ -1,4 +1,4 @@
-//! Help texts in paragraphs, so that they fill the terminal's width whatever it is.
+//! Help texts in paragraphs, which fill the terminal's width.
 
 use crate::Program;
 use clap::{Command, CommandFactory};
@@ -17,7 +17,7 @@ fn joined(command: Command) -> Command {
     }
 }
 
-/// Joins lines that follow one another. Indented lines, such as examples, and headings stay as they are.
+/// Joins consecutive lines. Indented lines, such as examples, and headings stay as they are.
 fn paragraphs(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for line in text.lines() {

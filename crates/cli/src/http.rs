@@ -20,11 +20,11 @@ use ureq::{Agent, Body, RequestBuilder, SendBody};
 const ATTEMPTS: u32 = 8;
 /// Max length of a request's address, in bytes, for this program and for servers.
 const ADDRESS_BYTES_MAX: usize = 65_534;
-/// A body of this size is announced before it is sent.
+/// Min size of a body that is announced before it is sent.
 const EXPECT_BYTES: usize = 1 << 20;
 /// Max wait for requested work; the server's own deadline is shorter.
 const WORK_MAX: Duration = Duration::from_secs(86_400);
-/// Characters that need no encoding in a path.
+/// Max wait for long-running work; the server's own deadline is shorter.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
 /// Characters that need no encoding in a query value: as many as allowed, so that a long filter stays within a server's limit.
@@ -50,7 +50,7 @@ pub struct Server {
     tenant: Option<HeaderValue>,
 }
 
-/// The token that the environment names.
+/// Returns the token in the environment.
 pub fn token_of_environment() -> Option<String> {
     std::env::var("MERIDIAN_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
@@ -64,9 +64,9 @@ fn config(token: Option<HeaderValue>, tls: TlsConfig) -> Config {
         .timeout_per_write(Some(Duration::from_secs(120)))
         .user_agent(concat!("meridian/", env!("CARGO_PKG_VERSION")));
     let Some(mut token) = token else { return config.build() };
-    // Debug output of a request, as in an error, then omits it.
+    // Keeps it out of debug output of a request, for example in an error.
     token.set_sensitive(true);
-    // By middleware, so that no request can forget it.
+    // As middleware, so that no request can forget it.
     let show = move |mut request: Request<SendBody<'_>>, next: MiddlewareNext<'_>| {
         request.headers_mut().insert("authorization", token.clone());
         next.handle(request)
@@ -93,7 +93,7 @@ impl Server {
         Server { base: "http://localhost".to_owned(), agent, tenant: None }
     }
 
-    /// A server at this address, with this token.
+    /// Makes a client of the server at this address, with this token.
     pub fn with_token(Address { url, ca }: &Address, token: Option<&str>) -> Result<Server, Failure> {
         let base = url.trim_end_matches('/').to_owned();
         let authority = base.strip_prefix("http://").or_else(|| base.strip_prefix("https://"));
@@ -107,7 +107,7 @@ impl Server {
         if header.is_some() {
             trust::warn_of_plain_token(&base);
         }
-        // A file that is named must be right, whether or not this address needs it.
+        // A named file must be valid, whether or not this address needs it.
         let tls = if base.starts_with("https://") || ca.is_some() {
             trust::tls(ca.as_deref())?
         } else {
@@ -116,14 +116,14 @@ impl Server {
         Ok(Server { base, agent: config(header, tls).into(), tenant: None })
     }
 
-    /// The same server, whose changes apply to this tenant; for operators.
+    /// Returns the same server, with changes applied to this tenant; for operators.
     pub fn within(self, tenant: &str) -> Result<Server, Failure> {
         let named = HeaderValue::from_str(tenant);
         let named = named.map_err(|_| Failure::Usage(format!("--tenant: {tenant:?} is not a name of a tenant")))?;
         Ok(Server { tenant: Some(named), ..self })
     }
 
-    /// A request to change or remove something.
+    /// Prepares a request that changes or removes something.
     fn of_tenant<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.tenant {
             Some(tenant) => request.header("meridian-tenant", tenant.clone()),
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// The address of a path with parameters.
+    /// Returns the address of a path with parameters.
     fn address(&self, path: &[&str], parameters: &[Parameter]) -> String {
         let mut url = self.base.clone();
         for step in path {
@@ -163,7 +163,7 @@ impl Server {
         ))
     }
 
-    /// Sends a GET; the answer has not been read yet and may be a refusal.
+    /// Sends a GET; the response is unread, and may be a refusal.
     fn get(&self, path: &[&str], parameters: &[Parameter]) -> Result<Response<Body>, Failure> {
         let address = self.address(path, parameters);
         if address.len() > ADDRESS_BYTES_MAX {
@@ -235,7 +235,7 @@ impl Server {
             .map_err(|e| Failure::Refused(format!("{} answered with invalid JSON: {e}", self.base)))
     }
 
-    /// A stream of Server-Sent Events, from the one after `last` on.
+    /// Returns a stream of Server-Sent Events, starting after `last`.
     pub fn events(&self, path: &[&str], last: Option<u64>) -> Result<impl Read + use<>, NoEvents> {
         let mut request = self.agent.get(self.address(path, &[])).header("accept", "text/event-stream");
         if let Some(last) = last {
@@ -249,7 +249,7 @@ impl Server {
         let (why, problem) = refused(response);
         Err(match (status, problem["first"].as_u64()) {
             (410, Some(first)) => NoEvents::Gone { first, why },
-            // A proxy in front of a server that restarts answers 502 or 504.
+            // A proxy in front of a restarting server answers 502 or 504.
             (429 | 502..=504, _) => NoEvents::NotNow(why),
             _ => NoEvents::Refused(why),
         })
@@ -284,7 +284,7 @@ impl Server {
         let url = self.address(path, &[]);
         for attempt in 1.. {
             let mut request = self.agent.post(&url).content_type(kind).header("Idempotency-Key", key);
-            // With this header, a server that is too busy or refuses answers before the body is sent.
+            // With this header, a server that is too busy or refuses responds before the body is sent.
             if body.len() >= EXPECT_BYTES {
                 request = request.header("Expect", "100-continue");
             }
@@ -292,7 +292,7 @@ impl Server {
                 Ok(response) => response,
                 // The certificate will be the same next time.
                 Err(error) if trust::fault(&error).is_some() => return Err(self.unreachable(&error)),
-                // The server may have accepted it: the key makes a retry safe.
+                // The server may have accepted it; the key makes a retry safe.
                 Err(_) if attempt < ATTEMPTS => {
                     std::thread::sleep(Duration::from_millis(200) * attempt);
                     continue;
@@ -303,7 +303,7 @@ impl Server {
             // Without `Retry-After` waiting does not help, as with a quota of stored bytes.
             let busy = response.status() == 503 || response.status() == 429 && after.is_some();
             if busy && attempt < ATTEMPTS {
-                // Bounded, since a proxy may state an hour, and no user waits for that at a terminal.
+                // Bounded: a proxy may say an hour, and no user waits that long at a terminal.
                 std::thread::sleep(Duration::from_secs(after.unwrap_or(1u64).clamp(1, 30)));
                 continue;
             }
@@ -326,11 +326,11 @@ impl Server {
                 let limit = problem["limit_bytes"].as_u64().map(|bytes| bytes as usize);
                 return Ok(Posted::TooLarge { limit, why });
             }
-            // The key was used for other events, whose number the server gives.
+            // The key was used for other events, whose number the server reports.
             (422, kind) if kind.ends_with(":key-reused") => {
                 return Ok(Posted::OtherBody { events: problem["events"].as_u64(), why });
             }
-            // The events are at fault, as when a folder refuses them.
+            // The events are invalid, as when a folder refuses them.
             (400 | 409 | 422, _) => match why {
                 Failure::Refused(why) => Failure::Bad(why),
                 why => why,

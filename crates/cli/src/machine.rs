@@ -1,10 +1,10 @@
-//! The resources of the machine, for defaults that follow it.
+//! The resources of the machine, for defaults that depend on it.
 
 use std::ffi::{c_int, c_long};
 use std::path::Path;
 use std::time::Duration;
 
-/// Memory in bytes that this process may use: the machine's, or the smallest limit of the control groups that it is in.
+/// Returns the memory in bytes available to this process: the machine's, or the smallest limit of its control groups.
 /// `None` if neither is known.
 pub fn memory() -> Option<u64> {
     let whole = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
@@ -13,8 +13,9 @@ pub fn memory() -> Option<u64> {
     whole.into_iter().chain(limits).min()
 }
 
-/// Returns freed memory to the system after this long. The default is a second, by which a server that ingests a million events a second
-/// keeps 300 MB. At 50 ms or less, such a server is slower by a fifth to a quarter, so this is for processes with little memory.
+/// Returns freed memory to the system after this delay. With the default of a second, a server that ingests a million
+/// events a second keeps 300 MB. At 50 ms or less, such a server is slower by a fifth to a quarter, so this is for
+/// processes with little memory.
 pub fn return_memory_soon(delay: Duration) {
     #[allow(unsafe_code, reason = "the allocator has no other door to its options")]
     // Sound: the function is that of mimalloc, which is linked into this program. It checks the index, and writes one
@@ -48,8 +49,8 @@ pub fn raise_open_files() -> Option<u64> {
     None
 }
 
-/// Makes the system read this program's file into its cache, on a separate thread. With a cold cache, a server would otherwise wait
-/// for the disk at each new part of the program. If it cannot be done, nothing fails.
+/// Loads this program's file into the system's cache, on a separate thread. With a cold cache, a server would otherwise
+/// wait for the disk at each new part of the program. Failures are ignored.
 pub fn read_program_ahead() {
     #[cfg(target_os = "linux")]
     std::thread::spawn(|| {
@@ -60,14 +61,14 @@ pub fn read_program_ahead() {
     });
 }
 
-/// `MemTotal` of `/proc/meminfo`.
+/// Parses `MemTotal` of `/proc/meminfo`.
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The smallest limit of the group in a line of `/proc/self/cgroup`, and of those above it: `0::PATH` of version 2, or
-/// `NUMBER:memory:PATH` of version 1.
+/// Returns the smallest limit of the group in a line of `/proc/self/cgroup`, and of its ancestors: `0::PATH` in version
+/// 2, or `NUMBER:memory:PATH` in version 1.
 fn limit_of(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (root, file) = match parts.next()? {

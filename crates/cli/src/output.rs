@@ -21,7 +21,7 @@ pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) ->
     flushed.map_err(|e| unwritable(&e))
 }
 
-/// Copies an answer; a broken answer and a full disk are different errors.
+/// Copies a response; a broken response and a full disk are different errors.
 pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> Result<u64, Failure> {
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;
@@ -37,7 +37,7 @@ pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> Result<u64, Failure> {
     }
 }
 
-/// The output cannot be written.
+/// Returns the failure for an unwritable output.
 pub fn unwritable(error: &io::Error) -> Failure {
     Failure::Refused(format!("the output cannot be written: {error}"))
 }

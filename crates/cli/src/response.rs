@@ -10,7 +10,7 @@ const BODY_BYTES_MAX: u64 = 256 << 20;
 /// Max characters of a refusal in plain text.
 const TEXT_MAX: usize = 200;
 
-/// Passes a successful answer on, and turns a refusal into its sentence.
+/// Passes on a successful response, and turns a refusal into its sentence.
 pub fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
     match response.status().is_success() {
         true => Ok(response),
@@ -18,7 +18,7 @@ pub fn accept(response: Response<Body>) -> Result<Response<Body>, Failure> {
     }
 }
 
-/// The sentence of a refusal, and its problem document (RFC 9457); `null` if it has none.
+/// Returns the sentence of a refusal, and its problem document (RFC 9457); `null` without one.
 pub fn refused(response: Response<Body>) -> (Failure, Value) {
     let status = response.status();
     let is_text = response.body().mime_type() == Some("text/plain");
@@ -31,19 +31,19 @@ pub fn refused(response: Response<Body>) -> (Failure, Value) {
     (failure, problem)
 }
 
-/// The first line of a refusal in plain text, as a TLS port or a proxy sends it. Without control characters, which a
-/// terminal would obey.
+/// Returns the first line of a refusal in plain text, as sent by a TLS port or a proxy. Omits control characters, which
+/// a terminal would obey.
 fn first_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(TEXT_MAX).collect()
 }
 
-/// The sentence of a problem document.
+/// Returns the sentence of a problem document.
 fn reason(problem: &Value) -> Option<String> {
     let text = |key: &str| problem.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let detail = text("detail").or(text("title"))?;
     if problem.get("errors").is_some() {
-        // The detail about errors in a body names line and field of the first.
+        // For errors in a body, the detail names line and field of the first one.
         return Some(detail.to_owned());
     }
     let line = problem.get("line").and_then(Value::as_u64).map(|n| format!("line {n}: ")).unwrap_or_default();
@@ -51,7 +51,7 @@ fn reason(problem: &Value) -> Option<String> {
     Some(format!("{line}{field}{detail}"))
 }
 
-/// The whole body of a response.
+/// Reads the whole body of a response.
 pub fn read(response: Response<Body>) -> Result<Vec<u8>, Failure> {
     response
         .into_body()

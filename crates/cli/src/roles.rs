@@ -1,4 +1,4 @@
-//! TLS between roles: the certificate of this process, as the settings name it.
+//! TLS between roles, with the certificate named in the settings.
 
 use crate::certificates::{Certificates, Files, Renew};
 use crate::config::Roles;
@@ -14,7 +14,8 @@ impl Renew for RoleTls {
     }
 }
 
-/// TLS between roles as the settings say; `None`: none. `host` is the one by which callers reach this process, if it is a server of roles.
+/// Opens the TLS between roles; `None` without settings. `host`: host by which callers reach this process, if it is a
+/// server of roles.
 pub fn open(settings: &Roles, host: Option<&str>) -> Result<Option<Certificates<RoleTls>>, Failure> {
     let Some(files) = settings.files()? else { return Ok(None) };
     let (names, named) = (settings.names.clone(), files.clone());
@@ -27,7 +28,7 @@ pub fn open(settings: &Roles, host: Option<&str>) -> Result<Option<Certificates<
     })
 }
 
-/// A caller's demands on servers of roles, from the settings.
+/// Returns what a caller requires of servers of roles, by the settings.
 pub fn security(settings: &Roles, certificates: Option<&Certificates<RoleTls>>) -> Security {
     match certificates {
         Some(certificates) => Security::Tls(certificates.tls()),
@@ -36,7 +37,7 @@ pub fn security(settings: &Roles, certificates: Option<&Certificates<RoleTls>>) 
     }
 }
 
-/// Takes up later certificates, until the set is dropped.
+/// Loads renewed certificates, until the set is dropped.
 pub fn follow(certificates: Option<Certificates<RoleTls>>, following: &mut JoinSet<()>) -> Result<(), Failure> {
     let Some(certificates) = certificates else { return Ok(()) };
     if let Some(warning) = certificates.warning() {

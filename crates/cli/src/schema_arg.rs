@@ -1,4 +1,4 @@
-//! Schemas as the command line reads and shows them.
+//! Schemas as read and shown by the command line.
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -6,7 +6,7 @@ use crate::units::count_text;
 use meridian_model::{IdRole, Invalid, Mode, Schema, TimeRole, schema_json, schema_spec};
 use std::path::Path;
 
-/// Reads `--schema`: a file that holds a JSON Schema or a spec, or a spec itself.
+/// Parses `--schema`: a file that holds a JSON Schema or a spec, or a spec itself.
 pub fn read(argument: &str) -> Result<Schema, Failure> {
     let path = Path::new(argument);
     let (text, from) = if path.is_file() {
@@ -31,7 +31,7 @@ fn parse(text: &str) -> Result<Schema, Invalid> {
     }
 }
 
-/// The schema for people: a line a field, with the role of each.
+/// Returns the schema for people: a line per field, with its role.
 pub fn describe(schema: &Schema) -> String {
     let mut table = Table::new(["  field", "type", "part"]);
     let made = match schema.id {

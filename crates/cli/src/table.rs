@@ -1,11 +1,11 @@
-//! Rows as a table that a person reads.
+//! Rows as a table for people.
 
 use crate::failure::Failure;
 use std::io::{self, IsTerminal as _, Read, Write};
 
 /// Max width of a cell; longer ones are cut with an ellipsis.
 const CELL_MAX: usize = 42;
-/// Rows held to find the widths of the columns.
+/// Max rows held to compute the widths of the columns.
 const ROWS_MAX: usize = 10_000;
 
 /// A table that is printed once it is complete.
@@ -21,7 +21,7 @@ impl Table {
         Table { head: head.into_iter().map(Into::into).collect(), rows: Vec::new(), cell_max: CELL_MAX }
     }
 
-    /// The same, of few rows, whose cells are cut only on a terminal.
+    /// Makes a table of few rows, whose cells are truncated only on a terminal.
     pub fn whole_unless_shown(self) -> Table {
         let cell_max = if io::stdout().is_terminal() { CELL_MAX } else { usize::MAX };
         Table { cell_max, ..self }
@@ -54,7 +54,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Prints the columns aligned, numbers to the right; columns without any value are left out.
+    /// Prints the columns aligned, numbers to the right; omits columns without values.
     pub fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let cell = |row: &[String], i: usize| shorten(row.get(i).map_or("", String::as_str), self.cell_max);
         let columns: Vec<usize> = (0..self.head.len())
@@ -89,7 +89,7 @@ impl Table {
     }
 }
 
-/// One line of at most `max` characters, without control characters.
+/// Returns one line of at most `max` characters, without control characters.
 fn shorten(text: &str, max: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match clean.char_indices().nth(max) {

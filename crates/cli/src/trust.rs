@@ -1,4 +1,4 @@
-//! The servers that this program trusts over https, and the message for those it does not.
+//! The servers that this program trusts over https, and the message for others.
 
 use crate::failure::Failure;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
 
-/// Where a server is.
+/// Location of a server.
 #[derive(Debug, Clone)]
 pub struct Address {
     /// Its URL.
@@ -15,10 +15,10 @@ pub struct Address {
     pub ca: Option<PathBuf>,
 }
 
-/// TLS that trusts the authorities of the system, or instead those in a file.
+/// Returns TLS that trusts the system's authorities, or instead those in a file.
 ///
 /// # Errors
-/// If the file cannot be read, or has no certificate.
+/// The file cannot be read, or has no certificate.
 pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     let roots = match ca {
         None => RootCerts::PlatformVerifier,
@@ -31,7 +31,7 @@ pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
                 Err(e) => Err(wrong(format!("it is not PEM: {e}"))),
             });
             let found: Vec<Certificate<'static>> = items.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-            // Without this check every server would be refused, and the file not named.
+            // Without this check every server would be refused, without a mention of the file.
             if found.is_empty() {
                 return Err(wrong("it has no certificate: expected -----BEGIN CERTIFICATE-----".to_owned()));
             }
@@ -43,12 +43,12 @@ pub fn tls(ca: Option<&Path>) -> Result<TlsConfig, Failure> {
     Ok(tls.unversioned_rustls_crypto_provider(provider).build())
 }
 
-/// The error of the server's TLS, as a sentence; `None` if the error is another one.
+/// Returns the TLS error of a server as a sentence; `None` for another error.
 pub fn fault(error: &ureq::Error) -> Option<String> {
     use rustls::{CertificateError as Cert, Error};
     let inner = match error {
         ureq::Error::Rustls(e) => e,
-        // A failure of the handshake is wrapped in one of the connection.
+        // A handshake failure is wrapped in a connection error.
         ureq::Error::Io(e) => e.get_ref()?.downcast_ref::<Error>()?,
         _ => return None,
     };
@@ -62,7 +62,7 @@ pub fn fault(error: &ureq::Error) -> Option<String> {
             "no trusted authority has signed its certificate: --ca-file, or MERIDIAN_CA, names a file with the one to trust"
                 .to_owned()
         }
-        // `openssl req -x509` makes such a certificate unless an option says otherwise.
+        // `openssl req -x509` makes such a certificate by default.
         Error::InvalidCertificate(Cert::Other(wrong)) if wrong.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority: expected one of a server, with the basic constraint CA:FALSE".to_owned()
         }
@@ -83,10 +83,10 @@ pub fn warn_of_plain_token(base: &str) {
     }
 }
 
-/// Refuses to send a secret, which this option names, where others can read it.
+/// Refuses to send a secret, given by this option, where others can read it.
 ///
 /// # Errors
-/// If the server is on another machine and its URL is not https.
+/// The server is on another machine and its URL is not https.
 pub fn demand_private(base: &str, option: &str) -> Result<(), Failure> {
     match base.strip_prefix("http://").map(host_of).filter(|host| !is_this_machine(host)) {
         None => Ok(()),

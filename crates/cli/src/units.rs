@@ -1,4 +1,4 @@
-//! Sizes and lengths of time as people write them.
+//! Sizes and durations as people write them.
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use std::time::Duration;
@@ -30,18 +30,18 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Writes a size in the largest binary unit that shows it exactly.
 pub fn size_text(bytes: u64) -> String {
-    // Only exact units, so that a setting that is shown and read again keeps its value.
+    // Only exact units, so that a setting keeps its value when it is shown and parsed again.
     let exact = UNITS[..4].iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
     exact.map_or_else(|| format!("{bytes} B"), |(name, factor)| format!("{} {name}", bytes / factor))
 }
 
-/// Writes a size for a person: three digits and a unit.
+/// Formats a size for people: three digits and a unit.
 pub fn size_short(bytes: u64) -> String {
     let Some((name, factor)) = UNITS[4..8].iter().find(|(_, factor)| bytes >= *factor) else {
         return format!("{bytes} B");
     };
     let value = bytes as f64 / *factor as f64;
-    // At these limits rounding gives a further digit before the point.
+    // At these limits rounding adds a digit before the point.
     let decimals = if value < 9.995 {
         2
     } else if value < 99.95 {
@@ -52,7 +52,7 @@ pub fn size_short(bytes: u64) -> String {
     format!("{value:.decimals$} {name}")
 }
 
-/// Writes a count for a person, in groups of three digits.
+/// Formats a count for people, in groups of three digits.
 pub fn count_text(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -65,11 +65,11 @@ pub fn count_text(n: u64) -> String {
     out
 }
 
-/// Reads a length of time such as `90s`, `15m`, `2h`, `7d`, `1w` or `PT1H`; days have 24 hours.
+/// Parses a duration such as `90s`, `15m`, `2h`, `7d`, `1w` or `PT1H`; days have 24 hours.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a length of time: expected one such as 30s, 15m, 2h, 7d or PT1H");
     let span: Span = text.trim().parse().map_err(|_| wrong())?;
-    // Their length depends on the date, so they are no fixed time.
+    // Their length depends on the date, so they are no fixed duration.
     if span.get_years() != 0 || span.get_months() != 0 {
         return Err(wrong());
     }
@@ -77,12 +77,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(length).map_err(|_| wrong())
 }
 
-/// Writes a length of time so that [`duration`] reads it back.
+/// Formats a duration so that [`duration`] can parse it.
 pub fn duration_text(length: Duration) -> String {
     SignedDuration::try_from(length).map_or_else(|_| format!("{}s", length.as_secs()), |d| format!("{d:#}"))
 }
 
-/// Writes a length of time as an ISO 8601 duration.
+/// Formats a duration as ISO 8601.
 pub fn duration_iso(length: Duration) -> String {
     SignedDuration::try_from(length).map_or_else(|_| format!("PT{}S", length.as_secs()), |d| d.to_string())
 }

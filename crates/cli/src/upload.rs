@@ -1,8 +1,8 @@
-//! Batches sent to a server, in pieces that it accepts.
+//! Batches sent to a server, in pieces it accepts.
 //!
-//! A batch over the server's limit is sent in halves. The first half has the key of the whole, the second its own
-//! key. So a resumed load finds under a batch's key how much was sent at once. That is all of it, or the part that an
-//! earlier limit allowed. Nothing is stored twice, whatever the limits were.
+//! A batch over the server's limit is sent in halves. The first half has the key of the whole, the second its own key.
+//! So a resumed load finds, under a batch's key, how much was sent at once: all of it, or the part that an earlier
+//! limit allowed. Nothing is stored twice, whatever the limits were.
 
 use crate::failure::Failure;
 use crate::http::{Posted, Server};
@@ -11,7 +11,7 @@ use meridian_model::{Batch, Seq};
 use serde_json::Value;
 use std::cell::Cell;
 
-/// The outcome of a batch's events.
+/// Outcome of a batch's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stored {
     /// Stored by this call.
@@ -20,17 +20,17 @@ pub struct Stored {
     pub before: u64,
 }
 
-/// The server's answer to one request.
+/// Response of the server to one request.
 enum Reply {
-    /// The events are in.
+    /// The events are stored.
     Stored(Stored),
     /// The body is too large.
     TooLarge(Failure),
-    /// This many other events are stored under the key; `None` if the server does not give the number.
+    /// This many other events are stored under the key; `None` if the server does not report the number.
     Other(Option<u64>, Failure),
 }
 
-/// The outcome of sending a piece.
+/// Outcome of sending a piece.
 enum Sent {
     Stored(Stored),
     /// A larger piece, of this many events, is stored under the key of this one.
@@ -41,12 +41,12 @@ enum Sent {
 pub struct Upload<'a> {
     server: &'a Server,
     path: [&'a str; 3],
-    /// Max bytes of a body that the server is known to accept or not known to refuse; kept from batch to batch.
+    /// Max bytes of a body that the server is known to accept, or not known to refuse; kept from batch to batch.
     limit: &'a Cell<usize>,
 }
 
 impl<'a> Upload<'a> {
-    /// To the items of a collection.
+    /// Uploads to the items of a collection.
     pub fn new(server: &'a Server, collection: &'a str, limit: &'a Cell<usize>) -> Upload<'a> {
         Upload { server, path: ["collections", collection, "items"], limit }
     }
@@ -64,7 +64,7 @@ impl<'a> Upload<'a> {
     fn piece(&self, batch: &Batch, key: &str, depth: u32) -> Result<Sent, Failure> {
         let rows = batch.rows() as u64;
         let body = encode(batch)?;
-        // A body known to be too large is not sent, so it is unknown whether it was stored before.
+        // A body known to be too large is not sent, so whether it was stored before is unknown.
         let reply = match body.len() <= self.limit.get() {
             true => Some(self.post(&body, key, rows)?),
             false => None,
@@ -73,7 +73,7 @@ impl<'a> Upload<'a> {
         drop(body);
         match reply {
             Some(Reply::Stored(stored)) => return Ok(Sent::Stored(stored)),
-            // The key was used for a larger piece, so all of that piece is stored: the caller, which knows its size,
+            // The key was used for a larger piece, so all of that piece is stored. The caller knows its size, and
             // decides.
             Some(Reply::Other(Some(there), _)) if there > rows => return Ok(Sent::Larger(there)),
             Some(Reply::Other(_, why) | Reply::TooLarge(why)) if rows < 2 => return Err(why),
@@ -90,7 +90,7 @@ impl<'a> Upload<'a> {
             Sent::Larger(there) => return Ok(Sent::Larger(there)),
             Sent::Stored(stored) => stored,
         };
-        // The depth keeps the second half of a first half apart from the first half of the second.
+        // The depth distinguishes the second half of a first half from the first half of the second.
         let key = format!("{key}/{depth}");
         match self.piece(&batch.slice(half, batch.rows() - half), &key, depth + 1)? {
             Sent::Stored(stored) => {
@@ -124,7 +124,7 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// A batch as an Arrow stream, the cheapest format for a server to read.
+/// Encodes a batch as an Arrow stream, the cheapest format for a server to read.
 fn encode(batch: &Batch) -> Result<Vec<u8>, Failure> {
     let failed = |e: String| Failure::Bad(format!("a batch could not be encoded: {e}"));
     let mut out = Vec::with_capacity(batch.bytes());

@@ -1,4 +1,4 @@
-//! Tokens and tenants from the command line, on folders that are served and folders that are not.
+//! Tokens and tenants from the command line, on served folders and others.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -30,7 +30,7 @@ fn the_owner_of_a_folder_gets_in_whether_or_not_it_is_served() {
     assert_eq!(server.get("/collections").0, 401);
     assert_eq!(asked(&server, &operator, "/collections"), 200);
 
-    // The socket is the owner's alone.
+    // Only the owner can open the socket.
     let socket = folder.path().join("control.sock");
     assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let reader = token(folder.path(), &["--role", "reader", "--collections", "ships*", "--expires", "90d"]);
@@ -53,7 +53,7 @@ fn the_owner_of_a_folder_gets_in_whether_or_not_it_is_served() {
     assert_eq!(server.stop("TERM"), Some(0));
     assert!(!socket.exists());
 
-    // Killed, it leaves the socket behind, and the next start takes its place.
+    // A killed server leaves the socket behind, and the next start replaces it.
     let server = Server::start(folder.path());
     server.kill();
     assert!(socket.exists());
@@ -65,12 +65,12 @@ fn the_owner_of_a_folder_gets_in_whether_or_not_it_is_served() {
 fn a_command_of_the_owner_waits_for_a_folder_that_has_no_socket_yet() {
     let folder = tempfile::tempdir().unwrap();
     token(folder.path(), &["--role", "operator"]);
-    // As a server does that starts or stops.
+    // As a starting or stopping server does.
     let options = meridian_store::Options::at(folder.path());
     let store = meridian_store::Store::open(options, meridian_store::seams::Seams::real()).unwrap();
     let list = ["token", "list", "--data", &folder.path().display().to_string()];
     let mut child = command(&list).stdout(Stdio::piped()).spawn().unwrap();
-    // It does not end: that it has begun to wait is likely after this, and right otherwise.
+    // It keeps waiting. The sleep makes it likely that the wait has begun; the test is valid either way.
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(child.try_wait().unwrap(), None);
     store.close().unwrap();
@@ -204,7 +204,7 @@ fn a_server_without_a_token_listens_on_this_machine_only() {
     assert!(first.contains("http://0.0.0.0:"), "{first}");
 }
 
-/// The status of a sign-in.
+/// Returns the status of a sign-in.
 fn sign_in(server: &Server, name: &str, password: &str) -> u16 {
     let request = common::agent().post(format!("{}/login", server.url)).content_type("application/json");
     request.send(format!(r#"{{"name":"{name}","password":"{password}"}}"#)).unwrap().status().as_u16()

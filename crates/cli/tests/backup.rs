@@ -1,4 +1,4 @@
-//! Backups of the real server while it is written to, and restores from them.
+//! Backups of the real server during writes, and restores from them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Events of the nth batch.
+/// Returns the number of events in the nth batch.
 fn size(n: u64) -> u64 {
     1 + n * 7 % 400
 }
@@ -30,7 +30,7 @@ fn body(n: u64) -> String {
     out
 }
 
-/// Writes one batch after another, and counts the acknowledged ones.
+/// Writes batches one after another, and counts the acknowledged ones.
 fn write(url: &str, acknowledged: &AtomicU64, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let n = acknowledged.load(Ordering::Relaxed);
@@ -43,7 +43,7 @@ fn write(url: &str, acknowledged: &AtomicU64, stop: &AtomicBool) {
     }
 }
 
-/// Events by batch, as a server finds them.
+/// Returns the number of events by batch, as found by a server.
 fn batches(server: &Server) -> BTreeMap<u64, u64> {
     let (status, body) = server.get("/collections/events/items?f=csv&properties=batch");
     assert_eq!(status, 200, "{body}");
@@ -87,7 +87,7 @@ fn a_backup_of_a_busy_server_holds_whole_batches_up_to_a_position() {
         let run = run.ended(0);
         let line = run.out.lines().find(|l| l.starts_with("events: ")).unwrap().to_owned();
         let position: u64 = line.split("position ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        // The one writer's nth batch is the nth write.
+        // The only writer's nth batch is the nth write.
         assert!(before <= position && position <= after + 1, "{before} <= {position} <= {after}: {line}");
         last = Some(position);
     }
@@ -97,7 +97,7 @@ fn a_backup_of_a_busy_server_holds_whole_batches_up_to_a_position() {
     let restored = Server::start(&at("restored"));
     let expected: BTreeMap<u64, u64> = (0..last.unwrap()).map(|n| (n, size(n))).collect();
     assert_eq!(batches(&restored), expected);
-    // The last batch, sent again, is known.
+    // The last batch is recognised when it is resent.
     let n = last.unwrap() - 1;
     let again =
         restored.post("/collections/events/items", "application/x-ndjson", Some(&format!("b{n}")), body(n).as_bytes());
@@ -115,7 +115,7 @@ fn a_backup_that_is_killed_leaves_none_and_what_is_there_is_not_written_over() {
         let sent = server.post("/collections/events/items", "application/x-ndjson", None, body(n).as_bytes());
         assert!(matches!(sent.unwrap().0, 200 | 201));
     }
-    // A client of the API that goes away in the middle, and the command killed at once.
+    // A client of the API that goes away midway, and a command killed at once.
     let mut answer = common::agent().post(format!("{}/backup", server.url)).send_empty().unwrap();
     let mut some = [0; 4096];
     std::io::Read::read_exact(&mut answer.body_mut().as_reader(), &mut some).unwrap();
@@ -136,7 +136,7 @@ fn a_backup_that_is_killed_leaves_none_and_what_is_there_is_not_written_over() {
         run.says(&["holds no backup"]);
     }
     meridian(&["backup", text(&at("kept")), "--url", &server.url]).ended(0);
-    // `tar` unpacks the same from the API.
+    // `tar` unpacks the same from the API's response.
     std::fs::create_dir(at("unpacked")).unwrap();
     let mut tar = Vec::new();
     let mut answer = common::agent().post(format!("{}/backup", server.url)).send_empty().unwrap();
@@ -151,7 +151,7 @@ fn a_backup_that_is_killed_leaves_none_and_what_is_there_is_not_written_over() {
         meridian(&["restore", text(&at(from)), "--data", text(&to)]).ended(2).says(&["is a data folder already"]);
     }
     meridian(&["restore", text(&at("kept")), "--url", &server.url]).ended(2).says(&["--data"]);
-    // Also a backup of a folder that no server has open.
+    // Also a backup of a folder that is not being served.
     assert_eq!(server.stop("TERM"), Some(0));
     meridian(&["backup", text(&at("cold")), "--data", text(&at("data"))]).ended(0);
     meridian(&["restore", text(&at("cold")), "--data", text(&at("from-cold"))]).ended(0);

@@ -15,14 +15,14 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// All files below a folder, its socket apart.
+/// Returns all files below a folder, except its socket.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let below = entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
     below.filter(|path| path.is_file()).collect()
 }
 
-/// The file below a folder that contains a text, in its content or its name.
+/// Returns the file below a folder that contains a text, in its content or its name.
 fn found(folder: &Path, what: &str) -> Option<PathBuf> {
     files(folder).into_iter().find(|path| {
         let bytes = std::fs::read(path).unwrap();
@@ -30,12 +30,12 @@ fn found(folder: &Path, what: &str) -> Option<PathBuf> {
     })
 }
 
-/// The JSON of the records of one kind in a data folder.
+/// Returns the JSON of the records of one kind in a data folder.
 fn records(data: &Path, kind: &str) -> Vec<Value> {
     let of_kind = files(&data.join("access")).into_iter().filter(|path| text(path).contains(kind));
     let json = of_kind.map(|path| {
         let content = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-        // The checksum before the JSON can hold a brace too.
+        // The checksum before the JSON may contain a brace too.
         serde_json::from_str(&content[content.find("{\"").unwrap()..]).unwrap()
     });
     json.collect()
@@ -51,7 +51,7 @@ fn sign_in(server: &Server, name: &str) -> u16 {
     request.send(json!({ "name": name, "password": PASSWORD }).to_string()).unwrap().status().as_u16()
 }
 
-/// Sends a JSON document as the holder of a token, and gives the answer.
+/// Posts a JSON document with a token, and returns the response.
 fn ask(server: &Server, token: &str, path: &str, document: &Value) -> (u16, Value) {
     let request = common::agent().post(format!("{}{path}", server.url)).content_type("application/json");
     let mut answer = request.header("authorization", format!("Bearer {token}")).send(document.to_string()).unwrap();
@@ -67,7 +67,7 @@ fn save_search(server: &Server, token: &str, name: &str) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// A server with an operator's token and a user of its own.
+/// Starts a server with an operator's token and a user.
 fn start(data: &Path) -> (Server, String) {
     let operator = token(data, &["--role", "operator"]);
     let create = ["user", "create", "anna", "--role", "writer", "--data", text(data)];
@@ -106,12 +106,12 @@ fn secrets_are_in_no_backup_in_clear_and_come_back_with_the_key_alone() {
     assert!(left.contains("left out") && left.contains("tokens (1)") && left.contains("webhooks (1)"), "{left}");
     let sealed = backup("sealed", &["--key", text(&ours)]);
     assert!(sealed.contains("sealed with a key: 3"), "{sealed}");
-    // The record of the act says what was asked for, and not the key.
+    // The record of the act has the request, but not the key.
     let audit = as_holder(&operator, &["audit", "--url", &server.url]).ended(0).out;
     assert!(audit.contains("everything, without secrets") && audit.contains("everything, secrets sealed"), "{audit}");
     assert_eq!(found(&at("data"), "AAECAwQFBgc"), None, "the key is kept");
 
-    // Over the route, a key that is none.
+    // Over the route, with an invalid key.
     let (refused, problem) = ask(&server, &operator, "/backup", &json!({ "key": "short" }));
     assert!(refused == 400 && problem["detail"].as_str().unwrap().contains("32 random bytes"), "{refused} {problem}");
     server.kill();
@@ -119,7 +119,7 @@ fn secrets_are_in_no_backup_in_clear_and_come_back_with_the_key_alone() {
     let restore = |from: &str, to: &str, options: &[&str]| {
         meridian(&[&["restore", text(&at(from)), "--data", text(&at(to))], options].concat())
     };
-    // Without secrets nobody comes in, and the owner of the folder lets callers in again.
+    // Without secrets all callers are refused, until the owner of the folder creates new ones.
     for (from, to) in [("plain", "from-plain"), ("sealed", "from-sealed")] {
         assert!(restore(from, to, &[]).ended(0).out.contains("secrets are not restored"));
         meridian(&["check", "--data", text(&at(to))]).ended(0);
@@ -159,7 +159,8 @@ fn secrets_are_in_no_backup_in_clear_and_come_back_with_the_key_alone() {
     restore("sealed", "cut", &["--key", text(&ours)]).ended(2).says(&["holds no backup"]);
 }
 
-/// What belongs to a tenant: a token, a user, a collection with an event, and a saved search; names begin with the tenant's.
+/// Creates what belongs to a tenant: a token, a user, a collection with an event, and a saved search. Names begin with
+/// the tenant's.
 fn plant(server: &Server, operator: &str, tenant: &str) -> (String, String) {
     if tenant != "default" {
         let quotas = json!({ "name": tenant, "quotas": { "saved_searches": 7 } });
@@ -193,7 +194,7 @@ fn a_backup_of_a_tenant_holds_nothing_of_another() {
     let planted = tenants.map(|tenant| plant(&server, &operator, tenant));
     let key = at("backup.key");
     std::fs::write(&key, "ab".repeat(32)).unwrap();
-    // Backups of a running server and, with the packets that a stop keeps, of a folder.
+    // Backups of a running server and, with the packets kept by a stop, of a folder.
     let of_server = ["--url".to_owned(), server.url.clone()];
     for (tenant, to) in [("default", "1"), ("harbour", "2")] {
         let to = at(to);
@@ -203,7 +204,7 @@ fn a_backup_of_a_tenant_holds_nothing_of_another() {
     as_holder(&operator, &["backup", text(&at("none")), "--tenant", "nobody", "--url", &server.url])
         .ended(3)
         .says(&["no tenant", "nobody"]);
-    // An admin of the tenant is no operator.
+    // A tenant's admin is not an operator.
     as_holder(&planted[1].0, &["backup", text(&at("none")), "--tenant", "harbour", "--url", &server.url]).ended(3);
     let audit = as_holder(&operator, &["audit", "--url", &server.url]).ended(0).out;
     assert!(audit.contains("the tenant harbour, secrets sealed"), "{audit}");
@@ -225,7 +226,7 @@ fn a_backup_of_a_tenant_holds_nothing_of_another() {
             assert!(found(&at(n), &own).is_some(), "{n}: {own}");
         }
     }
-    // What was restored is the tenant, under its name, with its token.
+    // The restored tenant has its name and its token.
     let to = at("back");
     meridian(&["restore", text(&at("2")), "--key", text(&key), "--data", text(&to)]).ended(0);
     meridian(&["check", "--data", text(&to)]).ended(0);

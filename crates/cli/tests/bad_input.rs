@@ -1,4 +1,4 @@
-//! What bad input gets on the command line, case by case: a clear error, and nothing lost or half-written.
+//! Bad input on the command line, case by case: each gives a clear error, and nothing is lost or half-written.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -13,7 +13,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A folder with a collection of two events, whose schema is fixed.
+/// Returns a folder with a collection of two events and a fixed schema.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let spec = "name:String,size:Double,n:Long,time:Date,*geometry:Point;meridian.id='given'";
@@ -152,7 +152,7 @@ fn files_that_are_cut_off_or_are_none_are_named() {
     let bytes = std::fs::read(&parquet).unwrap();
     check(&bytes[..bytes.len() - 20], "geoparquet", &["arquet"]);
 
-    // And what is no input at all.
+    // And input in no format at all.
     std::fs::write(&file, "hello world").unwrap();
     meridian(&["load", "spots", text(&file), "--data", at]).ended(2).says(&["--format"]);
     meridian(&["load", "spots", at, "--data", at]).ended(2).says(&["folder"]);
@@ -209,7 +209,7 @@ fn a_folder_that_is_no_folder_or_cannot_be_written_is_refused() {
     let run = meridian(&["create", "c", "--schema", "name:String", "--data", text(&file)]);
     assert!(run.code == 2 || run.code == 3, "{}: {}", run.code, run.err);
     assert!(run.err.contains(text(&file)), "{}", run.err);
-    // /proc takes no folders, from nobody: the one place that is read-only even for root.
+    // No user can create folders in /proc: the one place that is read-only even for root.
     let run = meridian(&["create", "c", "--schema", "name:String", "--data", "/proc/meridian"]).ended(3);
     assert!(run.err.contains("/proc/meridian"), "{}", run.err);
 }
@@ -220,7 +220,7 @@ fn a_folder_of_a_newer_version_is_refused_and_left_alone() {
     let at = text(folder.path());
     let marker = folder.path().join("meridian.json");
     let mine = std::fs::read_to_string(&marker).unwrap();
-    // As a newer version would write it: with its own checksum, or it would count as damage.
+    // As written by a newer version, with a valid checksum; otherwise it would count as damage.
     let body = mine.strip_prefix("{\"format\":").unwrap().split_once(",\"crc32c\"").unwrap().0;
     let body = format!("99,{}", body.split_once(',').unwrap().1);
     let newer = format!("{{\"format\":{body},\"crc32c\":{}}}\n", crc32c::crc32c(body.as_bytes()));

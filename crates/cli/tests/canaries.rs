@@ -1,7 +1,7 @@
-//! Two tenants on one server: what is planted in one is sought in everything that the other can reach.
+//! Two tenants on one server: texts planted in one are searched for in everything the other can reach.
 //!
-//! Every route of the table is asked as a foreign tenant, with every kind of id in every place. The answer must be, byte for
-//! byte, that for an id that stands for nothing.
+//! Every route of the table is called as the other tenant, with every kind of id in every place. The response must
+//! equal, byte for byte, that for an id that does not exist.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -15,13 +15,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// What every planted text contains, and what stands in its place in the names of absent things: as long.
+/// A word in every planted text, and a word of the same length that replaces it in names that do not exist.
 const CANARY: &str = "canary";
 const ABSENT: &str = "absent";
 
 const JSON: &str = "application/json";
 
-/// A response as it came, without what differs from one to the next.
+/// A response, without the parts that differ from one to the next.
 #[derive(Debug, Clone, PartialEq)]
 struct Response {
     head: BTreeSet<String>,
@@ -42,14 +42,14 @@ impl Response {
         self.head.iter().find_map(|line| Some(line.split_once(": ")?).filter(|(n, _)| *n == name).map(|(_, v)| v))
     }
 
-    /// The same with another text in the place of one.
+    /// Returns the same with one text replaced by another.
     fn with(&self, text: &str, other: &str) -> Response {
         let head = self.head.iter().map(|line| line.replace(text, other)).collect();
         Response { head, body: self.body.replace(text, other) }
     }
 }
 
-/// Asks, and reads all that comes until the server closes the connection.
+/// Sends a request, and reads until the server closes the connection.
 fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -66,7 +66,7 @@ fn ask(server: &Server, token: &str, method: &str, target: &str, headers: &[(&st
     Response { head: head.map(str::to_owned).collect(), body: body.to_owned() }
 }
 
-/// A planted id, by its kind, and one of the same shape that stands for nothing.
+/// A planted id, by its kind, and a nonexistent one of the same shape.
 struct Id {
     kind: &'static str,
     planted: String,
@@ -79,7 +79,7 @@ impl Id {
         let absent = if planted.contains(CANARY) {
             planted.replace(CANARY, ABSENT)
         } else {
-            // Made ids: another digit everywhere.
+            // Made ids: a different digit in every place.
             let other = |c: char| match c {
                 '0'..='8' | 'a'..='e' => char::from_u32(c as u32 + 1).unwrap(),
                 '9' | 'f' => '0',
@@ -92,7 +92,7 @@ impl Id {
     }
 }
 
-/// The rows of the route table, which `docs/routes.md` lists: method and path.
+/// Returns the rows of the route table listed in `docs/routes.md`: method and path.
 fn rows() -> Vec<(String, String)> {
     let listed = std::fs::read_to_string(common::root().join("docs/routes.md")).unwrap();
     let row = |line: &str| {
@@ -101,12 +101,12 @@ fn rows() -> Vec<(String, String)> {
     };
     let mut rows: Vec<_> = listed.lines().filter_map(row).collect();
     assert!(rows.len() > 50, "{}", rows.len());
-    // A tenant may make a collection of any name. What it made is there from then on, so those come last.
+    // A tenant may create a collection of any name. Created names exist from then on, so those come last.
     rows.sort_by_key(|(method, _)| method == "PUT");
     rows
 }
 
-/// A body that the route takes, so that the request reaches what its path names.
+/// Returns a body that the route accepts, so that the request reaches what its path names.
 fn body(method: &str, path: &str) -> (&'static str, String) {
     let feature = json!({"type": "Feature", "geometry": null, "properties": {}});
     match (method, path) {
@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-/// The path of a row with one text in every variable segment, except for numbers, which name nothing.
+/// Returns the path of a row with one text in every variable segment, except for numbers, which are not names.
 fn target(path: &str, id: &str) -> String {
     let segment = |segment: &str| match segment {
         "{latitude}" | "{longitude}" | "{radiusKm}" | "{tileMatrix}" | "{tileRow}" | "{tileCol}" => "1".to_owned(),
@@ -230,7 +230,7 @@ fn target(path: &str, id: &str) -> String {
 #[test]
 fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
     let world = World::plant();
-    // The log until here is of the owner's requests: readers of the log may not see what they hold.
+    // The log up to here is from the owner's requests: readers of the log must not see their contents.
     let log = world.server.log();
     for secret in
         ["canary value", "canary-event", "canaryword", "canary secret", "canary-hook", &world.owner, &world.page]
@@ -239,7 +239,7 @@ fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
     }
     let mut asked = 0;
     let mut rows = rows();
-    // Asked first: later the audit log names what the callers themselves asked for.
+    // First, since the audit log later names what the callers themselves asked for.
     rows.sort_by_key(|(_, path)| path != "/audit");
     for (method, path) in rows {
         for token in &world.foreign {
@@ -249,7 +249,7 @@ fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
                 if path.contains('{') {
                     let absent = world.ask(token, &method, &path, &target(&path, &id.absent));
                     assert_eq!(there.with(&id.planted, &id.absent), absent, "{what}");
-                    // A second segment of the collection's, with the planted collection before it.
+                    // For a second variable segment below a collection, the planted collection comes before it.
                     if let Some(rest) = path.strip_prefix("/collections/{c}/") {
                         let under = |name: &str, id: &str| format!("/collections/{name}/{}", target(rest, id));
                         let there = world.ask(token, &method, &path, &under("canary-collection", &id.planted));
@@ -269,7 +269,7 @@ fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
         }
     }
     assert!(asked > 300, "{asked}");
-    // Nothing was changed either, and all of it is still the owner's.
+    // Nothing was changed either, and all of it still belongs to the owner.
     let own = |target: &str| ask(&world.server, &world.owner, "GET", target, &[], "");
     let of = |kind: &str| &world.ids.iter().find(|id| id.kind == kind).unwrap().planted;
     assert_eq!(own("/collections/canary-collection/items").json()["numberReturned"], 2);
@@ -277,7 +277,7 @@ fn a_foreign_tenant_finds_nothing_of_another_by_any_id_on_any_route() {
     assert_eq!(own(&format!("/api/v0/places/{}", of("place"))).status(), 200);
     assert_eq!(own(&format!("/saved-searches/{}", of("saved search"))).status(), 200);
     assert_eq!(own(&format!("/searches/{}", of("search"))).status(), 200);
-    // Spans are sent in the order in which they end: once this one is here, all before it are.
+    // Spans are sent in the order in which they end: once this one has arrived, all earlier ones have.
     ask(&world.server, &world.owner, "GET", "/conformance", &[("traceparent", &header(LAST))], "");
     world.collector.wait_for("of the last request", |span| hex(&span.trace_id) == LAST);
     let spans = world.collector.spans.lock().unwrap().clone();
@@ -297,7 +297,8 @@ fn header(trace: &str) -> String {
 fn page_tokens_keys_and_names_of_tenants_give_nothing_away() {
     let world = World::plant();
     let [admin, reader] = &world.foreign;
-    // The same name in another tenant is another collection: neither a page token nor an idempotency key crosses.
+    // The same name in another tenant is another collection: neither a page token nor an idempotency key is valid
+    // across.
     let schema = r#"{"type":"object","properties":{"id":{"type":"string","x-ogc-role":"id"}}}"#;
     let typed = [("Content-Type", "application/schema+json")];
     for name in ["canary-collection", "absent-collection"] {
@@ -319,7 +320,7 @@ fn page_tokens_keys_and_names_of_tenants_give_nothing_away() {
     let (there, absent) = (write("canary-collection"), write("absent-collection"));
     assert_eq!((there.status(), there.json()["written"].as_u64()), (201, Some(1)), "{there:?}");
     assert_eq!(there, absent);
-    // The name of a tenant, where only operators may give one.
+    // The name of a tenant, where only operators may name one.
     for (method, path) in rows().iter().filter(|(method, _)| method == "GET") {
         let named = |tenant: &str| {
             let headers = [("Meridian-Tenant", tenant)];
@@ -327,7 +328,7 @@ fn page_tokens_keys_and_names_of_tenants_give_nothing_away() {
         };
         assert_eq!(named("harbour"), named("harbrou"), "{method} {path}");
     }
-    // A search of the other tenant reads its own collections, and no words of others are known to it.
+    // A search of the other tenant reads only its own collections, and learns no words of others.
     let question = r#"{"keywords":"canary","timeout":5000}"#;
     let started = ask(&world.server, reader, "POST", "/searches", &[("Content-Type", JSON)], question);
     let packets = made(&started)["packets"].as_str().unwrap().to_owned();
@@ -344,10 +345,10 @@ fn metrics_are_for_operators_and_count_without_content() {
     }
     let metrics = ask(&world.server, &world.operator, "GET", "/metrics", &[], "");
     assert_eq!(metrics.status(), 200);
-    // Names of collections are an operator's to see; what is in them is not.
+    // Operators may see names of collections, but not their contents.
     let found = metrics.body.lines().find(|line| line.replace("canary-collection", "").contains(CANARY));
     assert_eq!(found, None);
-    // And a caller's own answers carry no credential back.
+    // And a caller's own responses contain no credential.
     let own = ask(&world.server, &world.owner, "GET", "/tokens", &[], "");
     assert!(!own.body.contains(world.owner.rsplit('_').next().unwrap()));
     assert_eq!(own.header("cache-control").filter(|value| value.contains("public")), None);

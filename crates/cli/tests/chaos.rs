@@ -1,6 +1,6 @@
-//! Clusters of real processes under faults from a seed, while clients write and read: `docs/testing.md`.
+//! Clusters of real processes under seeded faults, while clients write and read: see `docs/testing.md`.
 //!
-//! `MERIDIAN_CHAOS_SEED` repeats a schedule, `MERIDIAN_CHAOS_SECONDS` says for how long faults come.
+//! `MERIDIAN_CHAOS_SEED` repeats a schedule; `MERIDIAN_CHAOS_SECONDS` sets the duration of the faults.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Seconds of faults, if nothing else is said.
+/// Default duration of the faults, in seconds.
 const SECONDS: u64 = 20;
-/// Clients that write the chain, and those of the registers.
+/// Clients that write the chain, and clients of the registers.
 const WRITERS: usize = 3;
 const CLIENTS: usize = 5;
-/// One cluster at a time: a machine has few processors.
+/// One cluster at a time, as a machine has few processors.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Ends the clients, however their test ends.
+/// Ends the clients, however the test ends.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -38,15 +38,15 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Runs a client. One that finds something wrong ends the test soon.
+/// Runs a client. If it finds an error, the test ends soon.
 fn client(stop: &AtomicBool, work: impl FnOnce()) {
     let stop = Stop(stop);
     work();
-    // A client that ends as it was told to tells nobody.
+    // A client that ends on request must not stop the others.
     std::mem::forget(stop);
 }
 
-/// Clients write and read, and faults come; then all of it is checked.
+/// Clients write and read during faults; then everything is checked.
 #[track_caller]
 fn chaos(kind: Kind) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ fn chaos(kind: Kind) {
         chain.whole(gateway, "the end");
     }
     chain.whole(&scans[0], "the end");
-    // Once more, from the bucket and the log alone.
+    // Once more, from the bucket and the log only.
     for owner in grid.of("owner") {
         grid.nodes[owner].kill();
     }
@@ -110,7 +110,7 @@ fn chaos(kind: Kind) {
     }
     let panicked: Vec<_> = grid.nodes.iter().filter(|node| node.has_panicked()).map(|node| node.log()).collect();
     assert!(panicked.is_empty(), "{}", panicked.join("\n"));
-    // It stays where it is refused, and the picture beside it.
+    // The file is kept when the history is refused, with the picture beside it.
     let history = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("registers-{name}-{seed}.jsonl"));
     registers.check(&history);
     std::fs::remove_file(history).unwrap();
@@ -131,7 +131,7 @@ fn a_cluster_over_an_s3_store_survives_faults_of_all_its_parts() {
     chaos(Kind::S3);
 }
 
-/// The files of a collection in a folder, in the order of their names.
+/// Returns the files of a collection in a folder, sorted by name.
 fn files(folder: &Path, collection: &str) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -185,11 +185,11 @@ fn what_is_damaged_in_the_bucket_is_named_and_not_served_around() {
         }
         owner = cluster.owner(&format!("o-{kind}"));
         owner.says("owns");
-        // The other collection is served, and by then the new owner is known.
+        // The other collection is served, and the new owner is known by then.
         answered(&gateway, &format!("/collections/{REGISTERS}/items"));
         let mut named = 0;
         for _ in 0..20 {
-            // An answer that breaks off is none.
+            // A truncated response does not count.
             let Ok(answer) = get(&format!("{}{asked}", gateway.url)) else { continue };
             let (shown, missing) = (answer.body.lines().count(), answer.header("meridian-missing"));
             if answer.status == 200 {
@@ -212,7 +212,7 @@ fn what_is_damaged_in_the_bucket_is_named_and_not_served_around() {
     }
 }
 
-/// A server that says again what it is told.
+/// Starts a server that echoes what it receives.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -233,7 +233,7 @@ fn connect(to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// What the echo server says to these bytes.
+/// Returns the echo server's response to these bytes.
 fn asked(stream: &mut TcpStream, text: &[u8]) -> Vec<u8> {
     stream.write_all(text).unwrap();
     let mut back = vec![0; text.len()];
@@ -252,7 +252,7 @@ fn links_fail_as_they_are_told_and_lose_nothing_once_healed() {
         assert_eq!(asked(&mut open, &text), text, "{fault:?}");
     }
     for fault in [Fault::HalfOpen, Fault::AsksLost, Fault::AnswersLost] {
-        // A connection that was open, and a new one.
+        // On an existing connection, and on a new one.
         for is_new in [false, true] {
             proxy.fail("", fault);
             let mut stream = if is_new { connect(proxy.address) } else { open.try_clone().unwrap() };
@@ -303,7 +303,7 @@ fn the_checker_of_histories_refuses_what_no_register_shows() {
         ("bad-lost-write", "NOT LINEARIZABLE: key a"),
         ("bad-from-nowhere", "NOT LINEARIZABLE: key a"),
     ] {
-        // A copy: pictures are written beside it.
+        // A copy, as pictures are written beside it.
         let file = folder.path().join(name);
         std::fs::copy(histories.join(format!("{name}.jsonl")), &file).unwrap();
         let (is_linearizable, said) = verdict(&file);

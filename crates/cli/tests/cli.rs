@@ -129,7 +129,7 @@ fn completions_are_shell_scripts_and_every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("meridian.bash");
     std::fs::write(&script, meridian(&["completions", "bash"]).ended(0).out).unwrap();
-    // What a shell offers after `meridian des` and Tab.
+    // What a shell offers for `meridian des` and Tab.
     let line =
         ". \"$0\"; COMP_WORDS=(meridian des); COMP_CWORD=1; _meridian meridian des meridian; echo \"${COMPREPLY[@]}\"";
     let offered = std::process::Command::new("bash").args(["-c", line, text(&script)]).output().unwrap();
@@ -244,14 +244,14 @@ fn the_same_commands_work_on_a_server() {
     let file = folder.path().join("out.parquet");
     meridian(&["export", "spots", text(&file), "--url", &server.url]).ended(0);
     assert!(std::fs::read(&file).unwrap().starts_with(b"PAR1"));
-    // The environment names the server where the command line names nothing.
+    // The environment names the server if the command line does not.
     let by_environment = command(&["query", "spots"]).env("MERIDIAN_URL", &server.url).output().unwrap();
     assert!(by_environment.status.success());
     let empty = tempfile::tempdir().unwrap();
     let elsewhere = text(empty.path());
     let by_data = command(&["query", "spots", "--data", elsewhere]).env("MERIDIAN_URL", &server.url).output().unwrap();
     assert_eq!(by_data.status.code(), Some(3), "--data goes before MERIDIAN_URL");
-    // --url goes before --data.
+    // --url takes precedence over --data.
     meridian(&["query", "spots", "--data", elsewhere, "--url", &server.url]).ended(0);
 }
 
@@ -286,7 +286,7 @@ fn exit_codes_say_who_is_to_blame() {
         let run = meridian(args).ended(2);
         assert!(!run.err.is_empty(), "{args:?}");
     }
-    // 3: the server or the store refused, or is not there.
+    // 3: the server or the store refused, or cannot be reached.
     for args in [
         &["query", "no-such-collection", "--data", at][..],
         &["query", "spots", "--filter", "no_such_field = 1", "--data", at],
@@ -297,7 +297,7 @@ fn exit_codes_say_who_is_to_blame() {
         let run = meridian(args).ended(3);
         assert!(!run.err.is_empty(), "{args:?}");
     }
-    // 1: it ran, and the answer is bad, wherever the events were to go.
+    // 1: it ran and the result is bad, wherever the events were to go.
     let server = Server::start_with(&["--ephemeral"]);
     let other = tempfile::tempdir().unwrap();
     for place in [["--data", text(other.path())], ["--url", &server.url]] {
@@ -344,7 +344,7 @@ fn a_retention_that_removes_events_is_refused_with_their_number_unless_yes_is_sa
         create(&["--schema", "n:Double,at:Date", "--retention", "30d"]).ended(3).says(&["another schema"]);
         create(&["--schema", spec, "--retention", "30d"]).ended(3).says(&["removes 3 events", "--yes"]);
         create(&["--durability", "ephemeral"]).ended(3).says(&["cannot be changed"]);
-        // What removes nothing needs no word.
+        // A change that removes nothing needs no confirmation.
         create(&["--retention", "36500d", "--retention-bytes", "20GiB"]).ended(0);
         create(&["--retention", "30d"]).ended(3).says(&["removes 3 events"]);
         create(&["--schema", spec, "--retention-bytes", "none", "--durability", "local"]).ended(0);
@@ -429,7 +429,7 @@ fn a_server_answers_to_the_names_that_it_was_given() {
     let shown = meridian(&["serve", "--host", "events.example.org", "--show-config"]).ended(0);
     assert!(shown.out.contains("hosts = [\"events.example.org\"]"), "{}", shown.out);
 
-    // What is accepted on every address is told at the start.
+    // Settings that accept connections on all addresses are reported at the start.
     let folder = tempfile::tempdir().unwrap();
     meridian(&["token", "create", "--role", "operator", "--data", text(folder.path())]).ended(0);
     let serve = ["serve", "--data", text(folder.path()), "--listen", "0.0.0.0:0"];

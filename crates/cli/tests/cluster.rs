@@ -1,5 +1,5 @@
-//! A cluster over a bucket, as real processes. Owners are killed, paused and stopped while clients write.
-//! Gateways and read-only servers answer as one process does.
+//! A cluster over a bucket, as real processes. Owners are killed, paused and stopped while clients write. Gateways and
+//! read-only servers give the same responses as a single process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -48,7 +48,7 @@ fn owners_are_killed_paused_and_stopped_and_nothing_acknowledged_is_lost() {
             stop.store(true, Ordering::Relaxed);
         });
         match how {
-            // Longer away than its lease: what it holds counts no more, and it says so.
+            // Paused for longer than its lease: its memory no longer counts, and it reports that.
             "STOP" => {
                 owner.signal("CONT");
                 owner.says("lost");
@@ -65,7 +65,7 @@ fn owners_are_killed_paused_and_stopped_and_nothing_acknowledged_is_lost() {
         batches.resend(&gateway.url);
         batches.check(&gateway, &format!("{how}, sent again"));
     }
-    // A server that only reads has all of it once the last owner has flushed.
+    // A read-only server has everything once the last owner has flushed.
     let scan = cluster.server("scan");
     owner.signal("TERM");
     assert_eq!(owner.ends(), Some(0));
@@ -79,7 +79,7 @@ fn owners_are_killed_paused_and_stopped_and_nothing_acknowledged_is_lost() {
     batches.check(&scan, "the end");
     let (status, said) = scan.post("/collections/events/items", "application/x-ndjson", None, b"{}").unwrap();
     assert!(status == 405 && said.contains("send changes of collections and events to a gateway"), "{status} {said}");
-    // Without an owner a gateway says so, for as long as there is none.
+    // While there is no owner, a gateway reports that.
     let (status, said) = gateway.get("/collections/events/items");
     assert_eq!(status, 503, "{said}");
     let back = cluster.owner("back");
@@ -88,7 +88,8 @@ fn owners_are_killed_paused_and_stopped_and_nothing_acknowledged_is_lost() {
     batches.check(&gateway, "the return");
 }
 
-/// An answer without what differs between two servers: their address, and times at which they answered.
+/// Returns a response without the parts that differ between two servers: their addresses, and the times of the
+/// responses.
 fn plain(server: &Server, path: &str) -> String {
     let body = answered(server, path).replace(&server.url, "http://server");
     let Ok(Value::Object(mut answer)) = serde_json::from_str(&body) else { return body };
@@ -98,7 +99,7 @@ fn plain(server: &Server, path: &str) -> String {
     Value::Object(answer).to_string()
 }
 
-/// The features of all pages.
+/// Returns the features of all pages.
 fn pages(server: &Server, path: &str) -> Vec<Value> {
     let (mut found, mut next) = (Vec::new(), Some(path.to_owned()));
     while let Some(path) = next {
@@ -158,7 +159,7 @@ fn answers_of_a_cluster_equal_those_of_one_process() {
     compare(&scan);
 }
 
-/// The status of an answer to the holder of a token; an empty one is none.
+/// Returns the status of a response to the holder of a token; an empty token sends none.
 fn status(server: &Server, token: &str, path: &str) -> u16 {
     let mut request = agent().get(format!("{}{path}", server.url));
     if !token.is_empty() {
@@ -176,7 +177,7 @@ fn becomes(expected: u16, server: &Server, token: &str, path: &str) {
     }
 }
 
-/// The last word that `token create` prints.
+/// Returns the last word printed by `token create`.
 fn made(run: Run) -> String {
     run.ended(0).out.split_whitespace().last().unwrap().to_owned()
 }
@@ -185,7 +186,7 @@ fn made(run: Run) -> String {
 fn tokens_lie_in_the_bucket_and_count_at_every_server_and_after_a_takeover() {
     let cluster = Cluster::new();
     let bucket = format!("file://{}", cluster.path("bucket"));
-    // The first owner has records in its folder, from before they were in the bucket.
+    // The first owner has records in its folder, from before there was a bucket.
     let operator = token(Path::new(&cluster.path("o0")), &["--role", "operator"]);
     let owner = cluster.owner("o0");
     owner.says("moved 1 records");
@@ -197,13 +198,13 @@ fn tokens_lie_in_the_bucket_and_count_at_every_server_and_after_a_takeover() {
         assert_eq!((status(server, "", "/collections"), status(server, &operator, "/collections")), (401, 200));
     }
     let made_over = |options: &[&str]| made(meridian(&[&["token", "create", "--role", "reader"], options].concat()));
-    // Made over the bucket while servers run, it counts at all of them; revoked at one, it counts at none.
+    // Created in the bucket while servers run, it counts at all of them; revoked at one, it counts at none.
     let reader = made_over(&["--bucket", &bucket]);
     servers.iter().for_each(|server| becomes(200, server, &reader, "/collections"));
     let id = reader.split('_').nth(1).unwrap();
     as_holder(&operator, &["token", "revoke", id, "--url", &servers[0].url]).ended(0);
     servers.iter().for_each(|server| becomes(401, server, &reader, "/collections"));
-    // Without an owner tokens count as well, and are made.
+    // Without an owner, tokens still count, and can be created.
     owner.signal("KILL");
     assert_eq!((status(&servers[0], &operator, "/tokens"), status(&servers[1], &reader, "/tokens")), (200, 401));
     let while_away = made(as_holder(&operator, &["token", "create", "--role", "reader", "--url", &servers[1].url]));
@@ -217,7 +218,7 @@ fn tokens_lie_in_the_bucket_and_count_at_every_server_and_after_a_takeover() {
     for act in ["moveRecords", "createToken", "revokeToken"] {
         assert!(acts.contains(act), "{act}: {acts}");
     }
-    // Records in the folder of a later owner do not count beside those of the bucket.
+    // Records in the folder of a later owner are ignored in favour of the bucket's.
     let stranger = token(Path::new(&cluster.path("o2")), &["--role", "operator"]);
     let last = cluster.owner("o2");
     last.says("waiting: the owner is");
@@ -240,7 +241,7 @@ fn tokens_in_the_folder_of_a_server_that_only_reads_do_not_count_and_do_not_leav
     let scan = cluster.server("scan");
     scan.said("are not used: those in the bucket count");
     assert_eq!((status(&scan, &operator, "/collections"), status(&scan, &stranger, "/collections")), (200, 401));
-    // An owner may have more than it shows.
+    // The owner may have more than this server shows.
     let bearer = [("Authorization", format!("Bearer {operator}"))];
     let (status, said) = post_with(&scan.url, "/backup", "application/json", &bearer, b"{}").unwrap();
     assert!((400..500).contains(&status) && said.contains("ask a gateway"), "{status} {said}");
@@ -259,7 +260,7 @@ fn the_owner_of_a_bucket_gets_in_before_there_is_a_server() {
     meridian(&["tenant", "delete", "harbour", "--bucket", &bucket]).ended(0);
     meridian(&["token", "list", "--bucket", "s3://b"]).ended(2).says(&["--bucket s3://b"]);
     meridian(&["token", "list", "--bucket", &bucket, "--data", "x"]).ended(2).says(&["--data"]);
-    // Secrets are not in it, and nobody else reads it.
+    // Secrets are not in it, and other callers cannot read it.
     let secret = operator.rsplit('_').next().unwrap();
     let mut folders = vec![folder.path().join("b")];
     while let Some(folder) = folders.pop() {
@@ -275,7 +276,8 @@ fn the_owner_of_a_bucket_gets_in_before_there_is_a_server() {
     }
 }
 
-/// Asks with GET and this `Meridian-After`; gives the status, the age in seconds, the body and whether it shows what is flushed.
+/// Sends a GET with this `Meridian-After`. Returns the status, the age in seconds, the body, and whether it shows
+/// flushed data only.
 fn asked_after(server: &Server, path: &str, after: &str) -> (u16, u64, String, bool) {
     let request = agent().get(format!("{}{path}", server.url)).header("Meridian-After", after);
     let mut response = request.header("Meridian-Timeout", "20000").call().unwrap();
@@ -309,7 +311,7 @@ fn a_server_that_only_reads_says_how_old_its_answers_are_and_waits_for_a_write()
         said["position"].as_str().unwrap().to_owned()
     };
     let aggregate = "/collections/events/aggregate?function=count";
-    // A reader's own writes, on a server that has only what is flushed.
+    // A reader's own writes, on a server that has only flushed data.
     for n in 1..=2 {
         let position = write(&format!("b{n}"));
         for path in ["/collections/events/items?f=csv", aggregate] {
@@ -337,10 +339,10 @@ fn a_server_that_only_reads_says_how_old_its_answers_are_and_waits_for_a_write()
             std::thread::sleep(Duration::from_millis(100));
         }
     };
-    // Nothing is written any more. However long ago the last write was, all of it is known to be there.
+    // No more writes. However long ago the last one was, the server knows that it has everything.
     std::thread::sleep(Duration::from_secs(4));
     ages_to(&|age| age <= 3);
-    // What was never written does not come.
+    // A position that was never written is not reached.
     let request = agent().get(format!("{}{aggregate}&timeout=300", scan.url)).header("Meridian-After", "1000000");
     let mut response = request.call().unwrap();
     let said = response.body_mut().read_to_string().unwrap();
@@ -348,7 +350,7 @@ fn a_server_that_only_reads_says_how_old_its_answers_are_and_waits_for_a_write()
     assert!(said.contains("1000000") && said.contains("gateway"), "{said}");
     let (status, said) = scan.get("/collections/events/items?consistency=immediate");
     assert!(status == 400 && said.contains("eventual"), "{status} {said}");
-    // Without an owner it answers on, and says that it grows older.
+    // Without an owner it keeps responding, and reports a growing age.
     owner.signal("KILL");
     assert_eq!(owner.ends(), None);
     ages_to(&|age| age >= 4);

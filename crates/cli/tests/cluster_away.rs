@@ -1,4 +1,4 @@
-//! Requests that wait for an owner that has stopped, and the requests of others meanwhile: real processes.
+//! Requests that wait for a stopped owner, and other requests meanwhile: real processes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -8,10 +8,10 @@ use common::owners::{Cluster, answered};
 use common::{PATIENCE, Server};
 use std::time::{Duration, Instant};
 
-/// More than the gateway has slots: its settings allow for four.
+/// More than the gateway's slots, of which its settings allow four.
 const WAITING: usize = 6;
 
-/// A number of the gateway's metrics.
+/// Returns a metric of the gateway.
 fn metric(gateway: &Server, name: &str) -> usize {
     let (status, text) = gateway.get("/metrics");
     assert_eq!(status, 200, "{text}");
@@ -20,7 +20,7 @@ fn metric(gateway: &Server, name: &str) -> usize {
 
 #[test]
 fn requests_that_wait_for_a_stopped_owner_leave_their_slots_to_others() {
-    // The lease outlasts the pause, so that nothing ends the waits but the owner.
+    // The lease outlasts the pause, so that only the owner ends the waits.
     let cluster = Cluster::with("bucket", |_| "lease = \"30s\"\n[requests]\nrunning_max = 4\n".to_owned());
     let owner = cluster.owner("owner");
     owner.says("owns");
@@ -31,7 +31,7 @@ fn requests_that_wait_for_a_stopped_owner_leave_their_slots_to_others() {
     owner.signal("STOP");
     std::thread::scope(|scope| {
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| gateway.get(items))).collect();
-        // What needs no owner needs a slot. All of the others have come long before the last of these.
+        // Requests that need no owner need a slot. All of the others have arrived long before the last of these.
         for n in 0..100 {
             let (status, said) = gateway.get("/conformance");
             assert_eq!(status, 200, "{n}: {said}");

@@ -1,6 +1,5 @@
-//! Planned changes of a cluster as real processes, while clients write and read and accept no refusal.
-//! Collections pass to another owner, and processes are drained, added and removed. Programs of two versions
-//! run side by side.
+//! Planned changes of a cluster as real processes, while clients write and read and accept no refusal. Collections pass
+//! to another owner, and processes are drained, added and removed. Two program versions run side by side.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -19,7 +18,7 @@ fn order(cluster: &Cluster, words: &[&str]) -> Run {
     meridian(&[&["cluster"], words, &["--bucket", &bucket]].concat())
 }
 
-/// Waits until a process that stands by says so to the others.
+/// Waits until a standby has reported itself to the others.
 fn stands_by(cluster: &Cluster, owner: &Owner) {
     becomes(cluster, &owner.node(), "stands_by");
 }
@@ -31,7 +30,7 @@ fn becomes(cluster: &Cluster, name: &str, condition: &str) {
         let status: Value = serde_json::from_str(&order(cluster, &["status", "--json"]).ended(0).out).unwrap();
         let is = |node: &&Value| node["node"] == name && node["condition"] == condition;
         if status["nodes"].as_array().unwrap().iter().any(|node| is(&node)) {
-            // The owner hears it within another turn.
+            // The owner learns it within another turn.
             return std::thread::sleep(Duration::from_secs(1));
         }
         assert!(begun.elapsed() < PATIENCE, "{name} is not {condition}: {status:#}");
@@ -39,7 +38,7 @@ fn becomes(cluster: &Cluster, name: &str, condition: &str) {
     }
 }
 
-/// A server that only reads finds all events once they are flushed.
+/// Waits until a read-only server finds all events.
 #[track_caller]
 fn follows(server: &Server, events: u64) {
     let begun = Instant::now();
@@ -81,14 +80,14 @@ fn the_collections_pass_to_another_owner_and_no_request_fails() {
             clients.goes_on();
             stands_by(&cluster, &next);
         }
-        // One that stops passes them on as well.
+        // An owner that stops hands them over as well.
         owner.signal("TERM");
         assert_eq!(owner.ends(), Some(0));
         next.says("owns");
         clients.goes_on();
     });
     clients.check(&gateway);
-    // No process is left to take them: it stays the owner.
+    // There is no process to take them, so it stays the owner.
     order(&cluster, &["handover"]).ended(3).says(&["no other owner stands by"]);
     order(&cluster, &["drain", &next.node()]).ended(3).says(&["no other owner stands by"]);
     clients.check(&gateway);
@@ -110,7 +109,7 @@ fn a_drained_process_takes_no_new_work_until_it_starts_again() {
         two.says("owns");
         clients.goes_on();
     });
-    // A balancer learns it from gateways and scan servers, and a late client is still served.
+    // Gateways and scan servers tell a load balancer, and still serve late clients.
     for (server, role) in [(&gateway, "gateway"), (&scan, "scan")] {
         let name = format!("{role}-{}", server.pid());
         order(&cluster, &["drain", &name]).ended(0);
@@ -124,7 +123,7 @@ fn a_drained_process_takes_no_new_work_until_it_starts_again() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    // The only other owner is drained: the collections have none when theirs ends, until it stands by again.
+    // The only other owner is drained: when theirs ends, the collections have none until it is a standby again.
     becomes(&cluster, &one.node(), "drained");
     two.signal("TERM");
     assert_eq!(two.ends(), Some(0));
@@ -172,10 +171,10 @@ fn processes_are_added_and_removed_while_clients_write() {
     clients.check(&gateway);
 }
 
-/// Programs of two versions in a cluster, in this order: processes of the first run, those of the second join, and the first leave.
+/// Runs two program versions in a cluster: processes of the first start, those of the second join, and the first leave.
 fn side_by_side(first: Version, second: Version) {
     let cluster = Cluster::new();
-    // While one of this version is there, the level of the bucket stays.
+    // While one process has this version, the level of the bucket stays.
     let keeps = cluster.server_of(Version::This, "scan", "s0");
     let mut owner = cluster.owner_of(first, "o1");
     owner.says("owns");
@@ -196,7 +195,7 @@ fn side_by_side(first: Version, second: Version) {
             stands_by(&cluster, &next);
         });
     }
-    // The first owns again. What it took over from the second is whole.
+    // The first owns again, and has everything of the second.
     [&before.0, &after.0].into_iter().for_each(|gateway| clients.check(gateway));
     clients.during(&after.0.url, |clients| {
         clients.goes_on();
@@ -219,7 +218,8 @@ fn side_by_side(first: Version, second: Version) {
     }
     follows(&keeps, clients.written());
     assert_eq!(keeps.stop("TERM"), Some(0));
-    // All that live have the next level, and so has the bucket after a while. A process without it is refused.
+    // All live processes support the next level, and the bucket reaches it after a while. A process without it is
+    // refused.
     last.says("the bucket is at level 2");
     let mut refused = cluster.owner_of(first, "o4");
     assert_eq!(refused.ends(), Some(2));

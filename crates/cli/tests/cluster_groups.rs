@@ -1,5 +1,5 @@
-//! A cluster whose partitions have several owners, as real processes. They divide the groups, write at once,
-//! take over from a killed one, and pass some on to a later one.
+//! A cluster whose partitions have several owners, as real processes. They divide the groups, write concurrently, take
+//! over from a killed one, and hand some over to a later one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on ends")]
 
@@ -25,7 +25,7 @@ fn cluster() -> Cluster {
     Cluster::with("bucket", |_| format!("groups = {GROUPS}\n"))
 }
 
-/// The name and the address of the holder of each group's lease.
+/// Returns the name and the address of the holder of each group's lease.
 fn holders(cluster: &Cluster) -> Vec<Option<(String, String)>> {
     let bucket = format!("file://{}", cluster.path("bucket"));
     let status = meridian(&["cluster", "status", "--json", "--bucket", &bucket]).ended(0).out;
@@ -38,7 +38,7 @@ fn holders(cluster: &Cluster) -> Vec<Option<(String, String)>> {
     owners.iter().map(held).collect()
 }
 
-/// Waits until `processes` processes have the groups, each its own part. Gives the address of the owner of each.
+/// Waits until `processes` processes share the groups. Returns the address of the owner of each group.
 fn divided(cluster: &Cluster, processes: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {
@@ -57,7 +57,7 @@ fn divided(cluster: &Cluster, processes: usize) -> Vec<String> {
     }
 }
 
-/// The owner that answers gateways at an address, out of these.
+/// Removes from these the owner that serves gateways at an address, and returns it.
 fn take_at(owners: &mut Vec<(String, Owner)>, address: &str) -> Owner {
     let at = owners.iter().position(|(of, _)| of == address).expect("one of them is there");
     owners.remove(at).1
@@ -74,7 +74,7 @@ fn group_of(partition: usize) -> usize {
     Groups::new(GROUPS).unwrap().of("default", "events", partition as u32).number().into()
 }
 
-/// One client that writes to one partition alone; each of its writes must succeed.
+/// A client that writes to a single partition; each of its writes must succeed.
 fn steady(gateway: &Server, partition: usize, stop: &AtomicBool, written: &AtomicU64) {
     let keys = (0u64..).map(|n| format!("steady-{partition}-{n}"));
     for key in keys.filter(|key| partition_of(key.as_bytes(), PARTITIONS) == partition) {
@@ -97,7 +97,7 @@ fn owners_share_the_partitions_and_take_over_from_one_that_is_killed() {
     let held = divided(&cluster, 3);
     let gateway = cluster.server("gateway");
     meridian(&["create", "events", "--schema", SPEC, "--partitions", "4", "--url", &gateway.url]).ended(0);
-    // The owner of the first partition goes: the collection is known all the same.
+    // The owner of the first partition goes; the collection is still known.
     let lost = held[group_of(0)].clone();
     let of_others: Vec<usize> = (0..PARTITIONS).filter(|partition| held[group_of(*partition)] != lost).collect();
     assert!(!of_others.is_empty(), "{held:?}");
@@ -145,14 +145,14 @@ fn owners_share_the_partitions_and_take_over_from_one_that_is_killed() {
     answered(&gateway, "/collections/events/items?limit=1");
     batches.resend(&gateway.url);
     check(&gateway, "the takeover");
-    // A process that comes later gets its part, from the processes that have it.
+    // A later process gets its share from the others.
     let later = start(&cluster, "o3");
     later.1.says("owns group");
     owners.push(later);
     divided(&cluster, 3);
     answered(&gateway, "/collections/events/items?limit=1");
     check(&gateway, "the handovers");
-    // Stopped, they leave everything to read-only processes.
+    // Once stopped, they leave everything to read-only processes.
     owners.iter().for_each(|(_, owner)| owner.signal("TERM"));
     owners.iter_mut().for_each(|(_, owner)| assert_eq!(owner.ends(), Some(0)));
     let scan = cluster.server("scan");
@@ -186,13 +186,13 @@ fn answers_of_several_owners_equal_those_of_one_process() {
             assert_eq!(without_times(&expected.1), without_times(&found.1), "{path}");
         }
     }
-    // All pages, whichever owners they come from.
+    // All pages, from whichever owners.
     let rows = |server: &Server| -> BTreeSet<String> {
         let csv = answered(server, &format!("{about}/items?f=csv&limit=10000"));
         csv.lines().map(str::to_owned).collect()
     };
     assert_eq!(rows(&alone), rows(&gateway));
-    // Changed, dropped and made again as one.
+    // Changed, dropped and created again as one collection.
     meridian(&["create", "quakes", "--retention", "90000d", "--yes", "--url", &gateway.url]).ended(0);
     let dropped = agent().delete(format!("{}{about}", gateway.url)).call().unwrap().status().as_u16();
     assert!((200..300).contains(&dropped), "{dropped}");
@@ -223,17 +223,17 @@ fn groups_are_handed_over_and_drained_and_no_request_fails() {
         assert!(said.contains(&format!("passed the lease \"owner-{}\" on to {other}", group_of(0))), "{said}");
         of(&before).says("passed the partitions of group");
         clients.goes_on();
-        // It stays there, though the former owner is the first for it.
+        // It stays there, though the former owner ranks first for it.
         std::thread::sleep(Duration::from_secs(5));
         assert_eq!(holder(), *other);
         order(&["drain", other]);
         assert!(holders(&cluster).iter().flatten().all(|(name, _)| *name == before));
         clients.goes_on();
-        // Back again, it gets its part.
+        // Once back, it gets its share.
         order(&["drain", other, "--undo"]);
         divided(&cluster, 2);
         clients.goes_on();
-        // One that stops passes all on.
+        // An owner that stops hands all of them over.
         of(other).signal("TERM");
         divided(&cluster, 1);
         clients.goes_on();
@@ -263,23 +263,23 @@ fn a_backup_has_what_all_owners_have() {
         meridian(&["restore", &backup, "--data", &folder]).ended(0);
         counted(&Server::start(Path::new(&folder)).json(count))
     };
-    // A moment after the load: nothing was flushed before it was asked for.
+    // Right after the load: nothing was flushed until the request.
     assert_eq!(restored(&["--url", &gateway.url], "by-gateway"), expected);
     assert_eq!(restored(&["--bucket", &bucket], "beside-owners"), expected);
     let page = answered(&gateway, "/admin/cluster?f=html");
     assert!(page.contains("<h2>Owners</h2>") && page.contains("of 8 groups of partitions"), "{page}");
     drop(gateway);
-    // What killed owners have acknowledged is in their logs alone.
+    // Writes acknowledged by killed owners are only in their logs.
     owners.iter_mut().for_each(|(_, owner)| owner.signal("KILL"));
     owners.iter_mut().for_each(|(_, owner)| assert_eq!(owner.ends(), None));
     assert_eq!(restored(&["--bucket", &bucket], "as-owner"), expected);
-    // The command has given all groups back.
+    // The command has given up all groups.
     let _next = start(&cluster, "o2");
     divided(&cluster, 1);
     assert_eq!(counted(&cluster.server("gateway").json(count)), expected);
 }
 
-/// An answer without the times at which it was made.
+/// Returns a response without its timestamps.
 fn without_times(body: &str) -> String {
     let Ok(Value::Object(mut answer)) = serde_json::from_str(body) else { return body.to_owned() };
     for key in ["timeStamp", "links"] {

@@ -1,4 +1,4 @@
-//! A cluster that an operator starts wrongly, or whose bucket has lost something, as real processes.
+//! A cluster that an operator starts with mistakes, or whose bucket has lost something, as real processes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -23,14 +23,14 @@ fn a_candidate_with_the_log_or_the_folder_of_another_is_refused_at_its_start() {
         let serve = ["serve", "--flight", "127.0.0.1:0"].into_iter().chain(arguments.iter().map(String::as_str));
         meridian(&serve.collect::<Vec<_>>())
     };
-    // That of the owner, and that of one that stands by.
+    // That of the owner, and that of a standby.
     for folder in ["o0", "o1"] {
         refused(folder).ended(3).says(&["--data", &cluster.path(folder), "in use by another process"]);
     }
     std::fs::create_dir(cluster.path("other")).unwrap();
     std::fs::write(Path::new(&cluster.path("other")).join("notes.txt"), "mine").unwrap();
     refused("other").ended(2).says(&["--data", "notes.txt"]);
-    // Before NATS is looked for: there is none.
+    // Before NATS is contacted: there is none.
     let settings =
         "[cluster]\nlog = \"nats\"\n[cluster.nats]\nurls = [\"nats://127.0.0.1:1\"]\nallow_unsynced = true\n";
     std::fs::write(cluster.path("nats.toml"), settings).unwrap();
@@ -40,7 +40,7 @@ fn a_candidate_with_the_log_or_the_folder_of_another_is_refused_at_its_start() {
     meridian(&[&serve[..], &["--flight", "127.0.0.1:0"]].concat()).ended(2).says(&["--log", "expected --log bucket"]);
 }
 
-/// The newest manifest of the only collection in a cluster's bucket.
+/// Returns the newest manifest of the only collection in a cluster's bucket.
 fn newest_manifest(cluster: &Cluster, collection: &str) -> std::path::PathBuf {
     let folder = cluster.path(&format!("bucket/tenants/default/{collection}/p0/00000000/manifests"));
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -57,7 +57,7 @@ fn a_lost_manifest_is_named_by_a_check_and_by_servers_that_start() {
     gateway.create("events", SPEC);
     let batches = Batches::default();
     assert_eq!(batches.send(&gateway.url, "b1", 1).unwrap().0, 201);
-    // Beside a running owner, which has not flushed yet.
+    // Beside a running owner that has not flushed yet.
     let said = meridian(&["check", "--bucket", &bucket]).ended(0).out;
     assert!(said.contains("everything is in order, in 1 collections"), "{said}");
     owner.signal("TERM");

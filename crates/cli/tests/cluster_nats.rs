@@ -1,4 +1,5 @@
-//! A cluster whose log is in a real NATS server: owners that are killed and paused, and a server that is killed, while clients write.
+//! A cluster with its log in a real NATS server. Owners are killed and paused, and a server is killed, while clients
+//! write.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -27,7 +28,7 @@ fn cluster(sync: &str, more: &str) -> (Cluster, Nats) {
     (cluster, nats.unwrap())
 }
 
-/// Waits until three batches more than `than` are acknowledged.
+/// Waits until three more batches than `than` are acknowledged.
 #[track_caller]
 fn more(batches: &Batches, than: usize, when: &str) {
     let begun = Instant::now();
@@ -68,7 +69,7 @@ fn owners_and_the_server_are_killed_and_paused_and_nothing_acknowledged_is_lost(
             stop.store(true, Ordering::Relaxed);
         });
         if how == "STOP" {
-            // Longer away than its lease: what it holds counts no more, and it says so.
+            // Paused for longer than its lease: its memory no longer counts, and it reports that.
             owner.signal("CONT");
             owner.says("lost");
             owner.says("waiting: the owner is");
@@ -81,7 +82,7 @@ fn owners_and_the_server_are_killed_and_paused_and_nothing_acknowledged_is_lost(
         batches.resend(&gateway.url);
         batches.check(&gateway, &format!("{how}, sent again"));
     }
-    // From the bucket and the stream alone.
+    // From the bucket and the stream only.
     owner.signal("KILL");
     owner.ends();
     let last = cluster.owner("last");
@@ -131,7 +132,7 @@ fn a_cluster_for_trial_has_its_log_in_three_servers() {
     meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
     let batches = Batches::default();
     up.write(&batches, "b1");
-    // One of three servers is not needed, and is started again.
+    // One of three servers can be missing, and is restarted.
     let server = &up.of("log")[0];
     send(u32::try_from(server["pid"].as_u64().unwrap()).unwrap(), "KILL");
     up.write(&batches, "b2");
@@ -146,7 +147,7 @@ fn a_cluster_for_trial_has_its_log_in_three_servers() {
 #[test]
 fn a_port_that_another_program_takes_during_the_start_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    // A server that waits, the first time, until its port is taken.
+    // A server that, the first time, waits until its port is taken.
     let (program, server) = (folder.path().join("server"), common::nats::program());
     let taken = folder.path().join("taken");
     let script = format!(
@@ -193,7 +194,7 @@ fn a_cluster_for_trial_shows_nats_certificates() {
     let mut said = String::new();
     BufReader::new(TcpStream::connect(&server).unwrap()).read_line(&mut said).unwrap();
     assert!(said.contains("\"tls_required\":true") && said.contains("\"tls_verify\":true"), "{said}");
-    // The password alone does not let anybody in: settings without the certificate, and without TLS at all.
+    // The password is not enough: settings without the certificate, and without TLS at all.
     let settings = std::fs::read_to_string(folder.path().join("owner-1/settings.toml")).unwrap();
     let mut table: toml::Table = settings.parse().unwrap();
     let bucket = format!("file://{}", folder.path().join("bucket").display());

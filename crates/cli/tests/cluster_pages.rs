@@ -1,4 +1,5 @@
-//! Page tokens over changes of processes: real scan servers, owners and gateways come and go, and pages stay those of the first snapshot.
+//! Page tokens across changes of processes: real scan servers, owners and gateways come and go, and all pages show the
+//! first snapshot.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -13,14 +14,14 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Scan servers answer gateways, and see writes soon.
+/// Scan servers serve gateways, and see writes soon.
 const SCANS: &str = "staleness_max = \"1s\"\n[cluster.scan]\nlisten = \"127.0.0.1:0\"\n";
-/// How long page tokens stay good here.
+/// How long page tokens stay valid here.
 const TOKENS: (&str, Duration) = ("10s", Duration::from_secs(10));
 const EVENTS: usize = 400;
 const ITEMS: &str = "/collections/events/items";
 
-/// A page: status, snapshot, the numbers of its events, and the path of the next one.
+/// A page: status, snapshot, the numbers of its events, and the path of the next page.
 #[derive(Debug, Clone, PartialEq)]
 struct Page {
     status: u16,
@@ -53,7 +54,7 @@ fn becomes(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Writes events, and deletes some that were there before: merges have rows to drop.
+/// Writes events, and deletes some existing ones, so that merges have rows to drop.
 fn disturb(gateway: &Server, turn: &mut usize) {
     *turn += 1;
     let mut body = String::new();
@@ -66,7 +67,7 @@ fn disturb(gateway: &Server, turn: &mut usize) {
             n % 85
         );
     }
-    // While the data changes owners both may be refused: the next turn does it.
+    // Both may be refused while the data changes owners; the next turn repeats them.
     let _ = gateway.post(ITEMS, "application/x-ndjson", None, body.as_bytes());
     let some = format!(
         "{}{ITEMS}?filter=n%20BETWEEN%20{}%20AND%20{}",
@@ -114,14 +115,14 @@ fn pages_stay_those_of_the_first_snapshot_and_end_after_their_time() {
     let (mut turn, begun) = (0, Instant::now());
     let mut owners = vec![first, cluster.owner("o2")];
     for step in 0.. {
-        // Between two pages time passes for others, and no token is unused for longer than its time.
+        // Time passes between two pages, but no token is unused for longer than its validity.
         let kept = AtomicBool::new(true);
         let (last_eventual, last_immediate) = (eventual.next.clone().unwrap(), immediate.next.clone().unwrap());
         (eventual, immediate) = std::thread::scope(|scope| {
             let keeps = scope.spawn(|| {
                 loop {
                     let goes_on = kept.load(Ordering::Relaxed);
-                    // Immediate reads wait for an owner; at any gateway the pages are the same.
+                    // Immediate reads wait for an owner; pages are the same at any gateway.
                     let found = (page(&gateway, &last_eventual), page(&other, &last_immediate));
                     assert_eq!(found.0.status, 200, "{step}: {}", found.0.body);
                     assert!(matches!(found.1.status, 200 | 503), "{step}: {}", found.1.body);
@@ -154,7 +155,8 @@ fn pages_stay_those_of_the_first_snapshot_and_end_after_their_time() {
     }
     assert_eq!(numbers, expected.numbers, "in pages and at once");
     assert!(begun.elapsed() > 2 * TOKENS.1, "a token that nobody used would have ended: {:?}", begun.elapsed());
-    // Without scan servers the owner answers, and the next one knows of none that there were. Then nobody asks for a while.
+    // Without scan servers the owner responds, and the next owner knows of none. Then there are no requests for a
+    // while.
     let shown = page(&gateway, &format!("{ITEMS}?limit=50&consistency=eventual"));
     let token = shown.next.unwrap();
     let shown = page(&gateway, &token);
@@ -173,7 +175,7 @@ fn pages_stay_those_of_the_first_snapshot_and_end_after_their_time() {
         send(gateway.pid(), "CONT");
         let found = page(&gateway, &token);
         match found.status {
-            // Nothing was merged meanwhile: then it is still what it was.
+            // Nothing was merged meanwhile, so it is unchanged.
             200 => assert_eq!(found.numbers, shown.numbers),
             status => {
                 assert_eq!(status, 410, "{}", found.body);

@@ -1,5 +1,5 @@
-//! A cluster whose bucket is in a real S3-compatible store. Owners are killed and the store is restarted
-//! while clients write. Commands find it by the settings.
+//! A cluster with its bucket in a real S3-compatible store. Owners are killed and the store is restarted while clients
+//! write. Commands find it by the settings.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -30,7 +30,7 @@ fn cluster(bucket: &str) -> (Cluster, Gateway) {
     (cluster, store.unwrap())
 }
 
-/// Waits until three batches more than `than` are acknowledged.
+/// Waits until three more batches than `than` are acknowledged.
 #[track_caller]
 fn more(batches: &Batches, than: usize, when: &str) {
     let begun = Instant::now();
@@ -76,7 +76,7 @@ fn owners_are_killed_and_the_store_starts_again_and_nothing_acknowledged_is_lost
         batches.resend(&gateway.url);
         batches.check(&gateway, &format!("{how}, sent again"));
     }
-    // A server that only reads has all of it once the last owner has flushed.
+    // A read-only server has everything once the last owner has flushed.
     let scan = cluster.server("scan");
     owner.signal("TERM");
     assert_eq!(owner.ends(), Some(0));
@@ -117,7 +117,7 @@ fn commands_work_on_the_bucket_by_the_settings_of_its_cluster() {
         (&status["collections"][0]["collection"], &status["bucket"]),
         (&"events".into(), &bucket.as_str().into())
     );
-    // What is wrong is named, without a store being asked for it where that is possible.
+    // The problem is named, if possible without a request to the store.
     for (args, words) in [
         (
             vec!["cluster", "status", "--bucket", "s3://missing/p", "--config", &settings],

@@ -1,4 +1,4 @@
-//! Saved searches of a cluster: the gateways divide them, and all answer for all of them. Searches are answered for by every gateway, too.
+//! Saved searches of a cluster: gateways divide them, and each answers for all of them. The same holds for searches.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -45,8 +45,8 @@ fn a_webhook_gets_each_event_once_and_all_of_them_after_its_gateway_is_killed() 
     assert_eq!(read(&third, &id)["id"], id);
 }
 
-/// Eight groups, and two gateways of which the first runs a saved search. That one is told of writes late: it is paused while
-/// partitions that nobody has written to get their first events, collections are made, and all owners are killed.
+/// Eight groups, and two gateways, of which the first runs a saved search. It is paused, so it learns of writes late.
+/// Meanwhile, unused partitions get their first events, collections are created, and all owners are killed.
 #[test]
 fn what_is_written_between_two_owners_is_found() {
     // The lease outlasts the pause, so that the same gateway runs them afterwards.
@@ -63,7 +63,7 @@ fn what_is_written_between_two_owners_is_found() {
     let other = cluster.server("gateway");
     let hook = receiver();
     save(&holder, Some(&hook));
-    // From here on it is told of what is written.
+    // From here on it is notified of writes.
     make(&holder, "begun");
     write_to(&other, "begun", "flood begun");
     until_received(&hook, &["flood begun".to_owned()]);
@@ -101,7 +101,7 @@ fn a_gateway_that_was_paused_sends_and_writes_nothing_once_another_runs_the_save
     after.iter().for_each(|title| write(&two.holder, title));
     let times = until_received(&hook, &after);
     assert!(times.values().all(|times| *times == 1), "{times:?}");
-    // Both answer, and the one that lost them asks the other.
+    // Both answer; the former holder asks the other one.
     assert_eq!(read(&two.holder, &id)["next_packet"], read(&two.other, &id)["next_packet"]);
     // A third takes over from there: the checkpoint did not go back.
     settle(&two.cluster);
@@ -154,7 +154,7 @@ impl Packets {
     }
 }
 
-/// Opens a WebSocket, and gives the first message.
+/// Opens a WebSocket, and returns the first message.
 fn first_message(server: &Server, path: &str) -> String {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -172,7 +172,7 @@ fn first_message(server: &Server, path: &str) -> String {
         line.clear();
         reader.read_line(&mut line).unwrap();
     }
-    // A frame of a server: not masked, and short.
+    // A frame from a server: unmasked, and short.
     let mut head = [0; 2];
     reader.read_exact(&mut head).unwrap();
     let mut length = usize::from(head[1]);
@@ -189,7 +189,7 @@ fn first_message(server: &Server, path: &str) -> String {
 fn every_gateway_streams_lists_and_deletes_what_one_of_them_runs() {
     let two = Two::start();
     let (id, made) = save(&two.other, None);
-    // Addresses are those of the gateway that was asked.
+    // Addresses are those of the gateway that received the request.
     assert_eq!(made["packets"], format!("{}/saved-searches/{id}/packets", two.other.url));
     let path = format!("/saved-searches/{id}/packets");
     let mut streams = [&two.holder, &two.other].map(|server| Packets::open(server, &path));
@@ -240,7 +240,7 @@ fn the_credential_of_a_caller_decides_at_the_gateway_that_runs_the_saved_searche
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-    // What a client claims to be passed on is not.
+    // A client cannot claim that its request was passed on.
     let claimed =
         agent().get(format!("{}/saved-searches", two.other.url)).header("Meridian-Relay", "x 127.0.0.1 http://a");
     assert_eq!(claimed.call().unwrap().status().as_u16(), 503);

@@ -1,4 +1,5 @@
-//! Eventual reads of a gateway, answered by scan servers: real processes that are killed, stopped, paused, full, and not there.
+//! Eventual reads of a gateway, served by scan servers: real processes that are killed, stopped, paused, overloaded, or
+//! missing.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -16,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Scan servers answer gateways, and see writes soon.
+/// Scan servers serve gateways, and see writes soon.
 const SCANS: &str = "staleness_max = \"1s\"\n[cluster.scan]\nlisten = \"127.0.0.1:0\"\n";
 
 fn scan(cluster: &Cluster, name: &str) -> Server {
@@ -24,7 +25,7 @@ fn scan(cluster: &Cluster, name: &str) -> Server {
     Server::start_with(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// A gateway with settings of its own.
+/// Starts a gateway with its own settings.
 fn gateway(cluster: &Cluster, name: &str, settings: &str) -> Server {
     let path = cluster.path(&format!("{name}.toml"));
     std::fs::write(&path, settings).unwrap();
@@ -35,7 +36,7 @@ fn gateway(cluster: &Cluster, name: &str, settings: &str) -> Server {
 
 fn metric(server: &Server, name: &str) -> u64 {
     let text = server.get("/metrics").1;
-    // A server counts from the moment on that it answers gateways.
+    // A server counts as soon as it serves gateways.
     let line = text.lines().find(|l| l.starts_with(&format!("{name} ")));
     line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
 }
@@ -49,7 +50,7 @@ fn becomes(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// An answer: status, snapshot, consistency and body.
+/// Returns a response: status, snapshot, consistency and body.
 fn asked(server: &Server, path: &str) -> (u16, String, String, String) {
     let request = agent().get(format!("{}{path}", server.url)).header("Meridian-Timeout", "60000");
     let mut response = request.call().unwrap();
@@ -63,7 +64,7 @@ fn asked(server: &Server, path: &str) -> (u16, String, String, String) {
     (response.status().as_u16(), snapshot, consistency, String::from_utf8_lossy(&body).into_owned())
 }
 
-/// A batch as lines.
+/// Returns a batch as lines.
 fn lines(batch: usize, events: usize) -> String {
     let mut body = String::new();
     for n in 0..events {
@@ -79,7 +80,7 @@ fn lines(batch: usize, events: usize) -> String {
     body
 }
 
-/// What is asked again and again: rows in their order, rows by distance and by field, groups, counts, a page with its link.
+/// Repeated queries: rows in their order, rows by distance and by field, groups, counts, a page with its link.
 const QUESTIONS: [&str; 6] = [
     "/collections/events/items?f=ndjson",
     "/collections/events/items?f=csv&near=10,10&limit=300",
@@ -109,7 +110,7 @@ fn scan_servers_are_killed_stopped_paused_and_added_and_no_question_fails() {
     write("still", 0);
     let (first, second) = (scan(&cluster, "s1"), scan(&cluster, "s2"));
     becomes("two scan servers", || metric(&gateway, "meridian_scan_servers") == 2);
-    // By question and snapshot: what an immediate read showed. One client writes, so none is missed.
+    // Results of immediate reads, by query and snapshot. There is a single writer, so none is missed.
     let shown: Mutex<HashMap<(usize, String), String>> = Mutex::default();
     let found: Mutex<Vec<(usize, String, String)>> = Mutex::default();
     let (stop, asked_so_far, batches) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -124,7 +125,7 @@ fn scan_servers_are_killed_stopped_paused_and_added_and_no_question_fails() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // Few enough that answers stay small, and enough to find writes among reads.
+                // Few enough that responses stay small, and enough to mix writes with reads.
                 if batches.load(Ordering::Relaxed) < 12 {
                     write("events", batches.fetch_add(1, Ordering::Relaxed));
                     note();
@@ -170,7 +171,7 @@ fn scan_servers_are_killed_stopped_paused_and_added_and_no_question_fails() {
         send(third.pid(), "CONT");
         more("at the end");
         assert!(!stop.swap(true, Ordering::Relaxed), "a question failed");
-        // What is known already is read without an owner too.
+        // What is already known can be read without an owner too.
         owner.signal("KILL");
         for path in &QUESTIONS {
             let (status, _, _, body) = asked(&gateway, &eventual(path));
@@ -183,7 +184,7 @@ fn scan_servers_are_killed_stopped_paused_and_added_and_no_question_fails() {
     let (shown, found) = (shown.into_inner().unwrap(), found.into_inner().unwrap());
     let mut compared = [0; QUESTIONS.len()];
     for (number, snapshot, body) in &found {
-        // A server may show a state between two writes' reads only where those were of one group.
+        // A state from between two writes may only show up if those were in one group.
         if let Some(expected) = shown.get(&(*number, snapshot.clone())) {
             assert!(
                 expected == body,
@@ -248,7 +249,7 @@ fn a_full_server_says_busy_another_answers_and_goes_on_where_one_was_killed() {
         let log = gateway.log();
         log.contains(": busy after ") && log.contains(": done after ")
     });
-    // The reader's server is killed: another one goes on after the last row, of the same snapshot.
+    // The reader's server is killed: another one continues after the last row, on the same snapshot.
     servers.remove(full).kill();
     let body = rest(&mut reader);
     let mut numbers: Vec<usize> = body.lines().map(number).collect();
@@ -257,13 +258,13 @@ fn a_full_server_says_busy_another_answers_and_goes_on_where_one_was_killed() {
     assert!(numbers.into_iter().eq(0..ROWS), "rows are missing, or were given twice");
 }
 
-/// The number of an event.
+/// Returns the number of an event.
 fn number(line: &str) -> usize {
     let event: serde_json::Value = serde_json::from_str(line).unwrap();
     event["properties"]["n"].as_u64().unwrap() as usize
 }
 
-/// The rest of an answer, which must be whole: header lines, then chunks.
+/// Returns the rest of a response, which must be complete: header lines, then chunks.
 fn rest(reader: &mut BufReader<TcpStream>) -> String {
     let line = |reader: &mut BufReader<TcpStream>| {
         let mut line = String::new();
@@ -302,7 +303,7 @@ fn without_a_scan_server_each_rule_does_what_it_says() {
     let (status, _, _, said) = asked(&fail, &count);
     assert!(status == 503 && said.contains("no scan server"), "{status} {said}");
     assert_eq!(metric(&fail, "meridian_scan_refusals_total"), 1);
-    // Immediate reads need none.
+    // Immediate reads need no scan server.
     assert_eq!(fail.get("/collections/events/aggregate?function=count").0, 200);
     let fallback = rule("fallback", "fallback_per_second = 0.001\nfallback_burst = 2\n");
     for _ in 0..2 {
@@ -371,7 +372,8 @@ fn scan_servers_that_follow_the_log_show_what_is_not_flushed() {
         }
     };
     (0..3).for_each(write);
-    // The next owner's part of the log follows a fence. It has flushed what it replayed, so this shows manifest and log together.
+    // The next owner's part of the log follows a fence. It has flushed what it replayed, so this covers manifest and
+    // log together.
     let next = cluster.owner("next");
     owner.signal("KILL");
     next.says("owns");

@@ -1,4 +1,4 @@
-//! Slots of saved searches, which gateways divide and pass on: real processes.
+//! Slots of saved searches, divided among gateways and passed on: real processes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -11,7 +11,7 @@ use common::{PATIENCE, Server, agent, send};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -21,8 +21,8 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Three gateways with saved searches at each of them. One is stopped, one killed and one paused, and others take their place: what each webhook
-/// gets is complete, and nothing comes twice but what was sent shortly before the kill.
+/// Three gateways, each with saved searches. One is stopped, one killed and one paused, and others replace them. Each
+/// webhook gets everything, and nothing twice, except what was sent shortly before the kill.
 #[test]
 fn gateways_divide_the_saved_searches_and_nothing_is_lost_as_they_go_and_come() {
     let cluster = Cluster::with("bucket", |_| "[search]\nwebhook_private = true\n".to_owned());
@@ -57,7 +57,7 @@ fn gateways_divide_the_saved_searches_and_nothing_is_lost_as_they_go_and_come() 
             }
         }
         assert_eq!(found, ids);
-        // What a client takes is of the whole list, and not of the gateways' parts.
+        // Compression applies to the whole list, and not to the gateways' parts.
         let packed = || agent().get(format!("{}/saved-searches", server.url)).header("Accept-Encoding", "zstd").call();
         until(|| packed().unwrap().status().as_u16() == 200);
     }
@@ -89,7 +89,7 @@ fn gateways_divide_the_saved_searches_and_nothing_is_lost_as_they_go_and_come() 
     in_order("killed");
     let twice = [last, meanwhile].concat();
     spread(&[&first, &paused]);
-    // Otherwise the gateway that goes next may not have said yet what it has sent again.
+    // Otherwise the next gateway to go may not have recorded yet what it has resent.
     settle(&cluster);
     send(paused.pid(), "STOP");
     reach_all(&first, "paused", &twice);

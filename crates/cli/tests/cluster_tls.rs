@@ -1,4 +1,5 @@
-//! TLS between roles, as real processes: callers that are let in, callers that are refused by name, and certificates that change meanwhile.
+//! TLS between roles, as real processes: accepted callers, callers rejected by name, and certificates replaced
+//! meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -16,14 +17,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The host by which the owners of these tests are reached.
+/// Host by which the owners of these tests are reached.
 const HERE: &str = "127.0.0.1";
-/// How a client of HTTP/2 begins, with settings of no content (RFC 9113, 3.4).
+/// First bytes of an HTTP/2 client, with empty settings (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-/// The record type of an alert in TLS (RFC 8446, 5.1).
+/// The TLS record type of an alert (RFC 8446, 5.1).
 const ALERT: u8 = 21;
 
-/// A cluster whose processes get their settings one by one, and a folder for certificates.
+/// A cluster whose processes have individual settings, and a folder for certificates.
 struct World {
     cluster: Cluster,
 }
@@ -47,7 +48,7 @@ impl World {
         self.cluster.server("gateway")
     }
 
-    /// What the process with these settings finds of the owner, which it calls as a gateway does.
+    /// Returns what a process with these settings reports of the owner, which it calls as a gateway does.
     fn calls(&self, identity: &Identity) -> Value {
         let file = self.cluster.path("caller.toml");
         fs::write(&file, identity.settings("")).unwrap();
@@ -58,7 +59,7 @@ impl World {
         found["owner"].clone()
     }
 
-    /// Waits until a caller is let in.
+    /// Waits until a caller is accepted.
     #[track_caller]
     fn lets_in(&self, identity: &Identity) {
         let begun = Instant::now();
@@ -72,7 +73,7 @@ impl World {
         }
     }
 
-    /// Waits until a caller is refused, for this reason.
+    /// Waits until a caller is rejected, for this reason.
     #[track_caller]
     fn refuses(&self, identity: &Identity, reason: &str) {
         let begun = Instant::now();
@@ -86,14 +87,14 @@ impl World {
         }
     }
 
-    /// Waits until an owner's log has these words.
+    /// Waits until an owner's log contains these words.
     #[track_caller]
     fn logs(&self, owner: &str, words: &str) {
         wait(words, || fs::read_to_string(self.cluster.path(&format!("{owner}.log"))).unwrap());
     }
 }
 
-/// Waits until a text has these words.
+/// Waits until a text contains these words.
 #[track_caller]
 fn wait(words: &str, text: impl Fn() -> String) {
     let begun = Instant::now();
@@ -103,7 +104,7 @@ fn wait(words: &str, text: impl Fn() -> String) {
     }
 }
 
-/// Where an owner answers gateways.
+/// Returns the address where an owner serves gateways.
 fn address_of(owner: &Owner) -> String {
     let line = owner.says("Meridian");
     assert!(line.contains("over TLS"), "{line}");
@@ -124,7 +125,7 @@ fn roles_with_certificates_work_and_nothing_is_served_in_plain() {
     answered(&gateway, "/collections/events/items");
     world.lets_in(&caller);
 
-    // A client of HTTP/2 without TLS: it gets an alert at most, and no frame.
+    // An HTTP/2 client without TLS: it gets at most an alert, and no frame.
     let mut plain = TcpStream::connect(&address).unwrap();
     plain.set_read_timeout(Some(PATIENCE)).unwrap();
     plain.write_all(PREFACE).unwrap();
@@ -137,7 +138,7 @@ fn roles_with_certificates_work_and_nothing_is_served_in_plain() {
     let url = format!("https://{address}");
     meridian(&["query", "events", "--url", &url, "--ca-file", &authority.file]).ended(3);
     world.logs("o0", "a caller is refused: it shows no certificate");
-    // One that only looks whether the port is open is nobody to warn of.
+    // A mere port check is not worth a warning.
     let log = || fs::read_to_string(world.cluster.path("o0.log")).unwrap();
     let refused = log().matches("is refused").count();
     drop(TcpStream::connect(&address).unwrap());
@@ -155,7 +156,7 @@ fn callers_that_may_not_call_are_refused_and_named_at_both_ends() {
     for allowed in [&["gateway-1.example.org"][..], &["a.org", "spiffe://example.org/meridian/gateway"]] {
         world.lets_in(&company.sign("allowed", allowed));
     }
-    // Trusts the owner, and is itself of an authority that the owner does not know.
+    // Trusts the owner, but its own certificate is from an authority unknown to the owner.
     let stranger = Identity { ca: company.file.clone(), ..other.sign("stranger", &["gateway-1.example.org"]) };
     world.refuses(&stranger, "no authority in its cluster.tls.ca has signed it");
     world.logs("o0", "a caller is refused: no authority in cluster.tls.ca has signed its certificate");
@@ -175,7 +176,7 @@ fn callers_that_may_not_call_are_refused_and_named_at_both_ends() {
 fn certificates_are_exchanged_while_processes_run_and_a_broken_one_is_not_used() {
     let world = World::new();
     let (old, new) = (world.authority("old"), world.authority("new"));
-    // Files that change, each of one process.
+    // Files that change, each used by one process.
     let (server, caller) = (old.sign("owner", &[HERE]), old.sign("gateway", &["gateway-1"]));
     let both = world.cluster.path("both.pem");
     fs::copy(&old.file, &both).unwrap();
@@ -187,7 +188,7 @@ fn certificates_are_exchanged_while_processes_run_and_a_broken_one_is_not_used()
     let stays = old.sign("stays", &["stays"]);
     let comes = new.sign("comes", &["comes"]);
 
-    // A key that does not match, then a certificate for another host: the one in use stays.
+    // A key that does not match, then a certificate for another host: the current one stays.
     let kept = fs::read(&server.key).unwrap();
     fs::copy(&stays.key, &server.key).unwrap();
     send(owner.pid(), "HUP");
@@ -199,21 +200,22 @@ fn certificates_are_exchanged_while_processes_run_and_a_broken_one_is_not_used()
     world.lets_in(&stays);
     server.becomes(&old.sign("again", &[HERE]));
     assert_ne!(fs::read(&server.key).unwrap(), kept);
-    // No signal: it is noticed.
+    // It is noticed without a signal.
     world.logs("o0", "a new certificate is in use");
 
-    // Another authority beside the first: both count.
+    // Another authority in addition to the first: both count.
     world.refuses(&Identity { ca: old.file.clone(), ..comes.clone() }, "no authority in its cluster.tls.ca");
     fs::write(&both, fs::read_to_string(&old.file).unwrap() + &fs::read_to_string(&new.file).unwrap()).unwrap();
     send(owner.pid(), "HUP");
     world.lets_in(&Identity { ca: old.file.clone(), ..comes.clone() });
-    // The owner's certificate is of the new one: the gateway's file has both, so it follows, and writes go on.
+    // The owner's certificate is from the new one. The gateway's file has both, so it follows, and writes continue.
     server.becomes(&new.sign("newest", &[HERE]));
     send(owner.pid(), "HUP");
     world.lets_in(&comes);
     world.refuses(&stays, "no authority in cluster.tls.ca has signed its certificate");
 
-    // A gateway whose certificate expires: its next connection is refused, and it says so, until it has another one.
+    // A gateway whose certificate expires: its next connection is rejected, and it reports that, until it has another
+    // certificate.
     caller.becomes(&old.sign_until("late", &["gateway-1"], 2001));
     send(gateway.pid(), "HUP");
     wait("the certificate expired at", || gateway.log());
@@ -258,7 +260,7 @@ fn a_start_without_protection_or_with_wrong_files_is_refused() {
             start(&wrong.settings(""), role, if role == "owner" { &free } else { &[] }).ended(2).says(&[words]);
         }
     }
-    // A key is never shown, whatever file it is in.
+    // A key is never displayed, whatever file it is in.
     let said = start(&Identity { cert: good.key.clone(), ..good.clone() }.settings(""), "gateway", &[]).ended(2);
     let secret = fs::read_to_string(&good.key).unwrap();
     assert!(!said.err.contains(secret.lines().nth(1).unwrap()), "{}", said.err);
@@ -288,7 +290,7 @@ fn a_scan_server_answers_gateways_with_certificates_alone() {
         assert!(begun.elapsed() < PATIENCE, "{}", scan.log());
         std::thread::sleep(Duration::from_millis(50));
     }
-    // The owner lets this one in, and the scan server does not.
+    // The owner accepts this one, and the scan server does not.
     let other = world.gateway(&company.sign("mail", &["mail.example.org"]).settings(""));
     let refused = "its certificate is of mail.example.org, which cluster.tls.names does not allow";
     wait(refused, || {
@@ -296,7 +298,7 @@ fn a_scan_server_answers_gateways_with_certificates_alone() {
         scan.log()
     });
     wait("no connection to another role: it refuses the certificate of this process", || other.log());
-    // A start that gateways would refuse, and one that would answer everyone.
+    // A start that gateways would reject, and one that would serve everyone.
     let start = |settings: &str, more: &[&str]| {
         world.cluster.set(settings);
         let mut arguments = vec!["serve".to_owned(), "--listen".to_owned(), "127.0.0.1:0".to_owned()];

@@ -1,4 +1,4 @@
-//! `meridian cluster up` and `meridian cluster status`, as a user and a script have them.
+//! `meridian cluster up` and `meridian cluster status`, as used by people and scripts.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -31,7 +31,7 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
     let status = up.becomes("held", |status| status["owner"]["state"] == "held");
     assert_eq!(status["collections"], json!([]));
     let states = status["processes"].as_array().unwrap().iter().map(|one| one["answers"].clone());
-    // One owner stands by, and is not asked.
+    // One owner is a standby, and is not asked.
     assert_eq!(states.filter(|answers| *answers != json!(true)).collect::<Vec<_>>(), [Value::Null]);
 
     meridian(&["create", "events", "--schema", SPEC, "--url", &up.url]).ended(0);
@@ -50,7 +50,7 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
     assert_eq!((&one["rows"], &one["segments"]), (&json!(1), &json!(1)));
     assert!(one["bytes"].as_u64().unwrap() > 0 && one["manifest"].as_str().unwrap().len() == 16, "{one:#}");
     assert_eq!(status["readers"].as_array().unwrap().len(), 2);
-    // Each server says what it is, and its page shows the same as the command.
+    // Each server reports its role, and its page shows the same as the command.
     let status = up.becomes("servers", |status| status["servers"].as_array().unwrap().len() == 4);
     let nodes = |status: &Value, role: &str| -> Vec<String> {
         let servers = status["servers"].as_array().unwrap().iter().filter(|one| one["role"] == role);
@@ -70,7 +70,7 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
         assert_eq!(page["cluster"]["collections"][0]["rows"], json!(1), "{page:#}");
     }
 
-    // The owner is killed: the other one takes over, and the first one stands by.
+    // The owner is killed: the other one takes over, and the first one becomes a standby.
     let (epoch, name) = (status["owner"]["epoch"].as_u64().unwrap(), &status["owner"]["node"]);
     let owners = up.of("owner");
     let killed = named(&owners, name);
@@ -85,7 +85,7 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
     up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
     up.of("scan").iter().for_each(|scan| up.finds(scan, 2));
     assert_ne!(named(&up.of("owner"), name)["pid"], killed["pid"]);
-    // One that stands by is there, unless it is paused.
+    // A standby is alive, unless it is paused.
     let owners = up.of("owner");
     let standby = owners.iter().find(|one| one["name"] != status["owner"]["node"]).unwrap();
     let pid = u32::try_from(standby["pid"].as_u64().unwrap()).unwrap();
@@ -124,7 +124,7 @@ fn a_cluster_for_trial_starts_takes_over_stops_and_starts_again() {
 fn a_folder_has_one_cluster_and_its_log_stays() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().to_str().unwrap();
-    // Open to others, as one that a user has made.
+    // Open to others, like one created by a user.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let up = Up::start(folder.path(), 1, &[]);
     for (name, expected) in [
@@ -174,7 +174,7 @@ fn a_start_waits_for_processes_of_a_killed_one_and_for_no_other_program() {
         let text = std::fs::read_to_string(folder.path().join("cluster.json")).unwrap();
         let now: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(now, before, "it did not wait");
-        // Another program has a port by then.
+        // Another program has one of the ports by then.
         let tries = std::iter::repeat_with(|| {
             std::thread::sleep(Duration::from_millis(100));
             TcpListener::bind(&address).ok()
@@ -187,7 +187,7 @@ fn a_start_waits_for_processes_of_a_killed_one_and_for_no_other_program() {
         up.stop("KILL");
         taken
     });
-    // Process ids are written down yet, and nothing of that start runs.
+    // Process ids are still listed, but nothing of that start is running.
     let up = Up::start(folder.path(), 1, &[]);
     up.stop("TERM");
     drop(taken);
@@ -203,7 +203,7 @@ fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
     let at = folder.path().to_str().unwrap();
     meridian(&["cluster", "status", "--dir", at]).ended(2).says(&["no cluster was started there", "--bucket"]);
     meridian(&["cluster", "status", "--bucket", "s3://b"]).ended(2).says(&["--bucket s3://b"]);
-    // A key in an address is not repeated, wherever an address is taken.
+    // A key in an address is not repeated, wherever an address is accepted.
     for command in
         [&["cluster", "status"][..], &["check"], &["token", "list"], &["serve", "--role", "scan", "--log", "bucket"]]
     {
@@ -238,7 +238,7 @@ fn the_status_of_a_bucket_is_read_and_nothing_is_written() {
     let shown = meridian(&["cluster", "status", "--bucket", &address]).ended(2).out;
     assert!(shown.contains("nothing of a cluster is in this bucket"), "{shown}");
     assert_eq!(std::fs::read_dir(&bucket).unwrap().count(), 0, "a look writes nothing");
-    // Damage is the answer, and is bad.
+    // Damage is reported, with a bad exit code.
     let pins = bucket.join("pins/000000000000000a");
     std::fs::create_dir_all(&pins).unwrap();
     std::fs::write(pins.join("0000000000000001"), "damaged").unwrap();
@@ -265,7 +265,7 @@ fn a_cluster_for_trial_has_certificates_if_it_is_asked_to() {
     send(u32::try_from(named(&owners, &status["owner"]["node"])["pid"].as_u64().unwrap()).unwrap(), "KILL");
     up.write(&batches, "b2");
     up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));
-    // Nobody without one is let in, and keys are for this user alone.
+    // Callers without one are rejected, and keys are for this user alone.
     let address = up.status()["owner"]["address"].as_str().unwrap().to_owned();
     let ca = folder.path().join("tls/ca.pem").display().to_string();
     meridian(&["query", "events", "--url", &format!("https://{address}"), "--ca-file", &ca]).ended(3);
@@ -274,7 +274,7 @@ fn a_cluster_for_trial_has_certificates_if_it_is_asked_to() {
     }
     let before = std::fs::read(&ca).unwrap();
     up.stop("TERM");
-    // The next start has others, or none if it is not asked to.
+    // The next start makes new ones, or none unless asked to.
     let up = Up::start(folder.path(), 2, &["--tls"]);
     assert_ne!(std::fs::read(&ca).unwrap(), before);
     up.of("gateway").iter().for_each(|gateway| up.finds(gateway, 2));

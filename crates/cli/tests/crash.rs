@@ -1,4 +1,4 @@
-//! Kills the real server at random moments while it is written to, and looks for every acknowledged event.
+//! Kills the real server at random times during writes, and checks that every acknowledged event is stored.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Min number of kills.
 const KILLS: u32 = 25;
-/// Clients that write at the same time.
+/// Concurrent writers.
 const WRITERS: u64 = 4;
 
 #[test]
@@ -56,7 +56,7 @@ fn every_acknowledged_event_survives_kill_9_and_no_batch_is_half_there() {
     meridian(&["check", "--data", folder.path().to_str().unwrap()]).ended(0);
 }
 
-/// Reads a stream of a tenant to its end; `opened` is told when it has begun. The reason that its last message gives, if
+/// Reads a stream of a tenant to its end; calls `opened` when it has begun. Returns the reason in its last message, if
 /// there is one.
 fn last_word(batches: &Batches, url: &str, opened: impl FnOnce()) -> Option<String> {
     let mut response = batches.get(url, "/collections/events/stream?after=0").call().unwrap();
@@ -102,7 +102,7 @@ fn tenants_under_load_lose_nothing_over_kills_and_stops() {
         let (url, stop) = (server.url.clone(), AtomicBool::new(false));
         let (opened, open) = channel();
         let pause = Duration::from_millis(50 + random.below(400));
-        // Each client ends by itself once the server is gone: a request that never ends would hold the scope.
+        // Each client ends by itself once the server is gone: a request that never ends would block the scope.
         std::thread::scope(|scope| {
             let mut streams = Vec::new();
             for tenant in &tenants {
@@ -142,16 +142,16 @@ fn tenants_under_load_lose_nothing_over_kills_and_stops() {
     meridian(&["check", "--data", data]).ended(0);
 }
 
-/// A client that follows the collection and comes back to where it was: the batch and number of each event that it got.
+/// A client that follows the collection and resumes at its position: the batch and number of each event it received.
 #[derive(Default)]
 struct Follower {
     events: Vec<(String, u64)>,
-    /// The last position that it has.
+    /// The last position it received.
     position: String,
 }
 
 impl Follower {
-    /// Follows until the server is gone, or an event of this batch has come.
+    /// Follows until the server is gone, or an event of this batch has arrived.
     fn follow(&mut self, url: &str, last: &str) {
         let mut request = common::agent().get(format!("{url}/collections/events/stream?after=0&properties=batch,n"));
         if !self.position.is_empty() {
@@ -164,7 +164,7 @@ impl Follower {
             match line.split_once(": ") {
                 Some(("id", position)) => position.clone_into(&mut id),
                 Some(("data", json)) => data = Some(json.to_owned()),
-                // Only what has its end counts: the server may die in the middle of a message.
+                // Only complete messages count: the server may die in the middle of one.
                 _ if line.is_empty() => {
                     if let Some(data) = data.take() {
                         let event: serde_json::Value = serde_json::from_str(&data).unwrap();

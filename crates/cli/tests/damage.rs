@@ -1,4 +1,4 @@
-//! `meridian check` on folders in which one byte of one file is wrong, and on folders that it must leave as they are.
+//! `meridian check` on folders with one wrong byte in one file, and on folders that it must leave unchanged.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // A server that was killed leaves its control socket behind, which holds nothing.
+        // A killed server leaves its control socket behind, which has no content.
         match path.metadata().unwrap() {
             of if of.is_dir() => files(&path, into),
             of if of.is_file() => into.push(path),
@@ -26,7 +26,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     into.sort();
 }
 
-/// Name, length and hash of every file but the lock.
+/// Returns name, length and hash of every file except the lock.
 fn state(folder: &Path) -> Vec<(PathBuf, usize, u64)> {
     let mut all = Vec::new();
     files(folder, &mut all);
@@ -40,13 +40,13 @@ fn state(folder: &Path) -> Vec<(PathBuf, usize, u64)> {
     all.into_iter().map(described).collect()
 }
 
-/// Rows of CSV with ids that begin with this letter.
+/// Returns CSV rows with ids that begin with this letter.
 fn rows(letter: char, count: u32) -> String {
     let row = |n| format!("{letter}{n},{}.5,{},2026-01-02T00:00:{:02}Z,{n}\n", n % 170, n % 80, n % 60);
     format!("id,lon,lat,when,size\n{}", (0..count).map(row).collect::<String>())
 }
 
-/// A folder with segments, dead rows, idempotency keys and a tail of log, left behind by a server that was killed.
+/// Returns a folder with segments, dead rows, idempotency keys and a log tail, left behind by a killed server.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().to_str().unwrap();
@@ -78,13 +78,13 @@ fn check_names_the_file_in_which_a_byte_is_wrong() {
     let mut all = Vec::new();
     files(folder.path(), &mut all);
     for kind in ["meridian.json", "MANIFEST", "NEWEST", ".log", ".segment", ".dead", ".keys"] {
-        // Of several the newest.
+        // The newest if there are several.
         let Some(path) = all.iter().rfind(|p| p.to_str().unwrap().ends_with(kind)) else {
             panic!("there is no {kind} among {all:?}");
         };
         let good = std::fs::read(path).unwrap();
         let mut bad = good.clone();
-        // Of the log the first record, behind its head.
+        // In the log, the first record after its header.
         let place = if kind == ".log" { 8192 + 60 } else { bad.len() / 2 };
         bad[place] ^= 4;
         std::fs::write(path, &bad).unwrap();
@@ -101,12 +101,12 @@ fn check_names_the_file_in_which_a_byte_is_wrong() {
         assert!(said.contains(path.file_name().unwrap().to_str().unwrap()), "missing {kind} is not named: {said}");
         std::fs::write(path, &good).unwrap();
     }
-    // A check changes nothing: all is as it was.
+    // A check changes nothing: everything is as before.
     meridian(&["check", "--data", at]).ended(0);
     assert_eq!(common::count_in_folder("spots", folder.path()), 339);
 }
 
-/// Opens a folder whose lists of files are over at once, without upkeep.
+/// Opens a folder with quickly expiring file lists, without background work.
 fn open(folder: &Path) -> Store {
     let options = Options { background: false, files_memory: Duration::ZERO, ..Options::at(folder) };
     Store::open(options, Seams::real()).unwrap()
@@ -122,7 +122,8 @@ fn write(c: &Collection, ids: std::ops::Range<i64>) {
     c.write(Write::new(builder.finish().unwrap())).unwrap();
 }
 
-/// A folder in which upkeep is overdue. It has events past their retention, four segments to be merged, a file of an expired list, and a tail of log.
+/// Makes a folder with overdue maintenance. It has events past their retention, four segments to merge, a file of an
+/// expired list, and a log tail.
 fn overdue(folder: &Path) {
     let store = open(folder);
     let at = Field { name: "at".into(), kind: FieldType::Time, required: true, title: None };
@@ -148,7 +149,7 @@ fn a_check_changes_nothing() {
     let before = state(folder.path());
     meridian(&["check", "--data", folder.path().to_str().unwrap()]).ended(0);
     assert_eq!(state(folder.path()), before);
-    // There was something to be let go all the while.
+    // There was something to remove all the while.
     let expired = open(folder.path()).collection("default", "old").unwrap().expire().unwrap();
     assert_eq!(expired.unwrap().expired, 5999);
 
@@ -157,7 +158,7 @@ fn a_check_changes_nothing() {
     assert!(std::fs::read_dir(empty.path()).unwrap().next().is_none());
 }
 
-/// Copies a folder and all below.
+/// Copies a folder recursively.
 fn copy(from: &Path, to: &Path) {
     let mut all = Vec::new();
     files(from, &mut all);
@@ -168,7 +169,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A [`folder`] with another collection of 50 events.
+/// Returns a [`folder`] with another collection of 50 events.
 fn folder_of_two() -> tempfile::TempDir {
     let folder = folder();
     let args = ["load", "other", "-", "--format", "csv", "--data", folder.path().to_str().unwrap()];
@@ -212,7 +213,7 @@ fn a_collection_that_lost_its_manifest_is_left_alone_until_a_repair_puts_it_toge
     }
 }
 
-/// What befalls a file.
+/// Damage done to a file.
 type Harm = fn(&Path);
 
 #[test]
@@ -237,9 +238,9 @@ fn harm_of_any_kind_to_any_file_is_mended_or_named_and_never_stops_the_rest() {
             let run = meridian(&["check", "--data", folder.path().to_str().unwrap()]);
             let said = format!("{harm} of {}: {}{}", path.display(), run.out, run.err);
             let named = run.out.contains(&*path.to_string_lossy());
-            // What is there twice may be mended without a word, as long as nothing is lost.
+            // Duplicated data may be repaired silently, as long as nothing is lost.
             assert!(matches!((run.code, named), (1, true) | (0, _)), "{said}");
-            // The first in order of name is hurt, if any.
+            // The first one by name is damaged, if any.
             let hurt = if path.components().any(|c| c.as_os_str() == "other") { "other" } else { "spots" };
             let store = open(folder.path());
             let whole = |name: &str| run.code == 0 || name != hurt;
@@ -273,7 +274,7 @@ fn acknowledged_writes_missing_at_the_end_of_the_log_are_named_and_the_server_is
     let good = std::fs::read(path).unwrap();
     let end = good.iter().rposition(|byte| *byte != 0).unwrap();
     let half = 8192 + (end - 8192) / 2;
-    // The last byte alone: a killed server has said of its last write that it was acknowledged.
+    // The last byte alone as well: the killed server had acknowledged its last write.
     for (from, filler) in [(half, None), (half, Some(0)), (half, Some(0xff)), (end, Some(0)), (100, Some(0)), (0, None)]
     {
         let mut bad = good.clone();
@@ -299,7 +300,7 @@ fn acknowledged_writes_missing_at_the_end_of_the_log_are_named_and_the_server_is
     meridian(&["check", "--data", at]).ended(0);
     assert_eq!(common::count_in_folder("spots", folder.path()), 50);
 
-    // Without the good file a repair keeps what there is, says what is missing, and the server takes writes.
+    // Without the good file, a repair keeps what exists and reports what is missing, and the server accepts writes.
     let at = hurt.path().to_str().unwrap();
     let says = |args: &[&str], words: &[&str]| {
         let out = meridian(&[&["check", "--data", at], args].concat()).ended(1).out;

@@ -98,14 +98,14 @@ fn a_disk_that_turns_read_only_stops_writes_and_nothing_is_lost() {
     let server = made(mount.path());
     assert!(matches!(send(&server, 1, 400).0, 200 | 201));
 
-    // As after an error of the medium: the kernel remounts the file system read-only under the running server.
+    // As after a media error: the kernel remounts the file system read-only under the running server.
     let source = Command::new("findmnt").args(["-n", "-o", "SOURCE"]).arg(mount.path()).output().unwrap();
     let device = String::from_utf8(source.stdout).unwrap().trim().trim_start_matches("/dev/").to_owned();
     std::fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "a test").unwrap();
     for batch in 2..4 {
         let (status, text) = send(&server, batch, 400);
         assert!(matches!(status, 503 | 507) && text.contains("\"type\""), "{status} {text}");
-        // Which file could not be written or synced, and what the kernel said: EROFS, or EIO of a journal that is aborted.
+        // The file that could not be written or synced, with the kernel's error: EROFS, or EIO for an aborted journal.
         assert!(text.contains("could not ") && text.contains("/notes/p0/log"), "{text}");
         assert!(text.contains("(os error 30)") || text.contains("(os error 5)"), "{text}");
         let what_now = match status {

@@ -1,4 +1,4 @@
-//! `meridian search --follow` against a real server that is stopped and started again.
+//! `meridian search --follow` against a real server that is stopped and restarted.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
-/// `meridian search --follow`, running.
+/// A running `meridian search --follow`.
 struct Follow {
     child: Child,
     out: Receiver<String>,
@@ -21,7 +21,7 @@ struct Follow {
 }
 
 impl Follow {
-    /// Runs it, and waits until it says which saved search it follows.
+    /// Runs it, and waits until it prints which saved search it follows.
     fn start(url: &str, args: &[&str]) -> Follow {
         let args = [&["search", "--url", url, "--follow"], args].concat();
         let mut child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -31,7 +31,7 @@ impl Follow {
         follow
     }
 
-    /// Waits for a line on standard error that has this in it.
+    /// Waits for a line on standard error that contains this.
     #[track_caller]
     fn says(&self, part: &str) -> String {
         loop {
@@ -42,7 +42,7 @@ impl Follow {
         }
     }
 
-    /// The next result.
+    /// Returns the next result.
     #[track_caller]
     fn feature(&self) -> Value {
         let line = self.out.recv_timeout(PATIENCE).unwrap();
@@ -51,7 +51,7 @@ impl Follow {
         feature
     }
 
-    /// The title of the next result, which is of this server.
+    /// Returns the title of the next result, which is from this server.
     #[track_caller]
     fn title(&self) -> String {
         let feature = self.feature();
@@ -59,7 +59,7 @@ impl Follow {
         feature["properties"]["title"].as_str().unwrap().to_owned()
     }
 
-    /// Waits for its end: the exit code, and that nothing more was printed.
+    /// Waits for its end; returns the exit code, and checks that nothing more was printed.
     #[track_caller]
     fn ended(mut self) -> Option<i32> {
         assert_eq!(self.out.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
@@ -74,7 +74,7 @@ impl Drop for Follow {
     }
 }
 
-/// The lines of a stream as they come.
+/// Returns the lines of a stream as they arrive.
 fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -113,7 +113,7 @@ fn a_server_that_comes_back_is_followed_without_loss_or_repeat() {
     assert_eq!(server.stop("TERM"), Some(0));
     follow.says("the connection broke");
     let server = Server::start(folder.path());
-    // It comes before the connection is made again, or after.
+    // It arrives before or after the reconnection.
     write(&server, "flood three");
     relay.turn(&server.url);
     follow.says("connected again");
@@ -123,7 +123,7 @@ fn a_server_that_comes_back_is_followed_without_loss_or_repeat() {
     follow.says("4 results: continue with: meridian search --follow --name \"floods\" --after 3");
     assert_eq!(follow.ended(), Some(0));
 
-    // It stays, and is followed from where that was, and then until it is deleted.
+    // It stays, and is followed from there, and then until it is deleted.
     assert_eq!(saved(&server), ["floods"]);
     write(&server, "flood five");
     let follow = Follow::start(&relay.url, &["--name", "floods", "--after", "3", "--format", "ndjson"]);
@@ -150,7 +150,7 @@ fn what_a_kill_of_the_server_may_have_cost_is_said() {
     write(&server, "flood two");
     relay.turn(&server.url);
     follow.says("packet 1 is no longer kept");
-    // The first comes again where the disk did not know yet that it was taken.
+    // The first one repeats if its receipt was not on disk yet.
     while follow.title() != "flood two" {}
     send(follow.child.id(), "INT");
     follow.says("the saved search is deleted");
@@ -176,7 +176,7 @@ fn what_was_saved_to_be_followed_is_deleted_in_the_end() {
 #[test]
 fn an_outside_source_is_asked_again_and_what_is_new_is_printed() {
     let (folder, calls) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
-    // It has one more result at each call.
+    // It returns one more result on each call.
     let source = Source::start(move |_| {
         let there = 0..=calls.fetch_add(1, Ordering::SeqCst);
         let items: Vec<Value> = there.map(|n| json!({"id": n, "title": format!("flood {n}")})).collect();

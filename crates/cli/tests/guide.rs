@@ -1,4 +1,4 @@
-//! `docs/lab-guide.md`, followed word by word: every file and every command of it, except for shorter runs and a free port.
+//! Follows `docs/lab-guide.md` literally: every file and every command, except for shorter runs and a free port.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -8,11 +8,11 @@ use common::{MERIDIAN, Mock, Run, root};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Settings that make the guide's runs short, and let them pass on a busy machine: its waits are not tested.
+/// Settings that shorten the guide's runs, and let them pass on a busy machine: its waits are not tested.
 const SHORT: &str =
     "\n[phases]\nmeasured_s = 0.4\n[trials]\npause_s = 0.1\n[limits]\nlate_ms = 1e6\nother_load = 1e3\n";
 
-/// The indented blocks of a page, in their order.
+/// Returns the indented blocks of a page, in order.
 fn blocks(page: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     for line in page.lines() {
@@ -25,7 +25,7 @@ fn blocks(page: &str) -> Vec<String> {
     blocks.into_iter().filter(|block| !block.trim().is_empty()).collect()
 }
 
-/// A line of the guide, as its reader types it.
+/// Runs a line of the guide as its reader types it.
 fn typed(line: &str, folder: &Path) -> Run {
     let program = Path::new(MERIDIAN).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -50,7 +50,7 @@ fn the_guide_leads_from_a_url_to_a_report_a_breakpoint_and_a_price() {
     put("first.toml", &here(first));
     put("users.toml", &here(users));
 
-    // Whether the objectives hold is the machine's affair.
+    // Whether the objectives hold depends on the machine.
     let ran = typed(run, folder.path());
     assert!(matches!(ran.code, 0 | 1) && ran.out.contains("p95_ms at most 100"), "{}\n{}", ran.out, ran.err);
     let shown = typed(report, folder.path()).ended(0);

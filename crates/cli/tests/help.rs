@@ -1,4 +1,4 @@
-//! The examples of the help texts, run as they stand on the project's data.
+//! Runs the examples of the help texts unchanged, on the project's data.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -9,21 +9,21 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Commands whose examples need files of the user's own, outside sources or other processes; `guide.rs`, `provider.rs`,
+/// Commands whose examples need files of the user, outside sources or other processes; `guide.rs`, `provider.rs`,
 /// `search.rs` and `cluster_up.rs` run those.
 const OTHERS: [&str; 4] = ["cluster", "lab", "provider", "search"];
 
-/// The id of a token in examples.
+/// The id of a token in the examples.
 const SOME_TOKEN: &str = "8f1d0c2a9be34f55";
 
-/// The examples of a help text: indented lines after its heading, without the remarks beside them.
+/// Returns the examples of a help text: indented lines after its heading, without the remarks beside them.
 fn examples(help: &str) -> Vec<String> {
     let body = help.lines().skip_while(|line| !matches!(line.trim(), "Examples:" | "First steps:")).skip(1);
     let lines = body.take_while(|line| line.starts_with("  "));
     lines.map(|line| line.trim().split("  ").next().unwrap().to_owned()).collect()
 }
 
-/// The subcommands that the program lists.
+/// Returns the subcommands listed by the program.
 fn commands() -> Vec<String> {
     let help = meridian(&["--help"]).ended(0).out;
     let listed = help.lines().skip_while(|line| line.trim() != "Commands:").skip(1);
@@ -53,11 +53,11 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
     let first = examples(&meridian(&["--help"]).ended(0).out);
     assert!(first.len() >= 3, "{first:?}");
     all.extend(first.into_iter().map(|line| ("first steps".to_owned(), line)));
-    // The collections are made before they are asked, and a backup before it is restored.
+    // Collections are created before they are queried, and a backup is made before it is restored.
     let order = |command: &str| match command {
         "load" => 0,
         "restore" => 2,
-        // From the first token on, the other commands would need one.
+        // After the first token, the other commands would need one.
         "token" | "tenant" | "user" => 3,
         _ => 1,
     };
@@ -65,7 +65,7 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
     std::fs::write(here.join("password.txt"), "correct horse battery\n").unwrap();
     let backups = here.join("backups");
     std::fs::create_dir(&backups).unwrap();
-    // A cluster's bucket, as its first owner makes it.
+    // A cluster's bucket, as created by its first owner.
     let bucket = format!("file://{}", here.join("bucket").display());
     let role = ["serve", "--role", "owner", "--log", "bucket", "--flight", "127.0.0.1:0", "--bucket", &bucket];
     let mut owner = command(&role).arg("--data").arg(here.join("owner")).stdout(Stdio::piped()).spawn().unwrap();
@@ -76,7 +76,7 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
     let mut ran = 0;
     // `cluster_s3.rs` has a store.
     for (command, line) in all.iter().filter(|(_, line)| !line.contains("s3://")) {
-        // A program that is not ours may be missing; what it is given must be right.
+        // A third-party program may be missing; its input must be right.
         let line = match line.strip_prefix("duckdb") {
             Some(rest) => format!("echo {rest}"),
             None => line.clone(),
@@ -97,7 +97,7 @@ fn every_example_of_the_help_runs_on_the_projects_data() {
         }
         let run = typed(&line, here);
         assert_eq!(run.code, 0, "{command}: {line}\n{}\n{}", run.out, run.err);
-        // An example that finds nothing shows nothing.
+        // An example without results shows nothing.
         assert!(!run.err.contains("no event matches"), "{command}: {line}\n{}", run.err);
         if let Some(server) = server {
             server.stop("TERM");

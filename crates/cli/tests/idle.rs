@@ -1,4 +1,4 @@
-//! Ten thousand connections that send nothing.
+//! Ten thousand idle connections.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -10,13 +10,13 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// `requests.connections_per_address_max`, as a machine with much memory has it by default.
+/// `requests.connections_per_address_max`, with its default on a machine with much memory.
 const OF_ONE_MAX: usize = 2_500;
 const ADDRESSES: u8 = 4;
-/// Connections that are made at once.
+/// Connections opened at once.
 const STEP: usize = 500;
 
-/// Connections of an address of this machine.
+/// Opens connections from an address of this machine.
 fn connect(from: u8, to: SocketAddr, count: usize) -> Vec<TcpStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let connect = async {
@@ -34,7 +34,7 @@ fn connect(from: u8, to: SocketAddr, count: usize) -> Vec<TcpStream> {
     runtime.block_on(connect)
 }
 
-/// A number in the metrics, once it is as expected.
+/// Waits until a metric is as expected.
 #[track_caller]
 fn wait_for(server: &Server, metric: &str, expected: impl Fn(usize) -> bool) {
     let begun = Instant::now();
@@ -55,7 +55,7 @@ fn ten_thousand_idle_connections_keep_nobody_else_out() {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let files = limit.maximum.unwrap_or(u64::MAX);
     if files < 11_500 {
-        // Past the test's captured output: a test that tests nothing must not look as if it did.
+        // Bypasses the test's captured output: a skipped test must not look like a successful one.
         let text =
             format!("\nNOT TESTED: 10,000 connections need 11,500 open files, and this process may have {files}\n");
         std::io::stderr().write_all(text.as_bytes()).unwrap();
@@ -65,7 +65,7 @@ fn ten_thousand_idle_connections_keep_nobody_else_out() {
     let config = folder.path().join("meridian.toml");
     let limits = format!("connections_max = 10100\nconnections_per_address_max = {OF_ONE_MAX}\nhead_timeout = \"10m\"");
     std::fs::write(&config, format!("[requests]\n{limits}\n")).unwrap();
-    // As a shell starts it: the server raises its own limit.
+    // As started by a shell: the server raises its own limit.
     let mut serve = std::process::Command::new("sh");
     serve.args([
         "-c",
@@ -84,13 +84,13 @@ fn ten_thousand_idle_connections_keep_nobody_else_out() {
     for (from, of_one) in (1..).zip(&mut open) {
         for count in (STEP..=OF_ONE_MAX).step_by(STEP) {
             of_one.extend(connect(from, address, STEP));
-            // Connections that the server has not accepted yet must fit into the system's queue: it drops
-            // others, and they come again after a second.
+            // Unaccepted connections must fit into the system's queue. It drops others, which are retried after a
+            // second.
             wait_for(&server, "meridian_connections_open", |n| n > OF_ONE_MAX * usize::from(from - 1) + count);
         }
     }
 
-    // One more of an address that has all of its connections is told so, and closed.
+    // One more from an address with all its connections is rejected with a message.
     for from in 1..=ADDRESSES {
         let mut text = String::new();
         connect(from, address, 1)[0].read_to_string(&mut text).unwrap();
@@ -98,11 +98,11 @@ fn ten_thousand_idle_connections_keep_nobody_else_out() {
     }
     wait_for(&server, "meridian_connections_refused_total", |n| n == usize::from(ADDRESSES));
 
-    // A client of another address is served as ever.
+    // A client of another address is served as before.
     for _ in 0..100 {
         assert_eq!(agent().get(format!("{}/collections", server.url)).call().unwrap().status().as_u16(), 200);
     }
-    // Idle clients may still ask.
+    // Idle clients can still send requests.
     for of_one in &mut open {
         let stream = of_one.last_mut().unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! Issuers in the settings: what their tokens give, and that no part of them is written anywhere.
+//! Issuers in the settings: the rights of their tokens, and that no part of the tokens is written anywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SECRET: &str = "a secret of this test, in a file of mode 0600";
 
-/// An HTTP server on a free port, which answers a path and a body with a body.
+/// Starts an HTTP server on a free port, which maps a path and a body to a body.
 fn serve(answer: impl Fn(&str, &[u8]) -> String + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -41,7 +41,7 @@ fn serve(answer: impl Fn(&str, &[u8]) -> String + Send + 'static) -> String {
     url
 }
 
-/// A collector of traces, and what it was sent.
+/// Starts a collector of traces; returns its URL, and what it received.
 fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     let received = Arc::<Mutex<Vec<u8>>>::default();
     let keeps = received.clone();
@@ -52,7 +52,7 @@ fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     (url, received)
 }
 
-/// Settings that write as much as can be.
+/// Returns settings with the most verbose output.
 fn talkative(traces: &str) -> String {
     format!(
         "[traces]\nendpoint = {traces:?}\nsample = 1.0\n[log]\nformat = \"json\"\nslow = \"1ms\"\nslow_literals = true"
@@ -68,7 +68,7 @@ fn await_span(traces: &Mutex<Vec<u8>>, route: &str) {
     }
 }
 
-/// A token of a member of this group, for an hour.
+/// Returns a token for a member of this group, valid for an hour.
 fn token(group: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let claims = json!({ "iss": "internal", "sub": "mary", "aud": "meridian", "exp": now + 3600, "groups": [group] });
@@ -78,7 +78,7 @@ fn token(group: &str) -> String {
     format!("{message}.{}", BASE64.encode(ring::hmac::sign(&key, message.as_bytes()).as_ref()))
 }
 
-/// Settings with an issuer, and more.
+/// Returns settings with an issuer, and more.
 fn settings(folder: &Path, more: &str) -> String {
     let (secret, file) = (folder.join("secret"), folder.join("meridian.toml"));
     std::fs::write(&secret, format!("{SECRET}\n")).unwrap();
@@ -122,7 +122,7 @@ fn no_part_of_a_jwt_is_written_anywhere() {
     let log = server.log();
     assert!(log.contains("NoRule") && log.contains("its signature is wrong"), "{log}");
     let traces = String::from_utf8_lossy(&traces.lock().unwrap()).into_owned();
-    // Signatures, and claims as they are in the token.
+    // Signatures, and claims as encoded in the token.
     let parts = [&operator, &stranger, &forged].map(|token| token.split('.').skip(1).collect::<Vec<_>>());
     for part in parts.iter().flatten().chain([&SECRET]) {
         for (place, text) in [("log", &log), ("answers", &answers), ("traces", &traces)] {
@@ -213,7 +213,7 @@ fn no_part_of_a_client_secret_or_an_id_token_is_written_anywhere() {
         for path in ["/session", "/audit", "/collections"] {
             answers += &ask(path, &session).3;
         }
-        // The code is in the URL of one request, and good for nothing after it.
+        // The code is in the URL of one request, and useless after it.
         secrets.extend([cookie, session, value("state="), "canary-code-of-the-issuer".to_owned()]);
     }
     await_span(&traces, "/login/{issuer}/callback");

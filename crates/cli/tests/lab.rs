@@ -1,4 +1,4 @@
-//! `meridian lab` as a user meets it: a run, its folder, its exit codes.
+//! `meridian lab` as used by people: a run, its folder, its exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// A server that says the same to everybody, whatever it is asked; its URL.
+/// Starts a server that always gives the same response; returns its URL.
 fn parrot(says: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -23,7 +23,7 @@ fn parrot(says: &'static [u8]) -> String {
         for mut stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
                 let mut asked = [0; 4096];
-                // The other side may go at any time.
+                // The client may go at any time.
                 while stream.read(&mut asked).is_ok_and(|n| n > 0) && stream.write_all(says).is_ok() {}
             });
         }
@@ -31,7 +31,7 @@ fn parrot(says: &'static [u8]) -> String {
     url
 }
 
-/// Limits that no busy machine exceeds: these tests are of the program, not of the machine.
+/// Limits that no busy machine exceeds: these tests are about the program, not the machine.
 const CALM: &str = "[limits]\nlate_ms = 1e6\nother_load = 1e3\n";
 
 fn scenario(folder: &Path, url: &str, rest: &str) -> String {
@@ -135,7 +135,7 @@ fn a_run_whose_own_descriptors_ran_out_is_void_and_says_so() {
     let mock = Mock::start(&[sources.to_str().unwrap()]);
     let path = scenario(folder.path(), &mock.1, "[[objective]]\nmetric = \"sound_share\"\nat_least = 0.0\n");
     let out = folder.path().join("out");
-    // Each request holds a connection until its user has had enough; so many descriptors there are not.
+    // Each request holds a connection until its user gives up, and there are not enough descriptors for that.
     let program = ["-c", "ulimit -n 80; exec \"$0\" \"$@\"", MERIDIAN];
     let args = ["lab", "run", &path, "--out", out.to_str().unwrap(), "--json", "--set", "target.timeout_s=2"];
     let ran: Run = Command::new("sh").args(program).args(args).output().unwrap().into();
@@ -144,7 +144,8 @@ fn a_run_whose_own_descriptors_ran_out_is_void_and_says_so() {
     let void = json["run"]["void"].as_array().unwrap();
     assert_eq!(void.len(), 1, "{void:?}");
     assert!(void[0].as_str().unwrap().contains("this machine had no port or descriptor left"), "{void:?}");
-    // What had one waited in vain, what had none was never sent: together all that were due.
+    // Requests with a connection waited without success, those without were never sent; together they are all that were
+    // due.
     let outcomes = &json["groups"][0]["outcomes"];
     let of = |name: &str| outcomes[name].as_u64().unwrap_or(0);
     assert!(of("timed out") > 0 && of("not sent") > 0 && of("timed out") + of("not sent") == 100, "{outcomes}");

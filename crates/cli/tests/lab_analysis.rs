@@ -1,4 +1,4 @@
-//! `meridian lab simulate`, `compare`, `cost`, `report` and `breakpoint` as a user meets them.
+//! `meridian lab simulate`, `compare`, `cost`, `report` and `breakpoint` as used by people.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -18,7 +18,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A folder as a later version will write it.
+/// Changes a folder to that of a later version.
 fn made_newer(folder: &Path, name: &str) {
     let path = folder.join(name);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -26,7 +26,7 @@ fn made_newer(folder: &Path, name: &str) {
     std::fs::write(&path, text.replace("\"format_version\": 1,", "\"format_version\": 99,")).unwrap();
 }
 
-/// A simulated trial as a results folder.
+/// Simulates a trial, with a results folder.
 fn simulated(folder: &Path, name: &str, sets: &[&str]) -> String {
     let out = folder.join(name);
     let mut args = vec!["lab", "simulate"];
@@ -88,7 +88,7 @@ fn a_table_of_measurements_is_laid_beside_its_simulation() {
 #[test]
 fn two_runs_are_held_against_each_other_in_words_pictures_and_exit_codes() {
     let folder = tempfile::tempdir().unwrap();
-    // Three runs of each: one decides nothing.
+    // Three runs of each, as one decides nothing.
     for seed in ["1", "2", "3"] {
         for (name, workers) in [("few", "workers=16"), ("many", "workers=48")] {
             simulated(folder.path(), &format!("{name}/{seed}"), &[workers, &format!("seed={seed}")]);
@@ -158,7 +158,7 @@ fn a_plan_is_priced_with_its_pictures_and_a_promise_that_no_size_keeps_ends_with
     for name in ["cost.json", "cost.svg", "cost.png"] {
         assert!(folder.path().join(name).is_file(), "{name}");
     }
-    // A folder that is not there is made.
+    // A missing folder is created.
     let new = folder.path().join("new/priced");
     meridian(&["lab", "cost", text(folder.path()), "--out", text(&new)]).ended(0);
     assert!(new.join("cost.json").is_file() && new.join("cost.png").is_file());
@@ -194,7 +194,7 @@ fn a_full_disk_leaves_no_half_of_a_page_or_picture() {
     ] {
         meridian(command).ended(0);
         for name in files {
-            // What is written there finds no room.
+            // Writing there fails for lack of space.
             let (whole, partial) = (place.join(name), place.join(format!("{name}.partial")));
             let before = std::fs::read(&whole).unwrap();
             std::os::unix::fs::symlink("/dev/full", &partial).unwrap();
@@ -208,7 +208,7 @@ fn a_full_disk_leaves_no_half_of_a_page_or_picture() {
 fn numbers_are_taken_from_a_run_and_from_spans() {
     let folder = tempfile::tempdir().unwrap();
     let server = study("bench/studies/forecast/server.toml");
-    // A run of the very model, with another service time than it starts from, comes back to that.
+    // A fit to a run of the same model, started from another service time, finds the true one.
     let run = folder.path().join("run");
     let sets = [
         "--set",
@@ -229,11 +229,11 @@ fn numbers_are_taken_from_a_run_and_from_spans() {
     std::fs::write(&spans, format!("{{\"resourceSpans\":[{{\"scopeSpans\":[{{\"spans\":[{span}]}}]}}]}}\n")).unwrap();
     let ran = meridian(&["lab", "simulate", &server, "--calibrate", text(&spans)]).ended(0);
     assert!(ran.out.contains("source.work.call.mean_s = 0.025"), "{}", ran.out);
-    // And the rate that the model holds is predicted: 4 workers of 20 ms hold less than 200 a second.
+    // And it predicts the rate the model sustains: 4 workers of 20 ms sustain less than 200 a second.
     let ran = meridian(&[&["lab", "simulate", &server, "--edge", "p95_s=0.1", "--json"], &sets[..]].concat()).ended(0);
     let edge = serde_json::from_str::<Value>(&ran.out).unwrap()["breakpoint"]["value"].as_f64().unwrap();
     assert!((170.0..205.0).contains(&edge), "{edge}");
-    // Fitted to the run first, the forecast carries what the fit may be off.
+    // If fitted to the run first, the forecast includes the error of the fit.
     let both = [&args[..], &["--edge", "p95_s=0.1", "--json", "--set", "source.work.call.cv=0.3"]].concat();
     let json: Value = serde_json::from_str(&meridian(&both).ended(0).out).unwrap();
     let of = |key: &str| json["breakpoint"][key].as_f64().unwrap();
@@ -305,7 +305,7 @@ fn an_objective_is_of_the_population_or_request_that_it_names() {
     }
 }
 
-/// A scenario against a mock, with limits that no busy machine exceeds.
+/// Returns a scenario against a mock, with limits that no busy machine exceeds.
 fn scenario(folder: &Path, url: &str) -> String {
     let path = folder.join("first.toml");
     let text = format!(
@@ -332,7 +332,7 @@ fn a_breakpoint_is_found_shown_and_judged() {
     let ran = meridian(&[&args[..], &["--json"]].concat()).ended(0);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&json["conclusion"], &json["objective"]), (&"found".into(), &"p95_ms at most 100".into()), "{json}");
-    // 4 workers of 20 ms hold 200 a second; half a second of 240 makes a queue that passes 100 ms.
+    // 4 workers of 20 ms sustain 200 a second; half a second at 240 builds a queue of over 100 ms.
     assert!((150.0..270.0).contains(&json["breakpoint"]["value"].as_f64().unwrap()), "{json}");
     // A line for each step.
     assert_eq!(ran.err.lines().count(), json["steps"].as_array().unwrap().len(), "{}", ran.err);

@@ -1,4 +1,5 @@
-//! What `meridian load` says of a guess: long first events, nested objects, other encodings, collections that exist.
+//! Messages of `meridian load` about inferred schemas: long first events, nested objects, other encodings, existing
+//! collections.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod common;
@@ -16,7 +17,7 @@ fn load(folder: &Path, format: &str, input: &[u8], more: &[&str]) -> Run {
     meridian_with_input(&args, input)
 }
 
-/// A feature with so many bytes beside its point.
+/// Returns a feature with this many bytes besides its point.
 fn feature(bytes: usize) -> String {
     let long = "x".repeat(bytes);
     format!(
@@ -32,7 +33,7 @@ fn a_first_event_longer_than_the_sample_is_read() {
     load(folder.path(), "geojson", document.as_bytes(), &[]).ended(0);
     let lines = format!("{long}\n{}\n", feature(1));
     load(&folder.path().join("lines"), "ndjson", lines.as_bytes(), &[]).ended(0);
-    // One that is too long is refused as such.
+    // One that is too long is refused for that reason.
     let longer = format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, feature(17 << 20));
     let mut places = String::from("<kml><Document><Placemark><LineString><coordinates>");
     (0..2 << 20).for_each(|i| writeln!(places, "{}.5,52.5", i % 180).unwrap());
@@ -77,7 +78,7 @@ fn options_of_the_guess_for_a_collection_that_exists_say_that_they_change_nothin
     run.says(&["note: ", "is there already", "--lon, --lat, --date-format", "meridian drop spots"]);
     let run = load(folder.path(), "csv", rows.as_bytes(), &[&["--preview"], &options[..]].concat()).ended(0);
     run.says(&["meridian drop spots"]);
-    // Where they read the input as the collection has it, nothing is said.
+    // If they read the input as the collection has it, nothing is printed.
     let other = folder.path().join("other");
     load(&other, "csv", rows.as_bytes(), &options).ended(0);
     let run = load(&other, "csv", rows.as_bytes(), &options).ended(0);

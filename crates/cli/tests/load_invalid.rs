@@ -1,4 +1,4 @@
-//! Loads of inputs that hold what cannot be taken: refused with a hint, or left out, mended and reported.
+//! Loads of inputs with invalid events: refused with a hint, or left out, repaired and reported.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -20,7 +20,7 @@ fn ring(points: &str) -> String {
     format!(r#"{{"type":"Polygon","coordinates":[[{points}]]}}"#)
 }
 
-/// Six polygons: a bow tie on line 3, an open ring on line 4, one that encloses nothing on line 5.
+/// Writes six polygons: a bow tie on line 3, an open ring on line 4, an empty one on line 5.
 fn shapes(folder: &Path) -> PathBuf {
     let square = ring("[0,0],[1,0],[1,1],[0,1],[0,0]");
     let bow = ring("[0,0],[2,2],[2,0],[0,2],[0,0]");
@@ -37,11 +37,11 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
     let (file, rejects) = (shapes(folder.path()), folder.path().join("rejects.ndjson"));
     let data = folder.path().join("data");
     let load = |more: &[&str]| meridian(&[&["load", "areas", text(&file), "--data", text(&data)], more].concat());
-    // The open ring is seen where the schema is guessed, the bow tie where events are read.
+    // The open ring is found when the schema is inferred, the bow tie when events are read.
     load(&[]).ended(1).says(&["line 4", "--invalid skip", "--invalid repair"]);
     let known = ["--schema", "n:Integer,*geometry:Geometry;meridian.id='given'"];
     load(&known).ended(1).says(&["line 3", "nothing of it is in", "--invalid skip"]);
-    // A load that failed at its first batch has made nothing.
+    // A load that failed at its first batch has created nothing.
     let run = meridian(&["aggregate", "areas", "--data", text(&data)]);
     assert!(run.code != 0 && run.err.contains("areas"), "{}{}", run.out, run.err);
     load(&["--rejects", text(&rejects)]).ended(2).says(&["--rejects", "--invalid skip"]);
@@ -68,7 +68,7 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
         "closed",
     ]);
 
-    // The same over a server, where nothing can be left of a first load that failed.
+    // The same on a server, where a failed first load must leave nothing either.
     let server = Server::start(&folder.path().join("served"));
     let args = |more: &[&str]| meridian(&[&["load", "areas", text(&file), "--url", &server.url], more].concat());
     args(&[]).ended(1).says(&["line 4"]);
@@ -76,7 +76,7 @@ fn an_invalid_polygon_is_refused_left_out_or_mended_as_asked() {
     assert_eq!(server.get("/collections/areas").0, 404);
     args(&["--invalid", "repair"]).ended(0).says(&["2 events repaired"]);
     assert_eq!(counted(&server.json("/collections/areas/aggregate")), 5);
-    // Every event invalid is no load.
+    // Without any valid event, the load fails.
     let none = folder.path().join("none.csv");
     std::fs::write(&none, "lon,lat,n\n200,0,1\n0,100,2\n").unwrap();
     let run = meridian(&[
@@ -107,7 +107,7 @@ fn heights_and_ids_that_cannot_be_kept_need_their_option() {
     let load = |name: &str, more: &[&str]| meridian(&[&["load", name, text(&file), "--data", &data], more].concat());
     load("high", &[]).ended(1).says(&["line 1", "height", "--drop-z"]);
     load("high", &["--drop-z"]).ended(0).says(&["1 event loaded without heights"]);
-    // The schema that is guessed keeps the ids that there are.
+    // The inferred schema keeps the existing ids.
     let run = meridian(&["query", "high", "--data", &data, "--format", "ndjson"]).ended(0);
     assert!(run.out.contains(r#""id":"f1""#) && run.out.contains("[1,2]"), "{}", run.out);
     let made = ["--schema", "n:Integer,*geometry:Point", "--drop-z"];
@@ -116,7 +116,7 @@ fn heights_and_ids_that_cannot_be_kept_need_their_option() {
     assert_eq!(count_in_folder("made", Path::new(&data)), 2);
 }
 
-/// A server that takes bodies of `kib` KiB.
+/// Starts a server that accepts bodies of `kib` KiB.
 fn limited(folder: &Path, kib: u32) -> Server {
     let config = folder.join(format!("{kib}.toml"));
     std::fs::write(&config, format!("[ingest]\nbatch_bytes = \"{kib}KiB\"\n")).unwrap();
@@ -129,7 +129,7 @@ fn a_load_goes_in_pieces_that_the_server_takes_and_is_resumed_under_any_limit() 
     let file = folder.path().join("events.csv");
     let rows: String = (0..20_000u32).map(|n| format!("{},{},{n}\n", n % 180, n % 90)).collect();
     std::fs::write(&file, format!("lon,lat,n\n{rows}")).unwrap();
-    // What was sent whole, in halves or in many pieces is known again under each other limit.
+    // Batches sent whole, in halves or in many pieces are recognised under each other limit.
     for limits in [[100, 256, 65_536], [65_536, 100, 400], [400, 65_536, 100]] {
         std::fs::remove_dir_all(folder.path().join("data")).ok();
         for (n, kib) in limits.into_iter().enumerate() {
@@ -155,7 +155,7 @@ fn a_first_load_that_fails_leaves_no_collection() {
     let file = folder.path().join("twice.csv");
     let rows: String = (0..60_000u32).map(|n| format!("k{},{n}\n", n % 59_000)).collect();
     std::fs::write(&file, format!("id,n\n{rows}")).unwrap();
-    // The ids of the sample are all different, so that they are taken for given; one of them comes again later.
+    // The ids of the sample are all different, so that they count as given; one of them recurs later.
     let first = std::fs::read_to_string(&file).unwrap().replacen("k1,1", "k0,1", 1);
     let spec = ["--schema", "n:Integer;meridian.id='given'"];
     let twin = folder.path().join("twin.csv");
@@ -167,7 +167,7 @@ fn a_first_load_that_fails_leaves_no_collection() {
             .says(&["k0", "nothing of it is in"]);
         let run = meridian(&[&["aggregate", "twins"], &place[..]].concat());
         assert!(run.code != 0, "{}", run.out);
-        // One that fails later keeps what is in.
+        // One that fails later keeps what is stored.
         let run = meridian(&[&["load", "later", text(&file)], &spec[..], &place[..]].concat());
         run.ended(1).says(&["its first 50,000 events are loaded"]);
         let run = meridian(&[&["aggregate", "later", "--format", "json"], &place[..]].concat()).ended(0);
@@ -195,7 +195,7 @@ fn exports_are_what_their_endings_say_and_are_loaded_back() {
         meridian(&["export", "spots", text(&out), "--data", &data]).ended(0);
         let bytes = std::fs::read(&out).unwrap();
         assert!(String::from_utf8_lossy(&bytes).starts_with(begins), "{ending}: {:?}", &bytes[..20]);
-        // Read by content, whatever the name.
+        // Detected by content, whatever the name.
         let (name, renamed) = (format!("from-{ending}"), folder.path().join(format!("{ending}.bin")));
         std::fs::rename(&out, &renamed).unwrap();
         meridian(&["load", &name, text(&renamed), "--data", &data]).ended(0);

@@ -1,4 +1,4 @@
-//! A load that is killed midway and run again: every event once.
+//! A load that is killed midway and repeated stores every event once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// More than two batches of the loader.
 const EVENTS: usize = 400_000;
 
-/// A CSV of [`EVENTS`] rows without ids: only the keys of the batches can keep them from doubling.
+/// Writes a CSV of [`EVENTS`] rows without ids: only the keys of the batches can prevent duplicates.
 fn source(folder: &Path) -> PathBuf {
     let path = folder.join("events.csv");
     let mut out = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
@@ -26,7 +26,7 @@ fn source(folder: &Path) -> PathBuf {
     path
 }
 
-/// Starts a load and kills it as soon as `some` says that events are in, but before it has ended by itself.
+/// Starts a load and kills it as soon as `some` reports stored events, but before it ends by itself.
 fn kill_midway(mut load: Command, mut some: impl FnMut() -> bool) {
     let mut child = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
@@ -52,13 +52,13 @@ fn a_broken_load_into_a_server_is_resumed() {
     assert!(before < EVENTS as u64, "the load was over before it was killed");
     meridian(&args).ended(0);
     assert_eq!(count(), EVENTS as u64, "after {before} of a load that broke off");
-    // And once more, whole: nothing changes, and it says why.
+    // Once more, completely: nothing changes, and the output explains why.
     let run = meridian(&args).ended(0);
     assert!(run.out.contains("400,000 were in already"), "{}", run.out);
     assert_eq!(count(), EVENTS as u64);
     let sum = &server.json("/collections/events/aggregate?function=sum(n)")["groups"][0]["sum(n)"];
     assert_eq!(sum.as_u64(), Some((EVENTS as u64 - 1) * EVENTS as u64 / 2));
-    // Unless it is asked for.
+    // Unless it is requested.
     meridian(&[&args[..], &["--again"]].concat()).ended(0);
     assert_eq!(count(), 2 * EVENTS as u64);
 }
@@ -69,7 +69,7 @@ fn a_broken_load_into_a_folder_is_resumed() {
     let file = source(folder.path());
     let data = folder.path().join("data");
     let args = ["load", "events", file.to_str().unwrap(), "--data", data.to_str().unwrap()];
-    // In the folder only the size of what is there tells how far it is.
+    // In the folder, only the size of the files shows the progress.
     let size = || {
         fn of(path: &Path) -> u64 {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -94,7 +94,7 @@ fn a_mended_file_goes_on_where_it_stopped() {
     let data = folder.path().join("data");
     let (file, bad) = (source(folder.path()), 250_000);
     let good = std::fs::read_to_string(&file).unwrap();
-    // Line 1 is the header: this is the row of n = bad - 2.
+    // Line 1 is the header, so this is the row of n = bad - 2.
     let lines: Vec<&str> = good.lines().collect();
     let mut broken = lines.clone();
     broken[bad - 1] = "7,7,yesterday,0";
@@ -117,13 +117,13 @@ fn a_pipe_is_resumed_as_a_file_is() {
     let args = ["load", "events", "-", "--format", "ndjson", "--data", data.to_str().unwrap()];
     let line = |n: usize| format!("{{\"lon\":{},\"lat\":5,\"time\":\"2026-01-01T00:00:00Z\",\"n\":{n}}}\n", n % 180);
     let all: String = (0..120_000).map(line).collect();
-    // A first run that got only part of it, cut between two lines.
+    // A first run that got only a part, cut between two lines.
     let part = &all[..all[..all.len() / 2].rfind('\n').unwrap() + 1];
     common::meridian_with_input(&args, part.as_bytes()).ended(0);
     let first = count_in_folder("events", &data);
     assert!(first > 50_000 && first < 120_000);
     let run = common::meridian_with_input(&args, all.as_bytes()).ended(0);
-    // The whole batches of the first run are known again; its last one ended where the pipe did and is not.
+    // The full batches of the first run are recognised; its last one ended where the pipe did, and is not.
     assert!(run.out.contains("50,000 were in already"), "{}", run.out);
     assert_eq!(count_in_folder("events", &data), 120_000 + first - 50_000);
 }

@@ -1,5 +1,5 @@
-//! A server in a control group of exactly the memory that it says it may take, under requests made to exceed it. Where no
-//! control group can be made, which is said, its own memory is compared with that.
+//! A server in a control group of exactly the memory it claims to need, under requests designed to exceed it. If no
+//! control group can be made, which is reported, its own memory is compared with that amount.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Small pools, so that a test fills them.
+/// Small pools, so that a test can fill them.
 const SETTINGS: &str = r#"
 [store]
 cache_bytes = "32 MiB"
@@ -56,7 +56,7 @@ const REQUESTS_MIN: usize = 3;
 const STREAMS: usize = 32;
 const TENANTS: [&str; 4] = ["one", "two", "three", "four"];
 
-/// Bytes after "up to" in the start message.
+/// Returns the bytes after "up to" in the start message.
 fn promised(server: &Server) -> u64 {
     let said = server.said("of memory");
     let text = said.split("up to ").nth(1).and_then(|rest| rest.split(" of memory").next()).unwrap();
@@ -69,14 +69,14 @@ fn promised(server: &Server) -> u64 {
     (number.parse::<f64>().unwrap() * unit) as u64
 }
 
-/// Bytes of a server's own memory: pages of files that it has mapped do not count, as the system takes them back.
+/// Returns the bytes of a server's own memory. Pages of mapped files do not count, as the system can reclaim them.
 fn own_memory(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Events with notes of `bytes` bytes.
+/// Returns events with notes of `bytes` bytes.
 fn events(count: usize, bytes: usize) -> Vec<u8> {
     let (mut lines, filling) = (String::with_capacity(count * (bytes + 60)), "x".repeat(bytes));
     for n in 0..count {
@@ -116,12 +116,12 @@ impl Client<'_> {
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
-        // A server that refuses early reads no more.
+        // A server that refuses early stops reading.
         let _ = stream.write_all(body);
         stream
     }
 
-    /// Follows the large events, and reads nothing.
+    /// Follows the large events, but reads nothing.
     fn follow(&self, over_socket: bool) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -135,13 +135,13 @@ impl Client<'_> {
         stream
     }
 
-    /// The status, once all of the response has come or was broken off.
+    /// Returns the status, once the response is complete or broken off.
     fn ask(&self, method: &str, target: &str, body: &[u8]) -> u16 {
         let mut reader = BufReader::new(self.begin(method, target, body));
         let mut line = String::new();
         let _ = reader.read_line(&mut line);
         let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
-        // A response may be broken off after its head, where memory for it runs out.
+        // A response may be broken off after its head, if memory for it runs out.
         let _ = std::io::copy(&mut reader, &mut std::io::sink());
         status.unwrap_or_else(|| panic!("{method} {target} was not answered: {line:?}"))
     }
@@ -157,7 +157,7 @@ fn within_the_memory_that_it_says_it_takes_a_server_is_never_killed() {
     std::fs::write(&config, SETTINGS).unwrap();
     let args = ["--data", data.to_str().unwrap(), "--config", config.to_str().unwrap()];
     let mut limit = u64::MAX;
-    // Twice: what a merge may take follows the limit.
+    // Twice: the memory of a merge follows the limit.
     for _ in 0..2 {
         let server = serve(&args);
         limit = promised(&server);
@@ -213,7 +213,7 @@ fn within_the_memory_that_it_says_it_takes_a_server_is_never_killed() {
             scope.spawn(move || again("pages", &|n| client.ask("GET", &pages[n % pages.len()], b"")));
             scope.spawn(move || again("sums", &|n| client.ask("GET", sums[n % sums.len()], b"")));
             scope.spawn(move || {
-                // They read nothing: what does not fit into the buffers of both systems waits in the server.
+                // They read nothing: what exceeds the buffers of both systems waits in the server.
                 let mut idle = Vec::new();
                 while begun.elapsed() < LOAD {
                     idle.push(client.begin("GET", &format!("{LARGE}?f=ndjson"), b""));
@@ -255,7 +255,7 @@ fn within_the_memory_that_it_says_it_takes_a_server_is_never_killed() {
         let count: u32 = tally.iter().filter(|((asked, _), _)| *asked == what).map(|(_, count)| count).sum();
         assert!(count as usize >= TENANTS.len() * REQUESTS_MIN, "{tally:?}");
     }
-    // Then all is served. What waits for the load's last clients goes with them.
+    // Then everything is served. Responses queued for the load's last clients go away with them.
     for client in &clients {
         let begun = Instant::now();
         let answered = |method: &str, target: &str, body: &[u8], status: u16| {

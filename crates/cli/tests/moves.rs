@@ -1,5 +1,5 @@
-//! Data that moves between a single server and a cluster, with real processes. Tests backups through a
-//! gateway and of a bucket alone, restores into a bucket and into a folder, and the files of a cluster.
+//! Data moved between a single server and a cluster, with real processes. Tests backups through a gateway and of a
+//! bucket alone, restores into a bucket and into a folder, and the files of a cluster.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Asks as the holder of a token until the answer is good.
+/// Sends a GET with a token until it succeeds.
 #[track_caller]
 fn get(server: &Server, token: &str, path: &str) -> String {
     let begun = Instant::now();
@@ -35,7 +35,7 @@ fn get(server: &Server, token: &str, path: &str) -> String {
 
 const COLLECTIONS: [&str; 2] = ["given", "made"];
 
-/// Every event of the collections, ids included.
+/// Returns every event of the collections, with ids.
 fn events(server: &Server, token: &str) -> Vec<BTreeSet<String>> {
     let of = |name: &&str| {
         let csv = get(server, token, &format!("/collections/{name}/items?f=csv"));
@@ -46,7 +46,7 @@ fn events(server: &Server, token: &str) -> Vec<BTreeSet<String>> {
     COLLECTIONS.iter().map(of).collect()
 }
 
-/// Finds events by their ids.
+/// Checks that events are found by their ids.
 fn check_ids(server: &Server, token: &str, all: &[BTreeSet<String>]) {
     for (name, lines) in COLLECTIONS.iter().zip(all) {
         for line in lines.iter().step_by(37) {
@@ -78,7 +78,7 @@ fn put(server: &Server, token: &str, path: &str, kind: &str, body: &str) -> Stri
     text
 }
 
-/// A cluster over a bucket that is there: its owner and a gateway.
+/// Starts an owner and a gateway over an existing bucket.
 fn started(cluster: &Cluster, name: &str) -> (Owner, Server) {
     let owner = cluster.owner(name);
     owner.says("owns");
@@ -110,12 +110,12 @@ fn an_embedded_folder_moves_into_a_cluster_and_back() {
     as_holder(&operator, &["backup", &at("kept"), "--key", &key, "--url", &server.url]).ended(0);
     server.kill();
 
-    // Into a bucket, with other partitions.
+    // Into a bucket, with a different number of partitions.
     let restore = ["restore", &at("kept"), "--key", &key, "--bucket", &bucket, "--partitions", "4"];
     meridian(&restore).ended(0);
     meridian(&["check", "--bucket", &bucket]).ended(0);
     meridian(&restore).ended(2).says(&["is not empty"]);
-    // The audit log goes on.
+    // The audit log continues.
     let acts = meridian(&["audit", "--bucket", &bucket]).ended(0).out;
     assert!(acts.contains("createToken"), "{acts}");
     let (owner, gateway) = started(&cluster, "o1");
@@ -124,7 +124,7 @@ fn an_embedded_folder_moves_into_a_cluster_and_back() {
     assert!(get(&gateway, &operator, "/saved-searches").contains("ships"));
     let described: Value = serde_json::from_str(&get(&gateway, &operator, "/collections/made")).unwrap();
     assert_eq!(described["partitions"], 4, "{described}");
-    // An event whose id was made before is deleted by it, and later ones get ids that none had.
+    // An event is deleted by its earlier id, and later ones get new ids.
     let gone = before[1].iter().next().unwrap().split(',').next().unwrap().to_owned();
     let delete = agent().delete(format!("{}/collections/made/items/{gone}", gateway.url));
     let deleted = delete.header("Authorization", format!("Bearer {operator}")).call().unwrap();
@@ -142,14 +142,14 @@ fn an_embedded_folder_moves_into_a_cluster_and_back() {
     let files = lines(meridian(&["files", "made", "--bucket", &bucket]).ended(0));
     assert!(!files.is_empty() && files.iter().all(|file| Path::new(file).is_file()), "{files:?}");
 
-    // Through the gateway, beside the owner without it, and without an owner.
+    // Through the gateway, from the bucket beside the owner, and without an owner.
     as_holder(&operator, &["backup", &at("from-gateway"), "--key", &key, "--url", &gateway.url]).ended(0);
     meridian(&["backup", &at("from-bucket"), "--key", &key, "--bucket", &bucket]).ended(0);
     let last = csv(Path::new(&at("last.csv")), false, 3_000..3_100);
     as_holder(&operator, &["load", "made", &last, "--url", &gateway.url]).ended(0);
     let latest = events(&gateway, &operator);
     owner.signal("KILL");
-    // What is only in the log belongs to it.
+    // It includes what is only in the log.
     meridian(&["backup", &at("alone"), "--key", &key, "--bucket", &bucket]).ended(0);
     drop((owner, gateway));
 

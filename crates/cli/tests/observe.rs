@@ -1,4 +1,4 @@
-//! What the program reports about its own work: log lines, the log of slow requests, the listener for monitors.
+//! The program's reports on its own work: log lines, the log of slow requests, the listener for monitors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A server over a new folder, with these settings.
+/// Starts a server over a new folder, with these settings.
 fn served(folder: &Path, settings: &str, args: &[&str]) -> Server {
     let (config, data) = (folder.join("meridian.toml"), folder.join("data"));
     std::fs::write(&config, settings).unwrap();
@@ -18,12 +18,12 @@ fn served(folder: &Path, settings: &str, args: &[&str]) -> Server {
     Server::start_with(&[&["--config", &config, "--data", &data], args].concat())
 }
 
-/// The lines of its log, once there is one that `is` asks for.
+/// Returns the lines of its log, once one of them satisfies `is`.
 fn lines(server: &Server, is: impl Fn(&Value) -> bool) -> Vec<Value> {
     let begun = Instant::now();
     loop {
         let log = server.log();
-        // The last line may be on its way.
+        // The last line may be incomplete.
         let whole = log.rfind('\n').map_or("", |end| &log[..end]);
         let lines: Vec<Value> =
             whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"))).collect();
@@ -48,7 +48,7 @@ fn slow_requests_are_told_with_their_cost_and_without_what_was_looked_for() {
     let path = "/collections/ships/items?filter=name%3D%27hidden-name%27&limit=3";
     let answer = agent().get(format!("{}{path}", server.url)).call().unwrap();
     let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
-    // Lines of one message are a second apart: that of this request may be told by number only.
+    // Lines of one message are a second apart, so this request may only be counted.
     let read = |line: &Value| is_slow(line) && line["fields"]["route"] == "/collections/{c}/items";
     let begun = Instant::now();
     let told = loop {
@@ -85,7 +85,7 @@ fn slow_requests_are_told_with_their_cost_and_without_what_was_looked_for() {
 #[test]
 fn a_flood_of_refusals_writes_a_line_a_second() {
     let folder = tempfile::tempdir().unwrap();
-    // No request waits, and one runs: nearly all of a burst are refused.
+    // No request waits, and one runs, so nearly all of a burst are refused.
     let settings = "[requests]\nrunning_max = 1\nwaiting_max = 0\n[log]\nformat = \"json\"\n";
     let server = served(folder.path(), settings, &[]);
     let begun = Instant::now();
@@ -104,7 +104,7 @@ fn a_flood_of_refusals_writes_a_line_a_second() {
     let seconds = begun.elapsed().as_secs() as usize + 1;
     let refusal = |line: &&Value| line["message"] == "a request was refused";
     if refused == 0 {
-        // The machine served them one after the other.
+        // The machine served them one after another.
         return;
     }
     let mut told;
@@ -113,7 +113,7 @@ fn a_flood_of_refusals_writes_a_line_a_second() {
         let all = lines(&server, |line| refusal(&line));
         let of: Vec<&Value> = all.iter().filter(refusal).collect();
         let suppressed: u64 = of.iter().filter_map(|line| line["suppressed"].as_u64()).sum();
-        // A line for the message, and one at the end for what it stands for; the latter has no request.
+        // A line for the message, and a final one for those it stands for; the latter has no request.
         let written = of.iter().filter(|line| line["request_id"].is_string()).count();
         told = (written, written as u64 + suppressed);
         if told.1 == refused as u64 {

@@ -47,7 +47,7 @@ fn ogr2ogr_finds_every_feature_once() {
     }
     assert_eq!(seen.len(), EVENTS);
 
-    // With a filter that the client hands to the server.
+    // With a filter that the client passes to the server.
     let out = folder.path().join("few.csv");
     let run = Command::new("ogr2ogr")
         .args(["-f", "CSV", out.to_str().unwrap(), &format!("OAPIF:{}", server.url), "spots"])
@@ -66,7 +66,7 @@ fn ogr2ogr_finds_every_feature_once() {
     assert_eq!(csv::Reader::from_path(&out).unwrap().records().count(), expected);
 }
 
-/// Requests for events that the server has answered.
+/// Returns the number of requests for events that the server has answered.
 fn pages(server: &Server) -> u64 {
     let (_, text) = server.get("/metrics");
     let count = |line: &str| {
@@ -109,7 +109,7 @@ fn ogr2ogr_hands_its_filters_to_the_server() {
         (rows, pages(&server) - before, said)
     };
     let count = |keep: &dyn Fn(usize) -> bool| (0..EVENTS).filter(|n| keep(*n)).count();
-    // The whole is 124 pages.
+    // The whole collection has 124 pages.
     for (filter, expected) in [
         ("size > 98 AND name ILIKE 'NAME%7'", count(&|n| n % 100 >= 98 && n % 10 == 7)),
         ("size > 98 AND name ILIKE 'NAME%9'", count(&|n| n % 100 >= 98 && n % 10 == 9)),
@@ -122,11 +122,11 @@ fn ogr2ogr_hands_its_filters_to_the_server() {
     ] {
         let (rows, asked, said) = ask(filter);
         assert_eq!(rows, expected, "{filter}: {said}");
-        // One page to learn the properties from, those of the answer, and one more where the last is full.
+        // One page to learn the properties, those of the result, and one more if the last is full.
         let most = 3 + expected as u64 / 100;
         assert!(asked <= most, "{filter}: {asked} requests for {rows} rows, expected {most}");
     }
-    // What the client says of a day it says of an hour of it too: refused, and the user learns what to write.
+    // The client sends the same for an hour as for a day. It is refused, and the user learns what to write.
     let (rows, _, said) = ask("time >= '2026-01-28 23:00:00'");
     assert_eq!(rows, 0, "{said}");
     assert!(said.contains("2026/01/28 00:00:00"), "{said}");

@@ -1,4 +1,4 @@
-//! Files of other programs, in and out; and tables written as other places write them.
+//! Files of other programs, in and out, and tables with regional formats.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -15,7 +15,7 @@ const SPOTS: &str = "id,lon,lat,time,name,size,open\n\
     b,13.4,52.52,2026-01-02T00:00:00Z,\"Berlin, Mitte\",3.5,false\n\
     c,-80.2,25.77,2026-01-03T00:00:00.25Z,Miami,,\n";
 
-/// A table as spreadsheets of half of Europe write it.
+/// A table as written by spreadsheets in half of Europe.
 const LOCAL: &str = "when;lon;lat;depth\n31.01.2026 12:05;13,4;52,5;3,5\n01.02.2026 00:00;13,5;52,25;4\n";
 
 fn text(path: &Path) -> &str {
@@ -27,7 +27,7 @@ fn spots(folder: &Path) {
     meridian_with_input(&args, SPOTS.as_bytes()).ended(0);
 }
 
-/// The events of a collection, by id.
+/// Returns the events of a collection, ordered by id.
 fn rows(collection: &str, folder: &Path) -> Vec<Value> {
     let run = meridian(&["query", collection, "--format", "ndjson", "--data", text(folder)]).ended(0);
     let mut rows: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -48,7 +48,7 @@ fn an_exported_layer_is_loaded_back() {
             continue;
         }
         export.ended(0);
-        // A file that is there is replaced.
+        // An existing file is replaced.
         meridian(&["export", "spots", text(&file), "--data", text(&from)]).ended(0);
         meridian(&["load", ending, text(&file), "--data", text(&to)]).ended(0);
         assert_eq!(rows(ending, &to), rows("spots", &from), "{ending}");
@@ -79,14 +79,14 @@ fn an_archive_of_tiles_holds_the_tiles_of_the_server() {
     let number = |at: usize| u64::from_le_bytes(archive[at..at + 8].try_into().unwrap()) as usize;
     assert!(archive.starts_with(b"PMTiles\x03"));
     assert_eq!(archive[100..102], [0, 3], "the first and the last zoom level");
-    // One tile at zoom 0, and two at 1, 2 and 3 each: the two cities of Europe share theirs.
+    // One tile at zoom 0, and two at 1, 2 and 3 each: the two European cities share theirs.
     assert_eq!(number(72), 7, "tiles");
     let unpacked = |at: usize, bytes: usize| {
         let mut out = Vec::new();
         decompress(Box::new(Cursor::new(archive[at..at + bytes].to_vec()))).unwrap().read_to_end(&mut out).unwrap();
         out
     };
-    // Columns of the root directory: numbers of tiles as differences, runs, lengths, and offsets plus one.
+    // Columns of the root directory: tile numbers as differences, runs, lengths, and offsets plus one.
     let root = varints(&unpacked(number(8), number(16)));
     let (length, offset) = (root[1 + 2 * 7], root[1 + 3 * 7] - 1);
     assert_eq!((root[0], root[1]), (7, 0), "the first of seven tiles is that of the world");
@@ -99,7 +99,7 @@ fn an_archive_of_tiles_holds_the_tiles_of_the_server() {
     assert_eq!(unpacked(number(56) + offset, length), tile, "the tile of the world");
 }
 
-/// Numbers of seven bits a byte, the last byte of each below 128.
+/// Decodes numbers of seven bits per byte; the last byte of each is below 128.
 fn varints(bytes: &[u8]) -> Vec<usize> {
     let (mut numbers, mut number, mut shift) = (Vec::new(), 0, 0);
     for byte in bytes {
@@ -123,7 +123,7 @@ fn a_preview_shows_the_events_and_writes_nothing() {
         assert!(run.out.contains(words), "{words}: {}", run.out);
     }
     assert!(!missing.exists());
-    // An event that would be refused is refused here.
+    // An event that a load would refuse is refused here.
     let wrong = SPOTS.replace("48.86", "148.86");
     meridian_with_input(&args, wrong.as_bytes()).ended(1).says(&["line 2"]);
 }
@@ -157,7 +157,7 @@ fn a_file_of_another_kind_is_refused_with_the_command_that_converts_it() {
     run.says(&["GML", "ogr2ogr -t_srs EPSG:4326 converted.", &format!("'{}'", text(&file))]);
     let gml = std::fs::read(&file).unwrap();
     meridian_with_input(&["load", "roads", "-", "--data", text(&kept)], &gml).ended(2).says(&["/vsistdin/"]);
-    // The project's own page is no format of events at all.
+    // The project's own page is not in any format of events.
     let page = data("README.md");
     meridian(&["load", "page", text(&page), "--format", "flatgeobuf", "--data", text(&kept)]).ended(1);
 }

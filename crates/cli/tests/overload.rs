@@ -1,4 +1,4 @@
-//! A server that is asked for several times what it can answer, by the lab: what holds on a machine of any speed.
+//! Load of several times a server's capacity, sent by the lab. Checks what must hold on a machine of any speed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -12,29 +12,29 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Events that are asked for, and their extent.
+/// Number of events queried, and their extent.
 const EVENTS: u64 = 40_000;
-/// The load, as a multiple of what two users get who ask one question after another.
+/// The load, as a multiple of the throughput of two users who send one query after another.
 const TIMES: f64 = 4.0;
-/// Events of a write.
+/// Events per write.
 const BATCH: u64 = 20;
 const SPEC: &str = "kind:String,value:Long,time:Date,*geom:Point:srid=4326;meridian.id='given'";
 const ARRIVALS: &str = "object:String,value:Double,time:Date,*geometry:Point;meridian.id='given'";
 
-/// Questions of the heavy tenant: a quarter of all events each, in an order of their own, and sums over all.
+/// Queries of the heavy tenant: a quarter of all events each, sorted by time, and sums over all.
 const HEAVY: [&str; 4] = [
     "/collections/events/items?f=ndjson&bbox=0,0,180,80&sortby=time&limit=10000",
     "/collections/events/items?f=ndjson&bbox=-180,0,0,80&sortby=time&limit=10000",
     "/collections/events/aggregate?function=count,sum(value)&window=P1D&by=kind",
     "/collections/events/density?bbox=-180,-80,180,80&width=128&height=64",
 ];
-/// Questions of the light tenant.
+/// Queries of the light tenant.
 const LIGHT: [&str; 2] = [
     "/collections/events/items?f=ndjson&bbox=10,10,14,14&sortby=time&limit=10000",
     "/collections/events/aggregate?function=count,sum(value)&bbox=-20,-20,20,20",
 ];
 
-/// Events at whole minutes, so that none has the time of another, with whole numbers, whose sums are exact.
+/// Returns events at whole minutes, so that no two have the same time, with whole numbers, whose sums are exact.
 fn events() -> String {
     let mut lines = String::new();
     for n in 0..EVENTS {
@@ -47,7 +47,7 @@ fn events() -> String {
     lines
 }
 
-/// A tenant: its token, and its data on the server.
+/// Creates a tenant: its token, and its data on the server.
 fn tenant(folder: &Path, server: &Server, name: &str, file: &Path) -> String {
     meridian(&["tenant", "create", name, "--data", folder.to_str().unwrap()]).ended(0);
     let token = token(folder, &["--tenant", name, "--role", "admin"]);
@@ -64,7 +64,7 @@ fn get(url: &str, token: &str, path: &str) -> (u16, Vec<u8>) {
     (response.status().as_u16(), response.body_mut().with_config().limit(u64::MAX).read_to_vec().unwrap())
 }
 
-/// What each question is answered with, by its path, as the lab takes it.
+/// Returns the digest of each query's result, by its path, in the form used by the lab.
 fn digests(url: &str, asked: &[(&str, &[&'static str])]) -> BTreeMap<&'static str, String> {
     let mut found = BTreeMap::new();
     for (token, paths) in asked {
@@ -78,17 +78,17 @@ fn digests(url: &str, asked: &[(&str, &[&'static str])]) -> BTreeMap<&'static st
     found
 }
 
-/// The lab, its tenants and what they ask.
+/// The lab, its tenants and their queries.
 struct Lab<'a> {
     folder: &'a Path,
     url: &'a str,
-    /// By name of tenant, which is that of its target too.
+    /// By name of tenant, which is also that of its target.
     tokens: [(&'a str, &'a str); 2],
 }
 
 impl Lab<'_> {
-    /// Runs a load of populations for some seconds; outcomes by population and request. Each run has a seed of its own, so that
-    /// no event is written twice.
+    /// Runs a load of populations for some seconds; returns outcomes by population and request. Each run has its own
+    /// seed, so that no event is written twice.
     fn run(
         &self,
         name: &str,
@@ -96,7 +96,7 @@ impl Lab<'_> {
         seconds: f64,
         populations: &str,
     ) -> BTreeMap<(String, String), BTreeMap<String, u64>> {
-        // Limits that no busy machine exceeds: the test is of the server, not of the machine.
+        // Limits that no busy machine exceeds: the test is about the server, not the machine.
         let mut text = format!(
             "name = \"{name}\"\nseed = {seed}\n[limits]\nother_load = 1e3\nlate_ms = 1e6\n[phases]\nmeasured_s = {seconds}\n{populations}
             [generate.made]\nkind = \"event\"\nbox = [-180.0, -80.0, 180.0, 80.0]\nstart = \"2026-01-01T00:00:00Z\"\nend = \"2026-12-31T00:00:00Z\"\nbatch = {BATCH}\n
@@ -139,7 +139,7 @@ impl Lab<'_> {
     }
 }
 
-/// A population that waits for as long as it takes.
+/// Returns a population that waits as long as it takes.
 fn population(name: &str, tenant: &str, arrival: &str, requests: &[&str]) -> String {
     format!(
         "[[population]]\nname = \"{name}\"\ntarget = \"{tenant}\"\npatience_s = 120\nconnections = 2000\narrival = {{ {arrival} }}\nrequests = {}\n",
@@ -147,7 +147,8 @@ fn population(name: &str, tenant: &str, arrival: &str, requests: &[&str]) -> Str
     )
 }
 
-/// A client beside the flood, until told to stop: each refusal that it gets says when to come back. Their number.
+/// A client beside the flood, until told to stop: each refusal must tell when to come back. Returns the number of
+/// refusals.
 fn refused(url: &str, token: &str, stop: &AtomicBool) -> u64 {
     let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -189,7 +190,7 @@ fn past_its_edge_a_server_answers_everyone_and_what_it_answers_is_right() {
         mine.filter_map(|(_, outcomes)| outcomes.get("sound")).sum()
     };
     let capacity = sound(&alone, "users") as f64 / 2.0;
-    // As many connections a second as a lab on the same processors can keep open.
+    // As many connections per second as a lab on the same processors can keep open.
     let rate = (TIMES * capacity).clamp(20.0, 2_000.0);
 
     let stop = AtomicBool::new(false);
@@ -202,7 +203,7 @@ fn past_its_edge_a_server_answers_everyone_and_what_it_answers_is_right() {
         (flood, client.join().unwrap())
     });
     println!("{capacity} a second alone, {rate} in the flood: {flood:?}, {refused} refusals beside it");
-    // At once after the flood, for both.
+    // Immediately after the flood, for both.
     assert_eq!(get(&server.url, &light, LIGHT[0]).0, 200);
     assert_eq!(get(&server.url, &heavy, HEAVY[3]).0, 200);
 
@@ -218,7 +219,7 @@ fn past_its_edge_a_server_answers_everyone_and_what_it_answers_is_right() {
     }
     assert!(turned_away > 0 && sound(&flood, "flood") > 0 && sound(&flood, "few") > 0, "{flood:?}");
     assert!(refused > 0, "the flood was none");
-    // Every acknowledged write is there, and none that was refused.
+    // Every acknowledged write is stored, and no refused one.
     let (_, body) = get(&server.url, &heavy, "/collections/arrivals/aggregate?function=count");
     let written = sound(&alone, "write") + sound(&flood, "write");
     assert_eq!(common::counted(&serde_json::from_slice(&body).unwrap()), written * BATCH);

@@ -1,4 +1,4 @@
-//! `meridian provider test`: declarations, recorded answers, and real questions to sources on the loopback.
+//! `meridian provider test`: declarations, recorded responses, and real queries to sources on loopback.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -77,7 +77,7 @@ fn a_server_names_a_mapping_that_can_find_nothing_when_it_starts() {
     ]);
 }
 
-/// What each source is asked, by what it documents; the tests of the server ask the other shipped providers.
+/// Checks the request to each source against its documentation; the server's tests cover the other shipped providers.
 #[test]
 fn sources_that_want_credentials_are_asked_as_they_document() {
     const FLOOD: &str = r#"{"keywords":"flood"}"#;

@@ -1,6 +1,6 @@
-//! Many clients that take some of a large answer and then dawdle.
+//! Many clients that read a part of a large response and then stall.
 //!
-//! The server is a process of its own: it and the test may have 1,024 files open each.
+//! The server is a separate process: it and the test may have 1,024 files open each.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const DAWDLERS: usize = 500;
 const ROWS: usize = 100_000;
 
-/// Asks for all events, and takes the beginning of the answer.
+/// Requests all events, and reads the beginning of the response.
 fn reader(address: SocketAddr) -> BufReader<TcpStream> {
     let mut reader = dawdler(address, "/collections/big/items?f=ndjson");
     let mut status = String::new();
@@ -25,12 +25,12 @@ fn reader(address: SocketAddr) -> BufReader<TcpStream> {
     reader
 }
 
-/// Reads the rest, to the chunk that ends a whole answer, and counts the ends of its lines.
+/// Reads the rest, up to the chunk that ends a complete response, and counts its line ends.
 fn rest(reader: &mut BufReader<TcpStream>) -> usize {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).unwrap();
     assert!(bytes.ends_with(b"\r\n0\r\n\r\n"), "the answer was broken off");
-    // What stands between chunks ends with a carriage return and a line feed, a line of the answer with the latter alone.
+    // Chunk delimiters end with a carriage return and a line feed, a line of the response with the latter only.
     bytes.windows(2).filter(|pair| pair[1] == b'\n' && pair[0] != b'\r').count()
 }
 
@@ -51,7 +51,7 @@ fn wait_for(server: &Server, name: &str, value: u64) {
 #[test]
 fn five_hundred_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    // They dawdle for as long as this test takes. What waits for each are two thousand events at first: some 500 kB.
+    // They stall for the duration of this test. At first, two thousand events wait for each: about 500 kB.
     let config = folder.path().join("config.toml");
     std::fs::write(&config, "[answers]\nstall = \"1h\"\nbytes_total = \"384 MiB\"\n").unwrap();
     let server = Server::start_with(&["--ephemeral", "--config", config.to_str().unwrap()]);
@@ -74,7 +74,7 @@ fn five_hundred_who_dawdle_hold_no_place_and_get_all_of_their_answer_in_the_end(
     }
     assert_eq!(server.get("/collections/big/items?f=ndjson").1.lines().count(), ROWS);
     assert_eq!(metric(&server, "meridian_readers_gave_way_total"), 0);
-    // Clients that read on get their answers, whole and once.
+    // Clients that resume reading get their responses complete, and once.
     let taken = (2 << 10) / 100;
     for reader in readers.iter_mut().step_by(100) {
         let lines = rest(reader);

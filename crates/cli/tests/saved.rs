@@ -1,4 +1,4 @@
-//! Saved searches of the real program, over clean restarts, kills, and a backup.
+//! Saved searches of the real program, across clean restarts, kills, and a backup.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 struct Packets(Box<dyn BufRead>);
 
 impl Packets {
-    /// From the packet after the `last` on, or from the oldest; the status where that is refused.
+    /// Opens it after packet `last`, or from the oldest; returns the status of a refusal.
     fn open(server: &Server, id: &str, last: Option<u64>) -> Result<Packets, u16> {
         let mut request = agent().get(format!("{}/saved-searches/{id}/packets", server.url));
         if let Some(last) = last {
@@ -28,7 +28,7 @@ impl Packets {
         }
     }
 
-    /// The titles of the results that come next, and the number of their packet.
+    /// Returns the titles of the next results, and the number of their packet.
     fn next(&mut self) -> (Vec<String>, u64) {
         loop {
             let mut line = String::new();
@@ -43,7 +43,7 @@ impl Packets {
         }
     }
 
-    /// The same, all that comes until this title.
+    /// Returns all titles up to this one.
     fn until(&mut self, last: &str) -> Vec<String> {
         let mut titles = Vec::new();
         while titles.last().is_none_or(|title| title != last) {
@@ -59,7 +59,7 @@ fn feature(title: &str) -> String {
     .to_string()
 }
 
-/// Writes an event; whether it was acknowledged.
+/// Writes an event; returns true if it was acknowledged.
 fn write(url: &str, title: &str) -> bool {
     let sent = common::post(url, "/collections/news/items", "application/geo+json", None, feature(title).as_bytes());
     sent.is_ok_and(|(status, text)| {
@@ -68,7 +68,7 @@ fn write(url: &str, title: &str) -> bool {
     })
 }
 
-/// A server with the collection, and a saved search for floods.
+/// Starts a server with the collection, and a saved search for floods.
 fn start(folder: &Path) -> (Server, String) {
     let server = Server::start(folder);
     server.create("news", "title:String,*geom:Point:srid=4326");
@@ -95,8 +95,8 @@ fn a_saved_search_outlives_the_server() {
     assert!(write(&server.url, "flood two"));
     assert_eq!(server.stop("TERM"), Some(0));
 
-    // A clean end: what nobody has read is there, what came meanwhile as well, and numbers go on without a gap. A question to
-    // the folder changes nothing of that.
+    // After a clean stop, unread packets are kept, and so is what arrived meanwhile; numbers continue without a gap.
+    // Reading the folder changes nothing of that.
     meridian(&["check", "--data", data]).ended(0);
     let lines = folder.path().with_extension("ndjson");
     std::fs::write(&lines, feature("flood meanwhile") + "\n").unwrap();
@@ -111,7 +111,7 @@ fn a_saved_search_outlives_the_server() {
     drop(packets);
     server.kill();
 
-    // A kill: it still stands. A reader of packets that are gone is told so.
+    // After a kill it still exists. A reader of lost packets is notified.
     let server = Server::start(folder.path());
     assert_eq!(Packets::open(&server, &id, Some(3)).err(), Some(410));
     let mut packets = Packets::open(&server, &id, None).unwrap();
@@ -122,7 +122,7 @@ fn a_saved_search_outlives_the_server() {
     drop(packets);
     assert_eq!(server.stop("TERM"), Some(0));
 
-    // One that is missing is found by a check or a start, named, and rebuilt from its copy.
+    // A missing one is found by a check or a start, named, and rebuilt from its copy.
     let [file, copy] = ["saved", "saved-copy"].map(|folder_of| folder.path().join(folder_of).join(&id));
     std::fs::remove_file(&file).unwrap();
     let check = meridian(&["check", "--data", data]).ended(1);
@@ -135,7 +135,7 @@ fn a_saved_search_outlives_the_server() {
     assert!(listed["damaged"][&id].as_str().unwrap().contains("it is missing"), "{listed}");
     assert_eq!(server.stop("TERM"), Some(0));
 
-    // Damage of both costs that saved search alone.
+    // Damage to both costs only that saved search.
     for file in [&file, &copy] {
         let mut bytes = std::fs::read(file).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
@@ -156,7 +156,7 @@ fn what_was_acknowledged_before_a_kill_is_told_after_it() {
     let (mut server, id) = start(folder.path());
     let mut expected = BTreeSet::new();
     for round in 0..3 {
-        // Nobody reads; the server is killed while events come in, and while it looks at them.
+        // There are no readers; the server is killed while events come in, and while it matches them.
         let (acknowledged, url) = (Mutex::new(Vec::new()), server.url.clone());
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -200,7 +200,7 @@ fn a_backup_has_saved_searches_and_what_they_have_yet_to_see() {
     assert_eq!(server.stop("TERM"), Some(0));
     meridian(&["backup", &text("cold"), "--data", &text("data")]).ended(0);
 
-    // A running server's packets are not in it: their events are processed again.
+    // A running server's packets are not included: their events are processed again.
     meridian(&["restore", &text("hot"), "--data", &text("from-hot")]).ended(0);
     meridian(&["check", "--data", &text("from-hot")]).ended(0);
     let server = Server::start(&at("from-hot"));
@@ -210,7 +210,7 @@ fn a_backup_has_saved_searches_and_what_they_have_yet_to_see() {
     assert_eq!(packets.until("flood anew"), ["flood one", "flood two", "flood anew"]);
     drop((packets, server));
 
-    // A stopped server's packets are in it, with their numbers.
+    // A stopped server's packets are included, with their numbers.
     meridian(&["restore", &text("cold"), "--data", &text("from-cold")]).ended(0);
     let server = Server::start(&at("from-cold"));
     let mut packets = Packets::open(&server, &id, None).unwrap();

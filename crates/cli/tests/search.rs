@@ -1,4 +1,4 @@
-//! `meridian search` against a real server and sources on the loopback.
+//! `meridian search` against a real server and sources on loopback.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Sources by the first step of the path: one that has three results, one that hangs, one with pages of forty.
+/// Starts sources, by the first segment of the path: one has three results, one hangs, one has pages of forty.
 fn sources() -> Source {
     Source::start(|request| {
         let path = request.split(' ').nth(1).unwrap();
@@ -38,7 +38,7 @@ fn sources() -> Source {
     })
 }
 
-/// A server that may ask these of the sources.
+/// Starts a server that may use these of the sources.
 fn server(folder: &Path, sources: &Source, names: &[&str]) -> Server {
     let providers = folder.join("providers");
     std::fs::create_dir(&providers).unwrap();
@@ -115,7 +115,7 @@ fn an_interrupt_ends_the_search_on_the_server_and_shows_what_came() {
     .stderr(Stdio::piped())
     .spawn()
     .unwrap();
-    // Results are there while the other source is still awaited.
+    // Results arrive while the other source is still pending.
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains("flood a"), "{first}");
@@ -187,7 +187,7 @@ fn addresses_are_looked_up_in_the_places_that_ship() {
             &server.url,
         ])
     };
-    // By name, by code and country where others have the same code, by name and region.
+    // By name, by code and country if others have the same code, by name and region.
     for (address, river) in
         [("Lyon", "Rhône"), ("69001, FR", "Rhône"), ("69001, lt", "Šešupė"), ("springfield, illinois", "Sangamon")]
     {
@@ -199,7 +199,8 @@ fn addresses_are_looked_up_in_the_places_that_ship() {
     search("Springfield, FR").ended(2).says(&["address", "\"Springfield, FR\" is not among the places"]);
 }
 
-/// A server whose only source gives a result with a red image and one without, and that looks at images with `model`.
+/// Writes the settings of a server whose only source returns a result with a red image and one without, and that labels
+/// images with `model`.
 fn looking(folder: &Path, sources: &Source, model: &Path) -> std::path::PathBuf {
     let provider = format!(
         "name = \"red\"\n[takes]\nkeywords = \"all\"\n[request]\nurl = \"http://{}/items\"\n[answer]\nformat = \"json\"\n\
@@ -250,7 +251,7 @@ fn results_say_what_their_image_shows_where_a_model_is_named() {
     assert!(labels("b").is_null());
     assert!(server.get("/metrics").1.contains("meridian_search_images_seen_total 1\n"));
 
-    // What is no model is told before anything listens.
+    // An invalid model is reported before anything listens.
     let broken = folder.path().join("broken.onnx");
     std::fs::write(&broken, "<html>no model</html>").unwrap();
     let config = looking(folder.path(), &sources, &broken);
@@ -259,7 +260,8 @@ fn results_say_what_their_image_shows_where_a_model_is_named() {
         .says(&["search.images.model", "broken.onnx", "not an ONNX model"]);
 }
 
-/// A proxy that lets 20,000 bytes of each answer through and then breaks the connection; how often it did.
+/// Starts a proxy that passes 20,000 bytes of each response and then breaks the connection; returns its address, and
+/// the number of breaks.
 fn cutting(to: SocketAddr) -> (SocketAddr, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     const BYTES: usize = 20_000;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! `docs/security.md` names tests: each of them exists.
+//! Checks that the tests named in `docs/security.md` exist.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-/// The text of every Rust file under a folder.
+/// Appends the text of every Rust file under a folder.
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -26,7 +26,7 @@ fn every_test_that_the_page_names_exists() {
     for folder in ["crates", "fuzz/targets"] {
         sources(&common::root().join(folder), &mut text);
     }
-    // Every second piece between backticks is code; the last column has names of tests only.
+    // Every second piece between backticks is code; the last column only has names of tests.
     for row in table.lines().filter(|line| line.starts_with("| ") && line.contains('`')) {
         let tests = row.rsplit(" | ").next().unwrap();
         for name in tests.split('`').skip(1).step_by(2) {
@@ -39,7 +39,7 @@ fn every_test_that_the_page_names_exists() {
 
 #[test]
 fn secrets_are_compared_in_constant_time() {
-    // By construction: digests and passwords are compared by `subtle` and Argon2 alone.
+    // By construction: only `subtle` and Argon2 compare digests and passwords.
     let folder = common::root().join("crates/admission/src/identity");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let matches = read("secret.rs");

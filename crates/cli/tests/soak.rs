@@ -1,6 +1,6 @@
-//! Writing, deleting, paging and counting at once, with so little memory that flushes and merges never rest.
+//! Concurrent writes, deletions, paging and counts, with so little memory that flushes and merges never rest.
 //!
-//! A few seconds of it in every test run; `make soak FOR=3600` for as long as one likes.
+//! Runs for a few seconds in every test run; `make soak FOR=3600` sets another duration.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -23,7 +23,7 @@ log_file_bytes = "2 MiB"
 [ingest]
 batch_bytes = "1 MiB"
 "#;
-/// Max memory that the server may take with these, in bytes.
+/// Max memory that the server may use with these, in bytes.
 const RESIDENT_MAX: u64 = 1 << 30;
 const ITEMS: &str = "/collections/events/items";
 
@@ -69,7 +69,7 @@ impl Run<'_> {
                 Ok((201, _)) => {
                     self.known.lock().unwrap().acknowledged.insert(batch, events);
                 }
-                // Behind with its flushes: it says so, and the batch comes again.
+                // Its flushes are behind: it reports that, and the batch is resent.
                 Ok((503, _)) => std::thread::sleep(Duration::from_millis(50)),
                 other => panic!("{batch}: {other:?}"),
             }
@@ -96,7 +96,7 @@ impl Run<'_> {
         }
     }
 
-    /// Each event counts one: sum and count agree on every snapshot, and hold what was acknowledged before.
+    /// Each event counts one: sum and count agree on every snapshot, and include what was acknowledged before.
     fn count(&self) {
         while self.going() {
             let least = {
@@ -122,7 +122,7 @@ impl Run<'_> {
         known.deleted.iter().map(|b| known.acknowledged[b]).sum()
     }
 
-    /// Page after page of one snapshot: nothing twice, and each batch whole.
+    /// Reads page after page of one snapshot: nothing twice, and each batch complete.
     fn page(&self) {
         while self.going() {
             let mut path = format!("{ITEMS}?limit=997&properties=batch");

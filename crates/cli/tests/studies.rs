@@ -1,5 +1,5 @@
-//! The studies of `bench/studies`, each cut short, against a real server with a little data. Every answer is
-//! sound and true, and a report is made. Nothing here is about speed.
+//! The studies of `bench/studies`, shortened, against a real server with a little data. Every response is valid and
+//! correct, and a report is made. Speed is not tested.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Runs a study, looks at its report and gives what was measured, by population and request.
+/// Runs a study, checks its report, and returns the measurements by population and request.
 fn study(scenario: &str, folder: &Path, url: &str, sets: &[&str]) -> BTreeMap<String, Value> {
     let (path, out) = (root().join("bench/studies").join(scenario), folder.join("results"));
     let (path, out) = (path.to_str().unwrap(), out.to_str().unwrap());
@@ -31,7 +31,7 @@ fn study(scenario: &str, folder: &Path, url: &str, sets: &[&str]) -> BTreeMap<St
     groups.iter().map(|group| (name(group), group.clone())).collect()
 }
 
-/// As many questions of a load without an end, however fast the machine is.
+/// Returns settings for this many queries of an open-ended load, however fast the machine is.
 fn questions(count: &str) -> [&str; 3] {
     ["phases.warm_up_s=0", "phases.measured_s=600", count]
 }
@@ -40,7 +40,7 @@ fn sum(groups: &BTreeMap<String, Value>, of: &str) -> u64 {
     groups.values().map(|group| group[of].as_u64().unwrap()).sum()
 }
 
-/// A server with a collection of these features.
+/// Starts a server with a collection of these features.
 fn server(folder: &Path, collection: &str, spec: &str, features: Vec<Value>) -> Server {
     let server = Server::start(&folder.join("data"));
     server.create(collection, spec);
@@ -68,7 +68,7 @@ fn places_are_asked_at_six_radii() {
     let groups = study("places.toml", folder.path(), &server.url, &questions("limits.requests=200"));
     assert_eq!(groups.len(), 6);
     assert_eq!(sum(&groups, "arrivals"), 200);
-    // And one by itself, as the table of the study has it.
+    // And one on its own, as in the table of the study.
     let sets = [&questions("limits.requests=20")[..], &["population.requests=[\"5 km\"]"]].concat();
     let groups = study("places.toml", folder.path(), &server.url, &sets);
     assert_eq!(groups.keys().collect::<Vec<_>>(), ["users: 5 km"]);
@@ -78,7 +78,7 @@ fn places_are_asked_at_six_radii() {
 #[test]
 fn city_buffers_and_countries_are_asked_at_eight_connections_each() {
     let folder = tempfile::tempdir().unwrap();
-    // About Paris and Tokyo, and all over Brazil, through the year.
+    // Around Paris and Tokyo, and all over Brazil, through the year.
     let points = (0..2_000).map(|n| {
         let (step, day) = (f64::from(n % 50) * 0.02, n * 31 % 365);
         let at = [[2.0 + step, 48.4 + step], [139.4 + step, 35.2 + step], [-60.0 + step * 10.0, -15.0 + step * 5.0]];
@@ -129,7 +129,7 @@ fn inserts_of_every_batch_are_kept_whole_whatever_they_survive() {
     }
 }
 
-/// The 25 providers of the search study, as `bench/studies/run.py` makes them.
+/// Writes the 25 providers of the search study, as `bench/studies/run.py` does.
 fn providers(folder: &Path, mock: &str) {
     std::fs::create_dir(folder).unwrap();
     let declared = std::fs::read_to_string(root().join("bench/studies/search/provider.toml")).unwrap();
@@ -172,7 +172,7 @@ fn searches_in_a_burst_and_on_and_off_bring_every_packet_of_every_source() {
         assert_eq!((sum(&groups, "results"), sum(&groups, "packets")), (93 * count, 93 * count));
         searches += count as usize;
     }
-    // The truth of what was asked: one call of each of 13 sources and four of the slow one. Sources that decline have none.
+    // The actual calls: one to each of 13 sources and four to the slow one. Sources that decline get none.
     let log = std::fs::read_to_string(&calls).unwrap();
     assert_eq!(log.lines().count(), 17 * searches);
 }
@@ -191,7 +191,7 @@ fn the_forecast_has_its_searches_answered_by_one_source() {
     let text = format!("[search]\nproviders = {:?}\njoin = \"0s\"\n", folder.path().join("providers"));
     std::fs::write(&config, text).unwrap();
     let server = Server::start_with(&["--ephemeral", "--config", config.to_str().unwrap()]);
-    // Whether its objective holds is not asked here, nor how busy the machine is.
+    // Neither its objective nor the load of the machine is tested here.
     let calm = ["objective.at_most=60000", "limits.other_load=1000", "limits.late_ms=1000000"];
     let idle = format!("phases.wait_idle.url={}/metrics", server.url);
     let sets = [&["arrival.rate=10", "phases.measured_s=1", &idle][..], &calm].concat();

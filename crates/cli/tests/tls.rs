@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-/// Writes a certificate for this machine, which signs itself, and its key.
+/// Writes a self-signed certificate for this machine, and its key.
 fn write_pair(folder: &Path, name: &str) -> (String, String) {
     let params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
     let key = KeyPair::generate().unwrap();
@@ -24,7 +24,7 @@ fn serve(certificate: &str, key: &str) -> Server {
     Server::start_with(&["--ephemeral", "--tls-cert", certificate, "--tls-key", key])
 }
 
-/// Asks for the collection `c`, trusting the authorities of a file.
+/// Queries the collection `c`, trusting the authorities in a file.
 fn asks(server: &Server, ca: &str) -> Run {
     meridian(&["aggregate", "c", "--url", &server.url, "--ca-file", ca])
 }
@@ -45,7 +45,7 @@ fn commands_speak_https_and_name_a_certificate_that_they_do_not_trust() {
     let server = serve(&certificate, &key);
     assert!(server.url.starts_with("https://127.0.0.1:"), "{}", server.url);
     let events = folder.path().join("events.csv");
-    // Larger than what is announced before it is sent.
+    // Larger than the size from which bodies are announced before they are sent.
     let rows: String =
         (0..40_000).map(|n| format!("{n},{},{},a note that takes some room\n", n % 90, n % 45)).collect();
     fs::write(&events, format!("n,lon,lat,note\n{rows}")).unwrap();
@@ -72,14 +72,14 @@ fn a_new_pair_is_used_and_a_broken_one_is_not() {
     let server = serve(&certificate, &key);
     meridian(&["create", "c", "--schema", "n:Integer", "--url", &server.url, "--ca-file", &old]).ended(0);
 
-    // The certificate has come, its key not yet.
+    // The certificate has arrived, but not its key.
     let (new, new_key) = write_pair(folder.path(), "new");
     fs::copy(&new, &certificate).unwrap();
     send(server.pid(), "HUP");
     wait_for_log(&server, "does not belong");
     assert!(server.log().contains(&key), "{}", server.log());
     asks(&server, &old).ended(0);
-    // No signal: it is noticed.
+    // It is noticed without a signal.
     fs::copy(&new_key, &key).unwrap();
     wait_for_log(&server, "a new certificate is in use");
     asks(&server, &new).ended(0);

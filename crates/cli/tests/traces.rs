@@ -1,4 +1,4 @@
-//! Traces over OTLP: a collector of the test's own receives the spans of a query, an ingest, a search and a webhook.
+//! Traces over OTLP: the test's own collector receives the spans of a query, an ingest, a search and a webhook.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 mod common;
@@ -10,14 +10,14 @@ use std::net::TcpListener;
 
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// A trace of the caller's: its id, and the header.
+/// Returns a trace of the caller: its id, and the header.
 fn caller(n: u8) -> (String, String) {
     let id = format!("4bf92f3577b34da6a3ce929d0e0e47{n:02x}");
     let header = format!("00-{id}-{CALLER}-01");
     (id, header)
 }
 
-/// A source of one result, which is also a webhook's receiver.
+/// Starts a source of one result, which also receives webhooks.
 fn source() -> Source {
     Source::start(|_| json(r#"{"items":[{"id":"a","title":"flood a"}]}"#))
 }
@@ -33,7 +33,7 @@ fn server(folder: &std::path::Path, collector: &Collector, source: &Source) -> S
     );
     std::fs::write(providers.join("good.toml"), text).unwrap();
     let config = folder.join("meridian.toml");
-    // No share of its own, so that only what the callers record is there; webhooks have no caller.
+    // No share of its own, so that only the callers' traces are recorded; webhooks have no caller.
     let text = format!(
         "[traces]\nendpoint = \"http://{}\"\nsample = 0\n[search]\nproviders = {:?}\n",
         collector.address,
@@ -104,7 +104,7 @@ fn a_query_an_ingest_and_a_search_are_parts_of_their_callers_traces() {
     }
     search.is_part("good", "ask");
     assert_eq!(search.attributes("leg").get("meridian.provider").map(String::as_str), Some("good"));
-    // The source is asked as a part of the call's span.
+    // The source is called within the call's span.
     let call = hex(&search.span("good").span_id);
     let asked = source.calls();
     assert!(
@@ -173,7 +173,7 @@ fn flushes_and_merges_are_traces_of_their_own() {
     }
     let merge = collector.wait_for("of a merge", |span| span.name == "merge in memory");
     assert!(merge.parent_span_id.is_empty(), "nobody asked for it: {merge:?}");
-    // A request that has files made waits for a flush, which is a part of it.
+    // A request for files waits for a flush, which is a part of it.
     meridian(&["files", "ships", "--url", &server.url]).ended(0);
     let flush = collector.wait_for("of a flush", |span| span.name == "flush");
     let asked = collector.wait_for("of the request", |span| span.name == "POST /collections/{c}/files");

@@ -1,4 +1,4 @@
-//! The load tool that the places profile is known from, with its kind of Lua script: random points, no errors.
+//! The load tool associated with the places profile, with its kind of Lua script: random points, no errors.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Server, need};
 use std::process::Command;
 
-/// Random points around the places, as the published scripts draw them; `done` reports what went wrong.
+/// Random points around the places, drawn as in the published scripts; `done` reports errors.
 const SCRIPT: &str = r#"
 math.randomseed(7117)
 request = function()
@@ -33,7 +33,7 @@ fn wrk_sees_no_error_with_the_places_profile() {
         let (lat, lon) = (37.0 + f64::from(n * 7 % 200) * 0.03, -124.0 + f64::from(n * 13 % 200) * 0.03);
         let place = format!(r#"{{"name":"place {n}","city":"Town","latitude":{lat},"longitude":{lon}}}"#);
         let (status, body) = server.post("/api/v0/places", "application/json", None, place.as_bytes()).unwrap();
-        // The answer is a redirect to the place, which the client follows.
+        // The response is a redirect to the place, which the client follows.
         assert_eq!(status, 200, "{body}");
         first = body;
     }

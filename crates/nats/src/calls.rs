@@ -11,11 +11,11 @@ use tokio::runtime::{EnterGuard, Handle};
 use tokio::task::coop::unconstrained;
 use tokio::time::timeout;
 
-/// How long a call may take.
+/// Timeout of a call.
 pub(crate) const CALL: Duration = Duration::from_secs(10);
 
-/// Runs calls with the help of a runtime, which has timers and the tasks of the connection, while the calling thread waits. No thread of
-/// that runtime may call: a task that it wakes waits for this thread.
+/// Runs calls on a runtime that has timers and the connection's tasks, while the calling thread waits. No thread of
+/// that runtime may call: a task that it has to run would wait for this thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Calls {
     handle: Handle,
@@ -26,21 +26,22 @@ impl Calls {
         Calls { handle }
     }
 
-    /// The runtime, for what spawns tasks while this is held.
+    /// Enters the runtime, for code that spawns tasks while this is held.
     pub(crate) fn enter(&self) -> EnterGuard<'_> {
         self.handle.enter()
     }
 
-    /// Waits for the answer of a call, until its deadline. A call past it is given up, and may have taken effect, or may yet.
+    /// Waits for a call until its deadline. A call past it is abandoned, and may have taken effect, or may still do so.
     pub(crate) fn wait<T>(&self, call: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         self.within(CALL, call)
     }
 
-    /// The same with a deadline of its own.
+    /// As [`Calls::wait`], with another timeout.
     pub(crate) fn within<T>(&self, most: Duration, call: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        // Polled on this thread and not by `Handle::block_on`, which panics on a thread of the runtime.
+        // Polled on this thread rather than by `Handle::block_on`, which panics on a thread of the runtime.
         let _runtime = self.handle.enter();
-        // The budget of the task that this thread may run is not renewed here: once it is used up, each poll would ask for another.
+        // If this thread is running a task, that task's budget is not renewed here: once it is used up, each poll would
+        // yield.
         let mut call = pin!(unconstrained(timeout(most, call)));
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -51,7 +52,7 @@ impl Calls {
                     let detail = format!("NATS did not answer within {} s", most.as_secs());
                     return Err(io::Error::new(ErrorKind::TimedOut, detail));
                 }
-                // A wake between the poll and here is kept: then this returns at once.
+                // A wake between the poll and here is kept, and makes this return at once.
                 Poll::Pending => std::thread::park(),
             }
         }
@@ -78,7 +79,7 @@ mod tests {
         let calls = Calls::new(runtime.handle().clone());
         let late = calls.within(Duration::from_millis(20), std::future::pending::<io::Result<()>>());
         assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
-        // On a thread of another runtime as well, and more often than a task may poll.
+        // Also on a thread of another runtime, and more often than a task may poll.
         let other = Builder::new_multi_thread().worker_threads(2).build().unwrap();
         let many = async move {
             for n in 0..500 {

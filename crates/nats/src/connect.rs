@@ -10,13 +10,13 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long one server may take to be connected to.
+/// Timeout of the connection to one server.
 const SERVER: Duration = Duration::from_secs(5);
 
-/// Max bytes of a password that are read.
+/// Max bytes read of a password.
 const PASSWORD_MAX: u64 = 4 << 10;
 
-/// Connects. From then on a lost connection is made again without end, while calls time out.
+/// Connects. From then on, a lost connection is reopened indefinitely, while calls time out.
 pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, StoreError> {
     let mut connection = ConnectOptions::new()
         .name("meridian")
@@ -26,7 +26,7 @@ pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, St
         .event_callback(tell);
     if !options.credentials.is_empty() {
         let file = options.credentials.clone();
-        // The file's content is not in the error.
+        // The error does not contain the file's content.
         connection = calls.wait(async move { connection.credentials_file(file).await }).map_err(|error| {
             let detail = format!("{:?}: {error}: expected a file that `nsc` makes", options.credentials);
             Invalid::field("cluster.nats.credentials", detail)
@@ -47,7 +47,7 @@ pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, St
         connection = connection.add_client_certificate(options.tls_cert.clone().into(), options.tls_key.clone().into());
     }
     let urls = options.urls.clone();
-    // One after the other is tried.
+    // They are tried one after another.
     let most = CALL.max(SERVER * u32::try_from(urls.len()).unwrap_or(u32::MAX));
     let connected =
         calls.within(most, async move { connection.connect(urls.as_slice()).await.map_err(io::Error::other) });
@@ -63,11 +63,11 @@ pub(crate) fn connect(options: &NatsOptions, calls: &Calls) -> Result<Client, St
     Ok(client)
 }
 
-/// The first line of a file. White space within it belongs to the password.
+/// Returns the first line of a file. White space within it belongs to the password.
 #[allow(clippy::disallowed_methods, reason = "a file of the operator, and none of the store")]
 fn password_of(file: &str) -> io::Result<String> {
     let mut line = String::new();
-    // Bounded, since the file may be a device without an end.
+    // Bounded, since the file may be an endless device.
     BufReader::new(File::open(file)?.take(PASSWORD_MAX)).read_line(&mut line)?;
     let password = line.trim_end_matches(['\r', '\n']);
     match password.is_empty() {

@@ -1,4 +1,4 @@
-//! The meaning of a JetStream error: whether the call can have had an effect.
+//! Classifies JetStream errors: whether the call can have had an effect.
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
@@ -6,10 +6,10 @@ use meridian_store::stream::PublishOutcome;
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
 
-/// The code of a stream whose name is taken, with other settings.
+/// Error code for a stream whose name is taken, with other settings.
 pub(crate) const NAME_TAKEN: ErrorCode = ErrorCode::STREAM_NAME_EXIST;
 
-/// The outcome of the publish of a message.
+/// Returns the outcome of publishing a message.
 pub(crate) fn outcome_of(error: PublishError) -> PublishOutcome {
     match error.kind() {
         PublishErrorKind::WrongLastSequence => PublishOutcome::Refused,
@@ -24,7 +24,7 @@ pub(crate) fn outcome_of(error: PublishError) -> PublishOutcome {
     }
 }
 
-/// The kind of a refusal before which nothing was stored; `None`: the error does not prove that.
+/// Returns the kind of a refusal that proves nothing was stored; `None` if the error does not prove that.
 fn refusal(error: &PublishError) -> Option<ErrorKind> {
     let said = error.source()?.downcast_ref::<async_nats::jetstream::Error>()?;
     let full = [
@@ -35,7 +35,7 @@ fn refusal(error: &PublishError) -> Option<ErrorKind> {
     ];
     match said.error_code() {
         code if full.contains(&code) => Some(ErrorKind::StorageFull),
-        // One code for a stream that is full and for a disk that failed: only the words tell them apart.
+        // The same code means a full stream or a failed disk: only the text distinguishes them.
         ErrorCode::STREAM_STORE_FAILED => said.to_string().contains("maximum").then_some(ErrorKind::StorageFull),
         ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM => {
             Some(ErrorKind::InvalidInput)

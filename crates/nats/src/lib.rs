@@ -1,21 +1,21 @@
 //! The log of a cluster over NATS JetStream: streams, as the store needs them.
 //!
-//! [`open`] gives the store what it publishes to ([`meridian_store::stream::Streams`]); what is published, and what an answer means, is the
-//! store's own. The calls go through `async-nats`, whose tasks run on a runtime of the caller; the thread that calls waits for the answer,
-//! until its deadline.
+//! [`open`] returns the streams that the store publishes to ([`meridian_store::stream::Streams`]). The store decides
+//! what is published, and what a response means. The calls go through `async-nats`, whose tasks run on a runtime of the
+//! caller. The calling thread waits for the response, until its deadline.
 //!
-//! A server that acknowledges before its disk has the message may lose it at a power failure. So each server's setting `sync_interval: always`
-//! is looked up when the log is opened.
+//! A server that acknowledges a message before it is on disk may lose it at a power failure. So the setting
+//! `sync_interval: always` of each server is checked when the log is opened.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `options.rs` | what the operator sets, and what is wrong with it |
+//! | `options.rs` | the operator's settings, and their checks |
 //! | `calls.rs` | blocking calls over a runtime, with deadlines |
 //! | `connect.rs` | the connection |
-//! | `streams.rs` | streams: made, opened, removed |
-//! | `stream.rs` | the messages of one |
-//! | `fault.rs` | what an error of the server means |
-//! | `synced.rs` | whether the servers sync each message |
+//! | `streams.rs` | streams: created, opened, removed |
+//! | `stream.rs` | the messages of one stream |
+//! | `fault.rs` | the meaning of a server's error |
+//! | `synced.rs` | checks that the servers sync each message |
 
 mod calls;
 mod connect;
@@ -36,22 +36,23 @@ use std::sync::Arc;
 use streams::NatsStreams;
 use tokio::runtime::Handle;
 
-/// Connects to the servers, and checks that they keep what they acknowledge.
+/// Connects to the servers, and checks that acknowledged messages are durable.
 ///
-/// `handle`: the runtime on which calls run. Blocks, for some seconds at most.
+/// `handle`: runtime of the calls. Blocks for a few seconds at most.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of a setting, by its name, and of servers that do not sync each message; [`StoreError::Io`] where they do not answer.
+/// [`StoreError::Invalid`] for a setting, by its name, and for servers that do not sync each message;
+/// [`StoreError::Io`] if they do not respond.
 pub fn open(options: &NatsOptions, handle: &Handle) -> Result<Arc<dyn Streams>, StoreError> {
     options.check()?;
     synced::check(options)?;
     open_to_look(options, handle)
 }
 
-/// The same for a caller that writes nothing: whether the servers sync each message is not its concern.
+/// As [`open`], for a read-only caller: whether the servers sync each message does not matter to it.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of a setting, by its name; [`StoreError::Io`] where the servers do not answer.
+/// [`StoreError::Invalid`] for a setting, by its name; [`StoreError::Io`] if the servers do not respond.
 pub fn open_to_look(options: &NatsOptions, handle: &Handle) -> Result<Arc<dyn Streams>, StoreError> {
     options.check()?;
     let calls = Calls::new(handle.clone());

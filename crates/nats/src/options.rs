@@ -15,19 +15,19 @@ pub struct NatsOptions {
     pub user: String,
     /// File whose first line is that password.
     pub password_file: String,
-    /// File with the certificates of the authorities that servers are trusted by; empty: those of the system.
+    /// File with certificates of the authorities for servers; empty: those of the system.
     pub tls_ca: String,
     /// File with the certificate of this process; empty: none.
     pub tls_cert: String,
     /// File with its key.
     pub tls_key: String,
-    /// Servers that keep each stream: 1, 3 or 5.
+    /// Number of servers that store each stream: 1, 3 or 5.
     pub replicas: usize,
     /// Max bytes of a stream; 0: as many as the server allows.
     pub stream_bytes: u64,
-    /// Monitoring addresses of all servers, `http://HOST:PORT`: whether they sync each message is looked up there.
+    /// Monitoring addresses of all servers, `http://HOST:PORT`, to check whether they sync each message.
     pub monitor: Vec<String>,
-    /// Whether servers are taken that do not sync each message, or do not say so.
+    /// Whether to accept servers that do not sync each message, or do not report whether they do.
     pub allow_unsynced: bool,
 }
 
@@ -53,7 +53,7 @@ impl NatsOptions {
     /// Checks everything that can be checked without a server.
     ///
     /// # Errors
-    /// The setting at fault, and what was expected.
+    /// The setting at fault, and the expected form.
     pub fn check(&self) -> Result<(), Invalid> {
         let wrong = |field: &str, detail: String| Err(Invalid::field(format!("cluster.nats.{field}"), detail));
         if self.urls.is_empty() {
@@ -69,7 +69,7 @@ impl NatsOptions {
                     );
                 }
             };
-            // Settings are shown, and so are logs.
+            // Settings are displayed, and so are logs.
             if address.has_user_pass() || address.password().is_some() {
                 return wrong(
                     "urls",
@@ -130,7 +130,7 @@ impl NatsOptions {
         }
     }
 
-    /// How messages to people name the servers.
+    /// Returns the servers as named in messages.
     pub(crate) fn place(&self) -> String {
         self.urls.first().cloned().unwrap_or_default()
     }
@@ -145,7 +145,7 @@ mod tests {
         let good = NatsOptions::default();
         assert_eq!(good.check(), Ok(()));
         let urls = |url: &str| NatsOptions { urls: vec![url.to_owned()], ..good.clone() };
-        // Any file that is there.
+        // Any existing file.
         let here = || concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").to_owned();
         for (options, words) in [
             (NatsOptions { urls: Vec::new(), ..good.clone() }, "cluster.nats.urls"),

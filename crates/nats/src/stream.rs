@@ -14,14 +14,14 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Messages and bytes that are asked for at a time.
+/// Messages and bytes requested at a time.
 const BATCH_MESSAGES: usize = 4096;
 const BATCH_BYTES: usize = 8 << 20;
-/// How long a batch may take.
+/// Timeout of a batch.
 const BATCH: Duration = Duration::from_secs(30);
-/// Batches without a message before a reader gives up.
+/// Max consecutive empty batches before a reader gives up.
 const EMPTY_MAX: u32 = 20;
-/// Pause after one.
+/// Pause after an empty batch.
 const EMPTY_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -34,11 +34,12 @@ pub(crate) struct NatsStream {
 
 impl NatsStream {
     async fn publish_all(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome> {
-        // One deadline for all: they are on their way together.
+        // One deadline for all, as they are in flight together.
         let deadline = Instant::now() + ACK;
         let mut sent = Vec::with_capacity(messages.len());
         for (place, message) in messages.iter().enumerate() {
-            // A message id would not do: its order against the expectation differs between one replica and several.
+            // A message id would not do: the order in which it and the expectation are checked differs between one
+            // replica and several.
             let publish =
                 PublishMessage::build().payload(message.clone()).expected_last_sequence(expected + place as u64);
             sent.push(self.context.send_publish(self.subject.clone(), publish).await);
@@ -73,7 +74,7 @@ impl NatsStream {
     }
 }
 
-/// Messages of a batch, by number; none: there are none now.
+/// Returns the messages of a batch, by number; empty if there are none now.
 async fn batch_of(consumer: &Consumer<pull::Config>) -> io::Result<Vec<(u64, Bytes)>> {
     let fetch = consumer.fetch().max_messages(BATCH_MESSAGES).max_bytes(BATCH_BYTES);
     let mut batch = fetch.messages().await.map_err(io::Error::other)?;
@@ -81,8 +82,8 @@ async fn batch_of(consumer: &Consumer<pull::Config>) -> io::Result<Vec<(u64, Byt
     while let Some(message) = batch.next().await {
         let message = match message {
             Ok(message) => message,
-            // A server ends a batch with an error where the next message passes its bytes. An error that lasts meets
-            // the next batch as well.
+            // A server ends a batch with an error if the next message exceeds its bytes. A lasting error recurs with
+            // the next batch.
             Err(_) if !messages.is_empty() => break,
             Err(error) => return Err(io::Error::other(error)),
         };
@@ -94,7 +95,7 @@ async fn batch_of(consumer: &Consumer<pull::Config>) -> io::Result<Vec<(u64, Byt
 
 impl Stream for NatsStream {
     fn publish(&self, expected: u64, messages: &[Bytes]) -> Vec<PublishOutcome> {
-        // Twice as long as its own deadline: sends may wait for room as well.
+        // Twice its own deadline, since sending may wait for buffer space as well.
         let answers = self.calls.within(ACK * 2, async { Ok(self.publish_all(expected, messages).await) });
         answers.unwrap_or_else(|error| {
             messages.iter().map(|_| PublishOutcome::Lost(io::Error::new(error.kind(), error.to_string()))).collect()
@@ -124,7 +125,7 @@ impl Stream for NatsStream {
         while at <= to {
             let messages = self.calls.within(BATCH, batch_of(&consumer))?;
             if messages.is_empty() {
-                // The consumer's server may be behind the leader of the stream; or what is left is gone.
+                // The consumer's server may be behind the stream's leader, or the rest is gone.
                 empty += 1;
                 if empty == EMPTY_MAX {
                     break;
@@ -141,7 +142,7 @@ impl Stream for NatsStream {
                 }
             }
         }
-        // It ends by itself when it is not used.
+        // It expires by itself when unused.
         let name = &consumer.cached_info().name;
         let _ = self.calls.wait(async { self.stream.delete_consumer(name).await.map_err(io::Error::other) });
         Ok(())

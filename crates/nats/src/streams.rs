@@ -1,4 +1,4 @@
-//! Streams: made, opened, removed.
+//! Streams: created, opened, removed.
 
 use crate::calls::Calls;
 use crate::fault::NAME_TAKEN;
@@ -18,13 +18,14 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Max bytes of a message, where the server takes more.
+/// Max bytes of a message, even if the server accepts more.
 const MESSAGE_MAX: usize = 1 << 20;
-/// Bytes of a message besides its payload: what expects a number, with room to spare.
+/// Bytes of a message besides its payload: the header with the expected number, with room to spare.
 const HEADERS: usize = 512;
-/// Room of a stream for owner records, beyond what groups may take: a full stream can be taken over thousands of times.
+/// Space of a stream reserved for owner records, beyond the limit of groups. So a full stream can still be taken over
+/// thousands of times.
 const RESERVE: u64 = 1 << 20;
-/// How long an acknowledgement may take.
+/// Timeout of an acknowledgement.
 pub(crate) const ACK: Duration = Duration::from_secs(5);
 
 /// The streams of one account.
@@ -55,7 +56,7 @@ impl NatsStreams {
             retention: RetentionPolicy::Limits,
             storage: StorageType::File,
             num_replicas: self.replicas,
-            // With `old` writes would go that are in no segment yet.
+            // With `old`, writes that are in no segment yet would be discarded.
             discard: DiscardPolicy::New,
             max_bytes: match self.stream_bytes {
                 0 => -1,
@@ -65,19 +66,20 @@ impl NatsStreams {
             max_messages_per_subject: -1,
             max_consumers: -1,
             max_message_size: i32::try_from(self.message_max + HEADERS).unwrap_or(i32::MAX),
-            // Reads are the leader's.
+            // Only the leader serves reads.
             allow_direct: false,
             ..Config::default()
         }
     }
 }
 
-/// Tries to create a stream while the servers elect a leader, which takes them a moment after their start, and the time between.
+/// Max attempts to create a stream while the servers elect a leader, and the pause between attempts. Servers do so for
+/// a moment after their start.
 const TRIES: u32 = 30;
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whether a stream could not be created because the servers have no leader yet, or do not know each other. A second try of one that had
-/// an effect finds the stream.
+/// Returns true if a stream could not be created because the servers have no leader yet, or do not know each other. If
+/// such an attempt had an effect, the next one finds the stream.
 fn is_of_election(kind: &CreateStreamErrorKind) -> bool {
     let awaited = [ErrorCode::CLUSTER_NOT_AVAILABLE, ErrorCode::CLUSTER_NO_PEERS, ErrorCode::CLUSTER_INCOMPLETE];
     match kind {
@@ -87,28 +89,29 @@ fn is_of_election(kind: &CreateStreamErrorKind) -> bool {
     }
 }
 
-/// Name of a stream as the servers know it: it may have no dots.
+/// Returns the name of a stream for the servers: it must not have dots.
 fn stream_of(name: &str) -> String {
     name.replace('.', ":")
 }
 
-/// The subject of a new stream. Each message is stored with it, so it is a short one: a hash of the name. Two streams of one subject cannot be
-/// made.
+/// Returns the subject of a new stream. It is stored with each message, so it is short: a hash of the name. Two streams
+/// cannot have the same subject.
 fn subject_of(name: &str) -> String {
     format!("m.{}", BASE64URL_NOPAD.encode(&Sha256::digest(name)[..8]))
 }
 
-/// Max bytes of what groups take of a stream. Its own limit counts: it may be of an earlier version, or an operator's.
+/// Returns the max bytes that groups may take of a stream. The stream's own limit counts: it may be from an earlier
+/// version, or set by an operator.
 pub(crate) fn bytes_max(config: &Config) -> u64 {
     match u64::try_from(config.max_bytes) {
         Ok(0) | Err(_) => u64::MAX,
-        // A small one shares its room.
+        // A small one splits its space.
         Ok(bytes) => bytes - RESERVE.min(bytes / 2),
     }
 }
 
-/// A setting that a stream has to have, and does not: with another it drops messages, or acknowledges them before they
-/// are stored.
+/// Returns a required setting that a stream lacks: otherwise it drops messages, or acknowledges them before they are
+/// stored.
 fn misfit(config: &Config) -> Option<&'static str> {
     let checks = [
         (config.discard == DiscardPolicy::New, "discard: new"),
@@ -131,7 +134,7 @@ impl Streams for NatsStreams {
                 let Err(error) = self.context.create_stream(config.clone()).await else { return Ok(()) };
                 tries -= 1;
                 match error.kind() {
-                    // Made with other settings, which an operator may have changed since.
+                    // Created with other settings, or an operator has changed them since.
                     CreateStreamErrorKind::JetStream(said) if said.error_code() == NAME_TAKEN => return Ok(()),
                     kind if tries > 0 && is_of_election(&kind) => tokio::time::sleep(TRY_INTERVAL).await,
                     _ => return Err(io::Error::other(error)),
@@ -155,7 +158,7 @@ impl Streams for NatsStreams {
             let detail = format!("its settings lose messages: expected {expected}");
             return Err(io::Error::new(ErrorKind::InvalidInput, detail));
         }
-        // The stream's own: those of earlier versions have the name as their subject.
+        // The stream's own: streams of earlier versions have the name as their subject.
         let subject = stream.cached_info().config.subjects.first().cloned();
         let subject = subject.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it has no subject"))?;
         let (context, calls) = (self.context.clone(), self.calls.clone());

@@ -1,7 +1,8 @@
-//! Whether the servers sync each message before they acknowledge it.
+//! Checks that the servers sync each message before they acknowledge it.
 //!
-//! By default a NATS server syncs every two minutes. What it acknowledged before that is gone after a power failure, of all servers at once if they share
-//! their power. The setting `sync_interval: always` shows at a server's monitoring address alone.
+//! By default a NATS server syncs every two minutes. Later messages that it acknowledged are lost at a power failure,
+//! on all servers at once if they share their power supply. The setting `sync_interval: always` is visible only at a
+//! server's monitoring address.
 
 use crate::options::NatsOptions;
 use meridian_model::Invalid;
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long a server may take to answer.
+/// Timeout of a server's response.
 const ANSWER: Duration = Duration::from_secs(5);
 /// The advice to the operator.
 const SYNC: &str = "set `jetstream { sync_interval: always }` there";
@@ -32,7 +33,7 @@ struct Config {
 
 #[derive(Debug, Deserialize)]
 struct Meta {
-    /// Servers in the cluster.
+    /// Number of servers in the cluster.
     #[serde(default)]
     cluster_size: usize,
 }
@@ -40,9 +41,9 @@ struct Meta {
 /// The responses of the servers.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    /// The status of each that answered, by its monitoring address.
+    /// Status of each server that responded, by its monitoring address.
     pub(crate) statuses: Vec<(String, JetStreamStatus)>,
-    /// Why each of the others did not, by its monitoring address.
+    /// Reason for each server that did not respond, by its monitoring address.
     pub(crate) silent: Vec<(String, String)>,
 }
 
@@ -56,10 +57,10 @@ impl Responses {
     }
 }
 
-/// Checks every server that answers. Streams go on without a minority of their servers, so an owner does too.
+/// Checks every server that responds. Streams work without a minority of their servers, so an owner does too.
 ///
 /// # Errors
-/// The problem, unless the operator allows it: then that is logged as a warning.
+/// The problem, unless the operator allows it; then it is logged as a warning.
 pub(crate) fn check(options: &NatsOptions) -> Result<(), Invalid> {
     let responses = look(options).and_then(|responses| judge(&responses).map(|()| responses));
     let why = match responses {
@@ -86,7 +87,7 @@ pub(crate) fn check(options: &NatsOptions) -> Result<(), Invalid> {
     Err(Invalid::field("cluster.nats.monitor", detail))
 }
 
-/// Asks all servers. An answer that no NATS server gives is an error: its address is wrong.
+/// Queries all servers. A response that no NATS server sends is an error: the address is wrong.
 fn look(options: &NatsOptions) -> Result<Responses, String> {
     let agent =
         ureq::Agent::new_with_config(ureq::Agent::config_builder().timeout_global(Some(ANSWER)).proxy(None).build());
@@ -106,13 +107,13 @@ fn look(options: &NatsOptions) -> Result<Responses, String> {
     Ok(responses)
 }
 
-/// Whether no server answered, as when a server is away.
+/// Returns true if no server responded, for example because it is away.
 fn is_silence(error: &ureq::Error) -> bool {
     use ureq::Error;
     matches!(error, Error::Io(_) | Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed)
 }
 
-/// The problem of the servers.
+/// Returns the problem of the servers.
 pub(crate) fn judge(responses: &Responses) -> Result<(), String> {
     if responses.statuses.is_empty() && responses.silent.is_empty() {
         return Err(format!(
@@ -153,13 +154,13 @@ mod tests {
         judge(&Responses { statuses: said, silent: Vec::new() })
     }
 
-    /// The monitoring address of a server, which gives one answer.
+    /// Starts a monitoring address that responds once.
     fn monitor(status: &'static str, body: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // The question ends with an empty line.
+            // The request ends with an empty line.
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
             let bytes = body.len();
@@ -178,7 +179,7 @@ mod tests {
         // Nothing listens there.
         let (away, other) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
         assert_eq!(checked(&[away, &monitor("200 OK", SYNCED), other]), Ok(()));
-        // One that is named twice is one.
+        // One that is named twice counts once.
         let said = checked(&[away, &monitor("200 OK", SYNCED), away]).unwrap_err();
         assert!(said.contains("of 3 NATS servers 2 are named"), "{said}");
         let said = checked(&[away, other]).unwrap_err();
@@ -186,7 +187,7 @@ mod tests {
         let lazy = monitor("200 OK", r#"{"server_id":"D","config":{"sync_interval":120000000000}}"#);
         let said = checked(&[away, &lazy]).unwrap_err();
         assert!(said.contains(&format!("{lazy} does not sync each message")), "{said}");
-        // Something answers, and it is no NATS server.
+        // Something responds that is no NATS server.
         for (status, body) in [("200 OK", "hello"), ("404 Not Found", "")] {
             let wrong = monitor(status, body);
             let said = checked(&[&wrong, &monitor("200 OK", SYNCED)]).unwrap_err();

@@ -1,4 +1,4 @@
-//! A store whose log is in a real NATS server, which is killed, fills up, and is told what it holds.
+//! A store whose log is in a real NATS server, which is killed, fills up, and keeps its streams.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail a test")]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// How long anything may take before a test gives up.
+/// Max duration of anything before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server of its own, and what the processes of a cluster share beside it.
+/// A server of its own, and what the processes of a cluster share besides it.
 struct World {
     folder: TempDir,
     runtime: Runtime,
@@ -42,7 +42,7 @@ fn start(program: &Path, folder: &Path, port: u16) -> Child {
     child
 }
 
-/// Where the program is; built where it is not.
+/// Returns the path of the program, which is built if missing.
 fn program() -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/nats.sh");
     let made = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
@@ -132,7 +132,7 @@ fn owners_take_over_from_one_another_and_a_server_that_is_killed_keeps_what_it_a
     let mut world = World::new("always");
     let nats = world.options();
     let first = world.open("one", &nats).unwrap();
-    // A name that a subject cannot hold.
+    // A name that is not valid in a subject.
     let old = first.create("t", "sh.ips", schema(), Settings::default()).unwrap();
     (0..20).for_each(|n| write(&old, n * 10..n * 10 + 10, 100).unwrap());
     old.flush().unwrap();
@@ -147,17 +147,17 @@ fn owners_take_over_from_one_another_and_a_server_that_is_killed_keeps_what_it_a
     let new = second.collection("t", "sh.ips").unwrap();
     assert_eq!(new.stats().events, 404);
     write(&new, 404..405, 10).unwrap();
-    // The former one is refused, and knows it.
+    // The former one is refused, and notices.
     assert!(matches!(write(&old, 500..501, 10), Err(WriteError::Busy(_))));
     assert!(first.is_outdated());
-    // It may still cover what it holds: the other has all of that as well (decision 047).
+    // It may still cover what it holds, as the other one has all of that as well (decision 047).
     let _ = old.flush();
     new.flush().unwrap();
     write(&new, 405..406, 10).unwrap();
     let third = world.open("three", &nats).unwrap();
     assert_eq!(third.problems(), []);
     assert_eq!(third.collection("t", "sh.ips").unwrap().stats().events, 406);
-    // Dropped, it takes its stream along.
+    // Dropping it removes its stream.
     assert!(third.drop_collection("t", "sh.ips").unwrap());
     drop((third, world.open("four", &nats).unwrap()));
     let left = meridian_nats::open(&nats, world.runtime.handle()).unwrap().names("m.").unwrap();
@@ -170,7 +170,7 @@ fn a_stream_longer_than_a_batch_is_read_whole() {
     let nats = world.options();
     let store = world.open("one", &nats).unwrap();
     let c = store.create("t", "c", schema(), Settings::default()).unwrap();
-    // More than a batch of 8 MiB, however well it is compressed.
+    // More than a batch of 8 MiB, however well it compresses.
     (0..30).for_each(|n| write(&c, n..n + 1, 900_000).unwrap());
     let next = world.open("two", &nats).unwrap();
     assert_eq!(next.problems(), []);
@@ -192,11 +192,11 @@ fn a_stream_that_is_full_refuses_until_a_flush_makes_room() {
         }
     }
     assert!(full && (1..20).contains(&stored), "{stored} stored");
-    // What is left would not do for a write of one event.
+    // The rest is too little for a write of one event.
     while write(&c, 1_000 + stored..1_001 + stored, 10).is_ok() {
         stored += 1;
     }
-    // Full as it is, another owner takes it over.
+    // Although it is full, another owner takes it over.
     let next = world.open("two", &nats).unwrap();
     assert_eq!(next.problems(), []);
     let c = next.collection("t", "c").unwrap();

@@ -1,4 +1,4 @@
-//! What crosses the wire between roles, for `fuzz/targets`. Not part of the crate's interface.
+//! Entry points to the wire format between roles, for `fuzz/targets`. Not part of the crate's interface.
 
 use crate::owner::{Mounted, ServeOptions, Served, Service};
 use crate::wire::answer::{Hello, Meta, Reply, WireDeleted, WireFiles, WireWritten};
@@ -17,10 +17,10 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tonic::Request;
 
-/// A message of a stream: the head of its columns, their buffers, and what is said beside them.
+/// A message of a stream: the IPC header of its columns, their buffers, and the metadata.
 pub type Message = [Vec<u8>; 3];
 
-/// Reads a call of every kind; writes again what was read.
+/// Decodes a call as each kind of call; returns the re-encoded ones.
 pub fn calls(json: &[u8]) -> Vec<Vec<u8>> {
     fn again<T: Serialize + DeserializeOwned>(json: &[u8]) -> Option<Vec<u8>> {
         Call::<T>::from_json(json).ok()?.to_json().ok()
@@ -28,7 +28,7 @@ pub fn calls(json: &[u8]) -> Vec<Vec<u8>> {
     [again::<Get>(json), again::<Do>(json), again::<Put>(json)].into_iter().flatten().collect()
 }
 
-/// Reads an answer of every kind as a gateway does; writes again what was read.
+/// Decodes a response of each kind as a gateway does; returns the re-encoded ones.
 pub fn answers(json: &[u8]) -> Vec<Vec<u8>> {
     fn again<T: Serialize + DeserializeOwned>(json: &[u8], uses: impl FnOnce(T)) -> Option<Vec<u8>> {
         let value = Reply::<T>::read(json).ok()?;
@@ -63,20 +63,21 @@ pub fn answers(json: &[u8]) -> Vec<Vec<u8>> {
     all.into_iter().flatten().collect()
 }
 
-/// A schema, as a gateway uses it.
+/// Uses a schema as a gateway does.
 fn used(schema: &Schema) {
     Layout::of(schema);
     schema_json::to_json(schema, "c", "/schema");
 }
 
-/// The error that each caller makes of a fault.
+/// Converts a fault into the error type of each kind of caller.
 fn told(fault: Fault) {
     let _ = fault.clone().into_query().to_string();
     let _ = fault.clone().into_store().to_string();
     let _ = fault.into_write().to_string();
 }
 
-/// Reads the messages of an answer or of a write as events of a schema, up to the first malformed one; returns their number.
+/// Decodes the messages of a response or of a write as events of a schema, up to the first malformed one. Returns the
+/// number of events.
 pub fn events(messages: Vec<Message>, schema: &Arc<Schema>) -> usize {
     let (mut decoder, mut whole, mut count) = (Decoder::default(), Whole::default(), 0);
     for [head, body, meta] in messages {
@@ -101,24 +102,24 @@ pub fn events(messages: Vec<Message>, schema: &Arc<Schema>) -> usize {
     count
 }
 
-/// An owner that is asked without a network.
+/// An owner called without a network.
 pub struct Server {
     service: Service,
     _mounted: Mounted,
 }
 
 impl Server {
-    /// Of a backend. The runtime must be entered.
+    /// Serves `backend`. Must be called inside a runtime.
     pub fn new(backend: Arc<dyn Backend>, options: ServeOptions) -> Server {
         let served = Arc::<Served>::default();
         let mounted = served.mount(0, backend, options);
         Server { service: Service(served), _mounted: mounted }
     }
 
-    /// The messages of an answer.
+    /// Returns the messages of the response.
     ///
     /// # Errors
-    /// What came in its place.
+    /// The fault, as text.
     pub async fn get(&self, call: &[u8]) -> Result<Vec<Message>, String> {
         let ticket = Ticket { ticket: call.to_vec().into() };
         let answer = self.service.do_get(Request::new(ticket)).await.map_err(|status| status.to_string())?;
@@ -130,10 +131,10 @@ impl Server {
         Ok(messages.into_iter().map(parts).collect())
     }
 
-    /// The results of an act.
+    /// Returns the results of an act.
     ///
     /// # Errors
-    /// What came in their place.
+    /// The fault, as text.
     pub async fn act(&self, call: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let action = Action { r#type: String::new(), body: call.to_vec().into() };
         let results = self.service.do_action(Request::new(action)).await.map_err(|status| status.to_string())?;

@@ -1,7 +1,8 @@
-//! The saved searches of a process, which runs them always, or only while they are assigned to it.
+//! The saved searches of a process, which runs them always or only while they are assigned to it.
 //!
-//! In a cluster they are assigned to one gateway at a time. It opens them from their records as a start does, and drops them as a crash does
-//! once they are another's. So one protocol serves starts, crashes and takeovers: the checkpoint and its catch-up.
+//! In a cluster they are assigned to one gateway at a time. It opens them from their records as a start does, and drops
+//! them like a crash when they move to another one. So one protocol serves starts, crashes and takeovers: the
+//! checkpoint and its catch-up.
 
 use super::census::Census;
 use super::claim::Claim;
@@ -17,13 +18,13 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether the saved searches are still this process's, by its own clock.
+/// Returns true while the saved searches are assigned to this process, by its own clock.
 pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// The parts from which saved searches are opened, each time.
+/// Components from which saved searches are opened, each time.
 #[derive(Clone)]
 pub struct Parts {
-    /// Questions, and searches for polls.
+    /// Queries, and searches for polls.
     pub searches: Arc<Searches>,
     /// The collections, and the records.
     pub backend: Arc<dyn Backend>,
@@ -33,35 +34,35 @@ pub struct Parts {
     pub background: Arc<dyn Background>,
     /// The operator's settings.
     pub settings: SavedSettings,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
 }
 
-/// The parts, and which of the saved searches are opened from them.
+/// The components, and which of the saved searches are opened from them.
 #[derive(Clone)]
 pub(super) struct SlotParts {
     pub(super) parts: Parts,
-    /// `None`: all of them.
+    /// The slot; `None` for all.
     pub(super) slot: Option<Slot>,
-    /// What all slots together hold, where there are several.
+    /// Totals over all slots, if there are several.
     pub(super) census: Option<Arc<Census>>,
 }
 
 impl SlotParts {
-    /// All saved searches.
+    /// For all saved searches.
     pub(super) fn whole(parts: Parts) -> SlotParts {
         SlotParts { parts, slot: None, census: None }
     }
 
-    /// The same parts with other settings.
+    /// Returns the same components, enabled or not.
     pub(super) fn enabled(&self, enabled: bool) -> SlotParts {
         let settings = SavedSettings { enabled, ..self.parts.settings.clone() };
         SlotParts { parts: Parts { settings, ..self.parts.clone() }, ..self.clone() }
     }
 
-    /// Their records.
+    /// Returns their records.
     pub(super) fn records(&self) -> Arc<dyn Records> {
         let records = self.parts.backend.records(RECORDS);
         match self.slot {
@@ -76,14 +77,15 @@ pub struct Assigned {
     parts: SlotParts,
     feed: Arc<Feed>,
     current: RwLock<Arc<SavedSearches>>,
-    /// Whether the process stops. Held while they are opened, dropped or stopped.
+    /// Whether the process is stopping. Held while they are opened, dropped or stopped.
     stopped: Mutex<bool>,
-    /// The last epoch in which they ran here; 0: none. Used under the lock.
+    /// The last epoch in which they ran here; 0 for none. Accessed under the lock.
     ran: AtomicU64,
 }
 
 impl Assigned {
-    /// Opens them if [`SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none until [`Assigned::take`].
+    /// Opens them if [`SavedSettings::enabled`], for a process that has them to itself. Otherwise there are none until
+    /// [`Assigned::take`].
     pub(super) fn open(parts: SlotParts) -> Assigned {
         let feed = Arc::new(Feed::default());
         parts.parts.backend.subscribe(feed.clone());
@@ -91,21 +93,23 @@ impl Assigned {
         Assigned { parts, feed, current: RwLock::new(current), stopped: Mutex::new(false), ran: AtomicU64::new(0) }
     }
 
-    /// The saved searches; none while they are another process's.
+    /// Returns the saved searches; none while they are assigned to another process.
     pub fn current(&self) -> Arc<SavedSearches> {
         self.current.read().clone()
     }
 
-    /// Opens and runs them for as long as `holds`, once they are assigned to this process in this epoch. Blocks; needs the runtime.
+    /// Opens and runs them while `holds`, once they are assigned to this process in this epoch. Blocks; needs the
+    /// runtime.
     ///
     /// # Errors
-    /// Those of the records and of the backend: nothing is lost, try again. [`StoreError::Busy`]: another process has them by now.
+    /// Those of the records and of the backend: nothing is lost, so retry. [`StoreError::Busy`]: another process has
+    /// taken over.
     pub fn take(&self, epoch: u64, holds: Holds) -> Result<(), StoreError> {
         let stopped = self.stopped.lock();
         if *stopped {
             return Err(StoreError::Closed);
         }
-        // A lease that ran out and that nobody else took is renewed in the same epoch.
+        // A lease that expired and was taken by no other process is renewed in the same epoch.
         let has_run = self.ran.load(Ordering::Relaxed) == epoch;
         let claim = Claim::make(&self.parts.records(), epoch, has_run, self.parts.parts.clock.now())?;
         let opened = SavedSearches::open_claimed(&self.parts, &self.feed, claim, holds)?;
@@ -117,8 +121,8 @@ impl Assigned {
         Ok(())
     }
 
-    /// Ends them for another process, which goes on with their packets and numbers: the remaining events are processed, and the clean state is
-    /// written. Blocks. After an error the other one goes on as after a crash.
+    /// Ends them for another process, which continues their packets and numbers: processes the remaining events, and
+    /// writes the clean state. Blocks. After an error the other process continues as after a crash.
     ///
     /// # Errors
     /// Those of the records.
@@ -131,7 +135,7 @@ impl Assigned {
         stopped
     }
 
-    /// Drops them: they are another process's. Their readers' streams end.
+    /// Drops them, because they are assigned to another process. Their readers' streams end.
     pub fn lose(&self) {
         let _stopped = self.stopped.lock();
         let none = SavedSearches::none(&self.parts);
@@ -140,7 +144,7 @@ impl Assigned {
         former.abandon();
     }
 
-    /// Ends readers: the process stops.
+    /// Ends readers, because the process stops.
     pub fn close(&self) {
         self.current().close();
     }
@@ -148,7 +152,7 @@ impl Assigned {
     /// Processes the remaining events and writes the clean state. Blocks.
     ///
     /// # Errors
-    /// Errors of the disk; the next start is then as after a crash.
+    /// Errors of the disk; the next start is then like one after a crash.
     pub fn stop(&self) -> Result<(), StoreError> {
         let mut stopped = self.stopped.lock();
         *stopped = true;
@@ -156,17 +160,17 @@ impl Assigned {
     }
 }
 
-/// Passes new events on to the queue of the saved searches that run here. Subscribed once, as subscriptions do not end.
+/// Forwards new events to the queue of the saved searches that run here. Subscribed once, as subscriptions do not end.
 #[derive(Debug, Default)]
 pub(super) struct Feed(RwLock<Option<Arc<EventQueue>>>);
 
 impl Feed {
-    /// Passes them on to this queue from now on.
+    /// Forwards events to this queue from now on.
     pub(super) fn begin(&self, queue: &Arc<EventQueue>) {
         *self.0.write() = Some(queue.clone());
     }
 
-    /// Passes nothing on to this queue any more.
+    /// Stops forwarding events to this queue.
     pub(super) fn end(&self, queue: &Arc<EventQueue>) {
         self.0.write().take_if(|current| Arc::ptr_eq(current, queue));
     }

@@ -10,22 +10,23 @@ use meridian_model::RecordPart;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Decides what of each record a backup holds.
+/// Decides which part of each record is backed up.
 pub struct BackupParts {
     /// The only tenant, with the ids of its saved searches; `None` for all.
     only: Option<(String, BTreeSet<String>)>,
 }
 
 impl BackupParts {
-    /// Of one tenant, with the ids of its saved searches; `None`: of all.
+    /// For one tenant, with the ids of its saved searches; `None` for all.
     pub(super) fn new(only: Option<(String, BTreeSet<String>)>) -> BackupParts {
         BackupParts { only }
     }
 
-    /// What of this record the backup holds. A webhook is left out as a whole: an address may be as secret as its secret.
+    /// Returns the part of this record to back up. A webhook is left out entirely: its address may be as secret as its
+    /// key.
     pub fn of(&self, name: &str, content: &[u8]) -> RecordPart {
         let id = name.strip_suffix(SEEN).unwrap_or(name);
-        // Every slot has its own records besides the records of each saved search.
+        // Every slot has its own records in addition to those of each saved search.
         match (&self.only, Slot::without(name)) {
             (Some((_, ids)), _) if is_id(id) && !ids.contains(id) => RecordPart::absent(),
             _ if is_id(name) => without_webhook(content),
@@ -40,7 +41,7 @@ impl BackupParts {
 }
 
 fn without_webhook(content: &[u8]) -> RecordPart {
-    // One that does not read may hold anything.
+    // An unreadable record may hold anything.
     let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(content) else {
         return RecordPart::secret("saved searches", None);
     };
@@ -50,7 +51,7 @@ fn without_webhook(content: &[u8]) -> RecordPart {
     }
 }
 
-/// A part of a record of all tenants.
+/// Reduces a record of all tenants to a part.
 fn reduced<T: serde::Serialize + serde::de::DeserializeOwned>(content: &[u8], only: impl Fn(T) -> T) -> RecordPart {
     let part = serde_json::from_slice(content).and_then(|all| serde_json::to_vec(&only(all)));
     RecordPart { plain: part.ok(), secret: None }

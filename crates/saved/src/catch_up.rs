@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time between tries to read events whose server does not answer.
+/// Retry interval for reads of events whose server does not respond.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A saved search from before the start, and the positions of collections at its creation, if its record has them.
@@ -44,7 +44,7 @@ impl SavedSearches {
             hearing.entry(&one.0.definition.tenant).or_default().push(one);
         }
         for (tenant, searches) in hearing {
-            // Before the list, which has one that is opened meanwhile.
+            // Read before the list, which may contain one that is opened meanwhile.
             let unopened = unopened_of(self.backend.as_ref(), tenant)?;
             let there = self.backend.list(tenant)?;
             for name in unopened.iter().filter(|name| there.iter().all(|collection| collection.name() != **name)) {
@@ -54,7 +54,7 @@ impl SavedSearches {
                 }
             }
             for collection in there {
-                // The queue already receives events. So there is no gap; events of both are left out of the queue.
+                // The queue already receives events, so there is no gap; the queue skips events in both.
                 let (upto, made) = (collection.position(), collection.created());
                 let at = LogPosition { made, position: upto.clone() };
                 self.opened_at.lock().entry(tenant.clone()).or_default().insert(collection.name().to_owned(), at);
@@ -79,7 +79,7 @@ impl SavedSearches {
         Ok(())
     }
 
-    /// Whether a write was there when these saved searches were opened.
+    /// Returns true if a write existed when these saved searches were opened.
     pub(super) fn was_opened_after(&self, place: Origin<'_>, made: i64, partition: usize, position: u64) -> bool {
         let opened_at = self.opened_at.lock();
         let at = opened_at.get(place.tenant).and_then(|places| places.get(&**place.collection));
@@ -109,7 +109,7 @@ impl SavedSearches {
         true
     }
 
-    /// Processes missed events, once the server that has them answers.
+    /// Processes missed events; retries until the server that has them responds.
     fn process_patiently(&self, missed: &CatchUp) -> Result<bool, StoreError> {
         let mut done = BTreeMap::new();
         loop {
@@ -124,7 +124,7 @@ impl SavedSearches {
         }
     }
 
-    /// `done`: the last event of each partition that an earlier try has processed.
+    /// `done`: the last event of each partition that an earlier attempt has processed.
     fn process_missed(&self, missed: &CatchUp, done: &mut BTreeMap<usize, Seq>) -> Result<bool, StoreError> {
         let (name, most) = (missed.collection.name(), self.settings.catch_up);
         let collection: Arc<str> = name.into();
@@ -149,7 +149,7 @@ impl SavedSearches {
             if self.event_queue.is_stopped() {
                 return Ok(false);
             }
-            // Each read is of one partition.
+            // Each read returns events of a single partition.
             let partition = seqs.first().map_or(0, |seq| usize::from(layout.partition(*seq)));
             let before = done.get(&partition).copied();
             let wants = |search: &SavedSearch, seq: Seq| {
@@ -163,7 +163,7 @@ impl SavedSearches {
         Ok(true)
     }
 
-    /// Reports to the affected saved searches what they will not get.
+    /// Reports to the affected saved searches what they have lost.
     fn report_missed(&self, missed: &CatchUp, left_out: u64, detail: &str) {
         self.left_out.fetch_add(left_out, Ordering::Relaxed);
         let registry = self.registry.lock();

@@ -1,4 +1,4 @@
-//! The saved searches of all slots, counted: quotas and limits are of all of them, and a gateway runs some.
+//! Counts the saved searches of all slots: quotas and limits cover all of them, while a gateway runs only some.
 
 use super::definition::counted;
 use super::recovery::{is_id, tenant_of};
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Counts them by their records, and what is being created here. Of two gateways that create at the same moment neither counts what the other
-/// has not written yet.
+/// Counts them by their records, plus those being created here. If two gateways create at the same moment, neither
+/// counts what the other has not written yet.
 pub(super) struct Census {
     records: Arc<dyn Records>,
-    /// The version of the records at the last look. Held while they are read.
+    /// Version of the records at the last update. Locked while they are read.
     version: Mutex<u64>,
-    /// Never held over a read: async tasks ask for it.
+    /// Never locked during a read, since async tasks use it.
     counted: Mutex<Counted>,
 }
 
 struct Counted {
-    /// The tenant of each, and as how many it counts.
+    /// Tenant of each, and the number it counts as.
     known: BTreeMap<String, (Arc<str>, usize)>,
     pool: Pool<Arc<str>>,
 }
@@ -33,13 +33,13 @@ impl fmt::Debug for Census {
 }
 
 impl Census {
-    /// Of these records, which are read at the first look. `max`: the limit of all.
+    /// Counts these records, which are first read by [`Census::look`]. `max`: limit of the total.
     pub(super) fn new(records: Arc<dyn Records>, max: usize) -> Census {
         let counted = Counted { known: BTreeMap::new(), pool: Pool::new(max) };
         Census { records, version: Mutex::new(0), counted: Mutex::new(counted) }
     }
 
-    /// Takes up what was created and deleted since. Blocks.
+    /// Processes what was created and deleted since. Blocks.
     ///
     /// # Errors
     /// Those of the records.
@@ -53,7 +53,7 @@ impl Census {
         }
         for change in news.changes.iter().filter(|change| is_id(&change.name)) {
             counted.forget(&change.name);
-            // One that does not read is of no tenant that is known.
+            // An unreadable record belongs to no known tenant.
             if let Some((tenant, count)) = change.content.as_deref().and_then(counts_as) {
                 counted.pool.force(tenant.clone(), count);
                 counted.known.insert(change.name.clone(), (tenant, count));
@@ -63,22 +63,22 @@ impl Census {
         Ok(())
     }
 
-    /// What a tenant has, as of the last look, with what is being created here.
+    /// Returns the count of a tenant as of the last update, including those being created here.
     pub(super) fn held_by(&self, tenant: &str) -> usize {
         self.counted.lock().pool.held_by(tenant)
     }
 
-    /// Takes room for one that is being created; `false` if there is none.
+    /// Reserves room for one being created; returns false if there is none.
     pub(super) fn take(&self, tenant: &Arc<str>, count: usize) -> bool {
         self.counted.lock().pool.take(tenant.clone(), count)
     }
 
-    /// Gives that room back: it is counted by its record from now on, or was not created.
+    /// Releases a reservation: its record counts from now on, or it was not created.
     pub(super) fn give_back(&self, tenant: &Arc<str>, count: usize) {
         self.counted.lock().pool.give_back(tenant.clone(), count);
     }
 
-    /// Guarantees each tenant a part, in proportion to its weight.
+    /// Guarantees each tenant a share, in proportion to its weight.
     pub(super) fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
         self.counted.lock().pool.guarantee(weights);
     }
@@ -92,7 +92,7 @@ impl Counted {
     }
 }
 
-/// The tenant in a record, and as how many it counts.
+/// Returns the tenant of a record, and the number it counts as.
 fn counts_as(content: &[u8]) -> Option<(Arc<str>, usize)> {
     let mut members: Map<String, Value> = serde_json::from_slice(content).ok()?;
     let tenant = tenant_of(&mut members)?;

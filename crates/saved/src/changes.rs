@@ -22,7 +22,7 @@ impl SavedSearches {
     /// from then on.
     ///
     /// # Errors
-    /// [`Refusal::Absent`] where the collection for its results does not exist.
+    /// [`Refusal::Absent`] if the collection for its results does not exist.
     pub async fn create(self: &Arc<SavedSearches>, asked: &Value, view: &View) -> Result<Arc<SavedSearch>, Refusal> {
         let arrived = Instant::now();
         let mut definition = Definition::read(asked, self.searches.settings(), &self.settings)?;
@@ -37,7 +37,7 @@ impl SavedSearches {
         let slot = self.reserve(view, definition.counts_as())?;
         let definition = self.located(definition, view, arrived).await?;
         if definition.poll.is_some() {
-            // Polls store what outside sources give, and create no collection.
+            // Polls store results of outside sources, and create no collection.
             self.searches.ready_to_keep(&definition.question, view).await?;
         }
         let saved = self.clone();
@@ -56,7 +56,7 @@ impl SavedSearches {
                 record.insert("tenant".to_owned(), (*definition.tenant).into());
             }
             let (records, name) = (saved.records.clone(), id.clone());
-            // Others see the record once it is written: it is entered here, and nowhere else in this process.
+            // Others see the record once it is written. In this process only this task enters it.
             let creating = Creating::begin(&saved, &id);
             // Written before it is matched: a crash must not lose a saved search whose packets were read already.
             let written = tokio::task::spawn_blocking(move || {
@@ -90,7 +90,7 @@ impl SavedSearches {
         }
     }
 
-    /// Reserves space for one more of the caller's tenant, which counts as so many.
+    /// Reserves room for one more of the caller's tenant, which counts as `count`.
     fn reserve(self: &Arc<SavedSearches>, view: &View, count: usize) -> Result<CreationSlot, Refusal> {
         let (tenant, ledger) = (&view.caller().tenant, &view.caller().ledger);
         let mut registry = self.registry.lock();
@@ -112,7 +112,7 @@ impl SavedSearches {
         Ok(CreationSlot(self.clone(), tenant.clone(), count))
     }
 
-    /// The definition with its address geocoded. The position stays fixed when the places change later.
+    /// Returns the definition with its address geocoded. The position stays fixed if the places change later.
     async fn located(&self, mut definition: Definition, view: &View, arrived: Instant) -> Result<Definition, Refusal> {
         if matches!(definition.question.place, Some(Location::Address { .. })) {
             definition.question = self.searches.located(definition.question, view, arrived).await?;
@@ -123,18 +123,18 @@ impl SavedSearches {
         Ok(definition)
     }
 
-    /// Deletes a saved search; its readers get the last packet. Returns `false` if there is none of this id.
+    /// Deletes a saved search; its readers get the last packet. Returns `false` if none has this id.
     pub async fn delete(self: &Arc<SavedSearches>, id: &str) -> Result<bool, Refusal> {
         if self.get(id).is_none() {
             return Ok(false);
         }
-        // Found here, it is deleted by this call, even if the follower of shared records hears of it first.
+        // Found here, so this call deletes it, even if the follower of shared records notices the deletion first.
         self.erase(id.to_owned()).await?;
         Ok(true)
     }
 
-    /// Deletes the saved searches of a tenant, with records that are damaged but still name it. Saved searches being
-    /// created are not included: [`SavedSearches::count`] has them.
+    /// Deletes the saved searches of a tenant, including damaged records that still name it. Saved searches being
+    /// created are not included: see [`SavedSearches::count`].
     pub async fn delete_all(self: &Arc<SavedSearches>, tenant: &str) -> Result<(), Refusal> {
         let (saved, of) = (self.clone(), tenant.to_owned());
         let ids = tokio::task::spawn_blocking(move || saved.ids_of(&of)).await.map_err(failed)??;
@@ -179,7 +179,7 @@ impl Drop for CreationSlot {
     }
 }
 
-/// The id of a saved search whose record is written and which is not entered yet.
+/// The id of a saved search whose record is written but not entered yet.
 struct Creating(Arc<SavedSearches>, String);
 
 impl Creating {

@@ -1,5 +1,5 @@
-//! The checkpoint: up to where events were processed, kept on disk so that a start continues there, even after a
-//! crash.
+//! The checkpoint: positions up to which events were processed, kept on disk so that a start continues there, even
+//! after a crash.
 //!
 //! It holds the position of the last processed write of each collection. For each saved search with unread packets it
 //! holds the positions before the events of those packets. A crash loses packets, so their events are processed again.
@@ -21,12 +21,12 @@ pub(super) type Positions = BTreeMap<String, LogPosition>;
 /// A position in the log of each partition of a collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogPosition {
-    /// When the collection was created, in microseconds since 1970. Another of the same name has its own log.
+    /// Creation time of the collection, in microseconds since 1970. Another one of the same name has its own log.
     pub(super) made: i64,
     pub(super) position: meridian_model::Positions,
 }
 
-/// A position of each partition with waiting packets.
+/// Position per partition; `None` without waiting packets.
 pub(super) type Unread = Vector<Option<u64>>;
 
 /// Positions by saved search and collection.
@@ -35,7 +35,7 @@ pub(super) type Waiting = BTreeMap<String, BTreeMap<String, Unread>>;
 /// The record on disk.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
-    /// Of the tenant `default`: records from before there were others have it alone.
+    /// Of the tenant `default`: records from before there were other tenants have only this.
     pub(super) collections: Positions,
     /// Of the other tenants, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -49,7 +49,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Its part for one tenant, with these saved searches.
+    /// Returns its part for one tenant with these saved searches.
     pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> Checkpoint {
         if tenant != DEFAULT_TENANT {
             self.collections.clear();
@@ -59,10 +59,10 @@ impl Checkpoint {
         self
     }
 
-    /// Reads the record, if there is one, and returns its bytes too.
+    /// Reads the record, if there is one; also returns its bytes.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if it does not read.
+    /// [`StoreError::Invalid`] if it is unreadable.
     pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<(Checkpoint, Vec<u8>), StoreError> {
         let Some(bytes) = bytes else { return Ok(Default::default()) };
         match serde_json::from_slice(&bytes) {
@@ -71,13 +71,13 @@ impl Checkpoint {
         }
     }
 
-    /// The tenants whose collections it has.
+    /// Returns the tenants with collections in it.
     pub(super) fn of_tenants(&self) -> Vec<String> {
         std::iter::once(DEFAULT_TENANT).chain(self.tenants.keys().map(String::as_str)).map(ToOwned::to_owned).collect()
     }
 
-    /// Moves what it has of renamed collections of a tenant, which has these saved searches, to their names of now. The time of
-    /// creation tells which collection it is.
+    /// Moves entries of renamed collections of a tenant, which has these saved searches, to the present names. The
+    /// creation time identifies the collection.
     pub(super) fn follow_renames(&mut self, tenant: &str, searches: &BTreeSet<&str>, there: &Positions) {
         let places = match tenant {
             DEFAULT_TENANT => Some(&mut self.collections),
@@ -91,7 +91,7 @@ impl Checkpoint {
         });
         for (name, new) in renamed.collect::<Vec<_>>() {
             let Some(mut place) = places.remove(&name) else { continue };
-            // What was processed under the new name came later.
+            // Anything processed under the new name came later.
             if let Some(newer) = places.get(&new).filter(|newer| newer.made == place.made) {
                 place.position = place.position.later(&newer.position);
             }
@@ -103,14 +103,14 @@ impl Checkpoint {
         }
     }
 
-    /// The positions of a tenant's collections.
+    /// Returns the positions of a tenant's collections.
     fn of(&self, tenant: &str) -> Option<&Positions> {
         if tenant == DEFAULT_TENANT { Some(&self.collections) } else { self.tenants.get(tenant) }
     }
 
-    /// The position after which a saved search needs the events of a collection of its tenant. `made` is the creation
-    /// time of the collection, `now` its current position. `since` holds the positions at the creation of the saved
-    /// search, if known.
+    /// Returns the position after which a saved search needs the events of a collection of its tenant. `made` is the
+    /// creation time of the collection, `now` its current position. `since` holds the positions at the creation of the
+    /// saved search, if known.
     pub(super) fn from(
         &self,
         id: &str,
@@ -128,7 +128,8 @@ impl Checkpoint {
             |partition| self.waiting.get(id).and_then(|of| of.get(name)).and_then(|unread| unread.at(partition));
         let known = self.of(tenant).and_then(|places| places.get(name)).filter(|place| place.made == made);
         if let Some(LogPosition { position, .. }) = known.filter(|known| known.position.len() != now.len()) {
-            // A restore has divided the collection among other partitions: it knows what positions of then mean.
+            // A restore has divided the collection among a different number of partitions; the collection itself
+            // resolves old positions.
             return (0..position.len()).map(|partition| waits(partition).unwrap_or(position.at(partition))).collect();
         }
         (0..now.len())
@@ -150,7 +151,7 @@ impl Checkpoint {
     }
 }
 
-/// The current positions of the collections of a tenant.
+/// Returns the current positions of the collections of a tenant.
 ///
 /// # Errors
 /// Those of [`Backend::list`].
@@ -159,7 +160,7 @@ pub(super) fn positions_of(backend: &dyn Backend, tenant: &str) -> Result<Positi
     Ok(backend.list(tenant)?.iter().map(|c| place(c.name(), c.created(), c.position())).collect())
 }
 
-/// The names of the collections of a tenant that cannot be opened, now or at all.
+/// Returns the names of the collections of a tenant that cannot be opened, temporarily or permanently.
 ///
 /// # Errors
 /// Those of [`Backend::damaged`].
@@ -167,7 +168,7 @@ pub(super) fn unopened_of(backend: &dyn Backend, tenant: &str) -> Result<BTreeSe
     Ok(backend.damaged(tenant)?.into_iter().map(|damaged| damaged.name).collect())
 }
 
-/// The earlier position of each partition that has one.
+/// Returns the earlier position of each partition that has one.
 pub(super) fn earliest(a: &Unread, b: &Unread) -> Unread {
     let one = |partition| match (a.at(partition), b.at(partition)) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -198,7 +199,7 @@ mod tests {
         checkpoint.follow_renames("default", &BTreeSet::from(["a"]), &there);
         assert_eq!(checkpoint.collections, named(&[("vessels", 1, 12), ("ports", 2, 5), ("gone", 3, 7)]));
         assert_eq!(checkpoint.waiting["a"], unread("vessels", 8));
-        // Those of another tenant stay.
+        // The other tenant's entries stay.
         assert_eq!((&checkpoint.waiting["z"], &checkpoint.tenants["other"]["ships"]), (&unread("ships", 2), &at(4, 3)));
         checkpoint.follow_renames("other", &BTreeSet::from(["z"]), &named(&[("boats", 4, 3)]));
         assert_eq!(checkpoint.waiting["z"], unread("boats", 2));
@@ -243,7 +244,7 @@ mod tests {
         let now = Vector::one(20);
         let of_tenant = |tenant: &str, id: &str| checkpoint.from(id, tenant, None, "news", 1, &now).at(0);
         assert_eq!((of_tenant("other", "b"), of_tenant("new", "b")), (3, 20), "tenants have their own collections");
-        // A record from before there were tenants is one of the tenant `default`.
+        // A record from before there were tenants belongs to the tenant `default`.
         let old = r#"{"collections":{"news":{"made":1,"position":10}},"waiting":{}}"#;
         let old: Checkpoint = serde_json::from_str(old).expect("a checkpoint");
         let of_tenant = |tenant: &str| old.from("b", tenant, None, "news", 1, &now).at(0);

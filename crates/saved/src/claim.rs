@@ -1,12 +1,14 @@
-//! Which of several processes runs the saved searches, as their records know it.
+//! The claim of a process to run the saved searches, stored in their records.
 //!
-//! A lease decides which gateway tries. Two may believe that they hold it: one was paused, and wakes up. So the record [`RECORD`] has the
-//! epoch of the process that runs them. A process that takes over writes its own epoch there first, which is greater. Each later write of it
-//! is a change of the version at which the record still was its own. So a process that was paused for longer than its lease changes no record.
+//! A lease decides which gateway tries. Two may believe that they hold it, if one was paused and wakes up. So the
+//! record [`RECORD`] has the epoch of the process that runs them. A process that takes over first writes its own,
+//! greater epoch there. Each of its later writes is conditional on the version at which the record was still its own.
+//! So a process that was paused for longer than its lease changes no record.
 //!
-//! The record also has the number at which packets begin. It is greater than any number given before, whatever the clocks say. So a receiver of
-//! packets can tell a late call of a former process by its lower number. A process that loses its lease to nobody gets it back in the same
-//! epoch. What it opens then has numbers of its own, too, and what it had opened before changes no record.
+//! The record also has the number at which packets begin. It is greater than any number assigned before, whatever the
+//! clocks are. So a receiver of packets recognises a late call of a former process by its lower number. A process whose
+//! lease lapses without a successor gets it back in the same epoch. What it opens then also gets new numbers, and what
+//! it had opened before changes no record.
 
 use meridian_backend::{Records, StoreError};
 use meridian_model::{RecordChange, RecordNews};
@@ -17,22 +19,22 @@ use std::sync::Arc;
 
 /// Name of the record.
 pub(super) const RECORD: &str = "runs";
-/// More packets than a saved search sends while one process runs it.
+/// More packets than a saved search sends while a single process runs it.
 const NUMBERS: u64 = 1 << 32;
-/// How often a change is tried while others change the records.
+/// Max attempts to make a change while others change the records.
 const TURNS: usize = 64;
 
 /// The record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Runs {
-    /// The epoch of the process that runs the saved searches.
+    /// Epoch of the process that runs the saved searches.
     epoch: u64,
-    /// Where the numbers of its packets begin.
+    /// First number of its packets.
     first: u64,
 }
 
 impl Runs {
-    /// The record for another bucket, where epochs begin again, and numbers go on.
+    /// Returns the record for another bucket, where epochs restart and numbers continue.
     pub(super) fn moved(self) -> Runs {
         Runs { epoch: 0, ..self }
     }
@@ -43,12 +45,12 @@ impl Runs {
     }
 }
 
-/// A process that runs the saved searches from now on, and the records as they were then.
+/// A process that runs the saved searches from now on, and the records at that time.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// The records, as long as no other process has claimed them.
+    /// The records, writable until another process claims them.
     pub(super) records: Arc<ClaimedRecords>,
-    /// Where the numbers of packets begin that no clean stop has kept.
+    /// First number of packets that no clean stop has kept.
     pub(super) first: u64,
     /// All records by name.
     pub(super) all: BTreeMap<String, Vec<u8>>,
@@ -57,11 +59,11 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Claims the records for the process of this epoch. `now`: microseconds since 1970. Claiming again with the same epoch changes nothing,
-    /// unless the saved searches ran by the claim before (`has_run`). Blocks.
+    /// Claims the records for the process of this epoch. `now`: microseconds since 1970. Claiming again with the same
+    /// epoch changes nothing, unless the saved searches have run under the earlier claim (`has_run`). Blocks.
     ///
     /// # Errors
-    /// [`StoreError::Busy`]: a process of a later epoch has them; and those of the records.
+    /// [`StoreError::Busy`] if a process with a later epoch has them, or the errors of the records.
     pub(super) fn make(records: &Arc<dyn Records>, epoch: u64, has_run: bool, now: i64) -> Result<Claim, StoreError> {
         let (mut version, mut all) = (0, BTreeMap::new());
         for _ in 0..TURNS {
@@ -74,7 +76,7 @@ impl Claim {
             let first = match before {
                 Some(before) if before.epoch > epoch => return Err(taken()),
                 Some(before) if before.epoch == epoch && !has_run => before.first,
-                // A clock that is behind must not repeat numbers.
+                // A clock that is slow must not repeat numbers.
                 Some(before) => clock.max(before.first.saturating_add(NUMBERS)),
                 None => clock,
             };
@@ -111,17 +113,17 @@ fn too_fast() -> StoreError {
     StoreError::Busy("the records of saved searches change too fast: try again".to_owned())
 }
 
-/// Records that a process can change for as long as no other one has claimed them. Reading needs no claim.
+/// Records that a process can change until another one claims them. Reading needs no claim.
 #[derive(Debug)]
 pub(super) struct ClaimedRecords {
     records: Arc<dyn Records>,
     /// The claim.
     runs: Runs,
-    /// Held over a change: one at a time.
+    /// Locked during a change, so that there is one at a time.
     known: Mutex<Known>,
 }
 
-/// The claim that the records have at a version.
+/// The state of the claim at a version of the records.
 #[derive(Debug)]
 struct Known {
     version: u64,
@@ -129,10 +131,10 @@ struct Known {
 }
 
 impl ClaimedRecords {
-    /// Reads on to the newest version.
+    /// Reads up to the newest version.
     ///
     /// # Errors
-    /// [`StoreError::Busy`]: another process has claimed the records.
+    /// [`StoreError::Busy`] if another process has claimed the records.
     fn look(&self) -> Result<MutexGuard<'_, Known>, StoreError> {
         let mut known = self.known.lock();
         if let Some(news) = self.records.since(known.version)? {
@@ -150,7 +152,7 @@ impl ClaimedRecords {
     fn change(&self, change: RecordChange) -> Result<(), StoreError> {
         for _ in 0..TURNS {
             let mut known = self.look()?;
-            // At the version that was read: a claim makes another one.
+            // Conditional on the version that was read, since a claim makes another one.
             if let Some(version) = self.records.commit(known.version, std::slice::from_ref(&change))? {
                 known.version = version;
                 return Ok(());

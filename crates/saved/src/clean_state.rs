@@ -1,4 +1,4 @@
-//! The state that saved searches keep over a clean stop: unread packets, numbers, dead letters, and positions of
+//! The state that saved searches keep across a clean stop: unread packets, numbers, dead letters, and positions of
 //! objects.
 //!
 //! It is written at the stop and removed at the start, so that it does not exist after a crash. Numbers then continue
@@ -19,15 +19,15 @@ pub(super) const RECORD: &str = "state";
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct CleanState {
     pub(super) searches: BTreeMap<String, SearchState>,
-    /// Objects of the tenant `default`: states from before there were others have them alone.
+    /// Objects of the tenant `default`: states from before there were other tenants have only these.
     pub(super) objects: Objects,
-    /// Those of the other tenants, by name.
+    /// Objects of the other tenants, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) objects_of: BTreeMap<String, Objects>,
 }
 
 impl CleanState {
-    /// Its part for one tenant, with these saved searches.
+    /// Returns its part for one tenant with these saved searches.
     pub(super) fn only(mut self, tenant: &str, ids: &BTreeSet<String>) -> CleanState {
         if tenant != DEFAULT_TENANT {
             self.objects.clear();

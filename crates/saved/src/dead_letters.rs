@@ -105,7 +105,7 @@ pub(super) struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// A packet given up: its number, the time, the calls made, and why the last one failed.
+    /// Makes a dead letter from its number, the time, the calls made, and the last failure.
     pub(super) fn new(seq: u64, at: i64, tries: u32, why: String, packet: String) -> DeadLetter {
         DeadLetter { seq, at: time::format_instant(at), tries, why, packet, _ticket: None }
     }
@@ -194,7 +194,7 @@ impl DeadLetters {
         self.lines.lock().bytes
     }
 
-    /// Adds a webhook of a tenant that is new, or was kept over a clean stop with its letters.
+    /// Adds a webhook of a tenant, which is new or was kept with its letters across a clean stop.
     pub(crate) fn enter(&self, tenant: &Arc<str>, webhook_state: WebhookState) -> Arc<Mutex<WebhookState>> {
         let webhook_state = Arc::new(Mutex::new(webhook_state));
         for letter in &mut webhook_state.lock().letters {
@@ -216,7 +216,7 @@ impl DeadLetters {
 
     fn place(&self, tenant: &Arc<str>, webhook_state: &Arc<Mutex<WebhookState>>, letter: &DeadLetter) -> Arc<Ticket> {
         let mut lines = self.lines.lock();
-        // By time, not by arrival here: letters of a clean stop come back in the order of the registry.
+        // By time, not in order of arrival: letters of a clean stop return in the order of the registry.
         let age = (time::parse_instant(&letter.at, None).unwrap_or_default(), lines.made);
         let entry = Entry { webhook_state: Arc::downgrade(webhook_state), seq: letter.seq, bytes: letter.bytes() };
         lines.made += 1;
@@ -257,7 +257,7 @@ mod tests {
         "default".into()
     }
 
-    /// The number of packets given up, and the numbers of those kept.
+    /// Returns the number of packets given up, and the numbers of those kept.
     fn told(webhook_state: &Mutex<WebhookState>) -> (u64, Vec<u64>) {
         let report = webhook_state.lock().report("https://example.org/", true);
         let letters = report.dead_letters.expect("letters");

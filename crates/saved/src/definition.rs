@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Members beside the question.
+/// Members besides the question.
 const MEMBERS: [&str; 4] = ["name", "question", "webhook", "poll_s"];
 /// Max length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 /// Bytes of a question that count as one saved search. Most take fewer; large polygons take memory and time like many.
 const COUNTED_BYTES: usize = 2 << 10;
 
-/// As how many a saved search counts whose question takes so many bytes as text.
+/// Returns the number that a saved search counts as, by the bytes of its question as text.
 pub(super) fn counted(question_bytes: usize) -> usize {
     question_bytes.div_ceil(COUNTED_BYTES).max(1)
 }
@@ -35,7 +35,7 @@ const SECRET_BYTES: (usize, usize) = (8, 200);
 pub struct Webhook {
     /// The URL that packets are sent to.
     pub url: Url,
-    /// The key of their signatures.
+    /// Key of the signatures.
     pub secret: String,
 }
 
@@ -44,7 +44,7 @@ pub struct Webhook {
 pub struct Definition {
     /// For people.
     pub name: String,
-    /// The question as given, without `when`: as text, which takes a tenth of the memory that a tree of values does.
+    /// The question as given, without `when`. Kept as text, which takes a tenth of the memory of a tree of values.
     asked: Box<str>,
     /// The same question, parsed.
     pub question: Question,
@@ -56,13 +56,13 @@ pub struct Definition {
     pub poll: Option<Duration>,
     /// The tenant of its creator. It receives the events of this tenant only.
     pub tenant: Arc<str>,
-    /// The collections that its creator may read, and so it may.
+    /// The collections that its creator may read, which it may read as well.
     pub collections: Pattern,
 }
 
 impl Definition {
-    /// Reads a definition, of the default tenant. The question is the member `question`, or its members are beside
-    /// `name`. An error names the member.
+    /// Reads a definition, of the default tenant. The question is the member `question`, or its members are at the same
+    /// level as `name`. An error names the member.
     pub fn read(value: &Value, settings: &Settings, saved: &SavedSettings) -> Result<Definition, Invalid> {
         let expected = "expected an object such as {\"name\":\"floods\",\"question\":{\"keywords\":\"flood\"}}";
         let given = value.as_object().ok_or_else(|| Invalid::new(expected))?;
@@ -100,17 +100,17 @@ impl Definition {
         })
     }
 
-    /// As how many saved searches it counts: one for each part of its question of so many bytes.
+    /// Returns the number it counts as: one for each started unit of its question's bytes.
     pub fn counts_as(&self) -> usize {
         counted(self.question_bytes())
     }
 
-    /// Bytes of its question as text.
+    /// Returns the bytes of its question as text.
     pub fn question_bytes(&self) -> usize {
         self.asked.len()
     }
 
-    /// Puts a circle, with its radius in metres, in the place of an address.
+    /// Replaces an address by a circle, with its radius in metres.
     pub fn set_place(&mut self, (lon, lat): (f64, f64), radius_m: f64) {
         let mut asked = self.asked();
         asked.shift_remove("address");
@@ -120,32 +120,32 @@ impl Definition {
     }
 
     fn asked(&self) -> Map<String, Value> {
-        // It was written from one.
+        // Cannot fail: the text was written from a value.
         serde_json::from_str(&self.asked).unwrap_or_default()
     }
 
-    /// Whether it searches the collections of this server.
+    /// Returns true if it searches the collections of this server.
     pub fn reads_collections(&self) -> bool {
         let own = |names: &Vec<String>| names.iter().any(|name| name == LocalProvider::NAME);
         self.question.providers.as_ref().is_none_or(own)
     }
 
-    /// Whether it receives the events of a collection of its tenant.
+    /// Returns true if it receives the events of a collection of its tenant.
     pub fn covers(&self, collection: &str) -> bool {
         self.collections.covers(collection)
     }
 
-    /// Whether a caller is of its tenant and may read all that it reads, and so may see it.
+    /// Returns true if a caller may see it: one of its tenant who may read everything that it reads.
     pub fn is_seen_by(&self, view: &View) -> bool {
         view.tenant() == &*self.tenant && view.caller().grant.collections.includes(&self.collections)
     }
 
-    /// Whether it reports moving objects.
+    /// Returns true if it reports moving objects.
     pub fn is_fence(&self) -> bool {
         self.when.is_some()
     }
 
-    /// The definition as shown to clients, without the secret.
+    /// Returns the definition as shown to clients, without the secret.
     pub fn shown(&self) -> Map<String, Value> {
         let mut question = self.asked();
         if let Some(when) = &self.when {
@@ -163,7 +163,7 @@ impl Definition {
         shown
     }
 
-    /// The definition as [`Definition::read`] reads it.
+    /// Returns the definition in the form that [`Definition::read`] accepts.
     pub fn written(&self) -> Map<String, Value> {
         let mut written = self.shown();
         if let Some(webhook) = &self.webhook {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     bytes_max: usize,
-    /// Whether any tenant listens, for [`Subscriber::listens`], which every write asks.
+    /// Whether any tenant listens, for [`Subscriber::listens`], which every write calls.
     listening: AtomicBool,
     queue: Mutex<Waiting>,
     changed: Condvar,
@@ -24,7 +24,7 @@ pub(crate) struct EventQueue {
 #[derive(Debug, Default)]
 struct Waiting {
     writes: FairQueue<(u64, WrittenBatch)>,
-    /// The tenants that listen, with their events dropped since they do.
+    /// The tenants that listen, each with the number of its dropped events.
     tenants: HashMap<Arc<str>, u64>,
     /// Number of the newest write received.
     newest: u64,
@@ -56,7 +56,7 @@ impl EventQueue {
         self.listening.store(!queue.tenants.is_empty() && !queue.stopped, Ordering::Release);
     }
 
-    /// Number of the newest write received. A saved search created now needs those after it.
+    /// Number of the newest write received. A saved search created now needs later ones only.
     pub(crate) fn newest(&self) -> u64 {
         self.queue.lock().newest
     }
@@ -75,7 +75,7 @@ impl EventQueue {
         }
     }
 
-    /// Whether the queue takes no more events.
+    /// Returns true once the queue is stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         self.queue.lock().stopped
     }
@@ -94,7 +94,7 @@ impl EventQueue {
         self.queue.lock().lose(tenant, events);
     }
 
-    /// Events of a tenant that were not processed since it listens.
+    /// Events of a tenant not processed since it began to listen.
     pub(crate) fn dropped(&self, tenant: &str) -> u64 {
         self.queue.lock().tenants.get(tenant).copied().unwrap_or(0)
     }
@@ -120,7 +120,7 @@ impl Waiting {
             if most <= self.writes.cost_of(tenant) + bytes {
                 return false;
             }
-            // The newest, so that what was accepted first is processed, as where one tenant is alone.
+            // The newest goes, so that events accepted first are processed, as for a tenant on its own.
             if let Some((_, newest)) = self.writes.take_newest(&largest) {
                 self.lose(&largest, newest.batch.rows() as u64);
             }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
     lines: HashMap<Arc<str>, Line<T>>,
-    /// Each line once, by the cost taken from it. An empty line stays until its turn, so that a tenant cannot shed
-    /// what it took by an empty line.
+    /// Each line once, by the cost taken from it. An empty line stays until its turn, so that a tenant cannot reset its
+    /// cost with an empty line.
     order: BTreeSet<(usize, Arc<str>)>,
-    /// The place of the last entry taken. New lines start there: idle time is not made up for.
+    /// Place of the last entry taken. New lines start there, so idle time is not credited.
     clock: usize,
     cost: usize,
 }
@@ -70,7 +70,7 @@ impl<T> FairQueue<T> {
         self.lines.get(tenant).map_or(0, |line| line.cost)
     }
 
-    /// The tenant whose entries cost the most, and their cost. Looks at every tenant with entries.
+    /// The tenant whose entries cost the most, and their cost. Iterates over all tenants with entries.
     pub(crate) fn largest(&self) -> Option<(Arc<str>, usize)> {
         let costs = self.lines.iter().filter(|(_, line)| !line.entries.is_empty());
         costs.max_by_key(|(_, line)| line.cost).map(|(tenant, line)| (tenant.clone(), line.cost))
@@ -119,7 +119,7 @@ mod tests {
         assert!((5..=6).contains(&of_few), "{taken:?}");
         queue.clear("a");
         assert_eq!((queue.cost(), queue.cost_of("a"), queue.largest()), (0, 0, None));
-        // Of equal turns the first in order of name.
+        // Ties are broken by name.
         queue.push(&few, 10, 0);
         queue.push(&many, 10, 1);
         queue.push(&many, 10, 2);

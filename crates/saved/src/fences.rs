@@ -86,7 +86,7 @@ mod tests {
         for object in 0..100 {
             assert_eq!(fences.pass(&few, object, 1, &[1]), Passage::default(), "{object} is still inside");
         }
-        // The same over a restart, and with the numbers of objects of the other.
+        // The same across a restart, and together with the objects of the other.
         let mut again = TenantFences::new(1_000);
         fences.list().into_iter().for_each(|(tenant, objects)| again.restore(&tenant, objects));
         assert_eq!((again.len(), again.weight), (fences.len(), fences.weight));

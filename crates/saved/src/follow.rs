@@ -1,6 +1,6 @@
-//! Saved searches whose records other servers of a cluster change. A tenant's are deleted where the tenant
-//! is, and an owner moves its own into the bucket. What another server adds is matched here from when it is
-//! heard of.
+//! Follows saved searches whose records are changed by other servers of a cluster. A tenant's are deleted with the
+//! tenant, and an owner moves its own into the bucket. Those added by another server are matched here once their
+//! records are seen.
 
 use super::poll::{self, SEEN};
 use super::recovery::is_id;
@@ -12,7 +12,8 @@ use tokio::time::{Duration, MissedTickBehavior, interval};
 
 /// Interval between reads of the records.
 const LOOK: Duration = Duration::from_millis(500);
-/// The same of one slot of several: what is created in it is created by its process, and only a removed tenant is heard of.
+/// As above, for one of several slots: its saved searches are created by its own process, so only removed tenants have
+/// to be noticed.
 const LOOK_OF_SLOT: Duration = Duration::from_secs(2);
 
 /// Follows the records, until dropped.
@@ -37,7 +38,7 @@ pub(super) async fn run(saved: Arc<SavedSearches>) {
 }
 
 impl SavedSearches {
-    /// Takes up what was created and deleted since the last call. Blocks.
+    /// Applies what was created and deleted since the last call. Blocks.
     ///
     /// # Errors
     /// Those of the records.
@@ -46,8 +47,8 @@ impl SavedSearches {
         let Some(mut news) = self.records.since(*version)? else { return Ok(()) };
         let mut known: Vec<String> = Vec::new();
         if news.whole {
-            // Read again after the list of those in use: their records were written before. One that was just created here would be missing
-            // from what was read before the list.
+            // Read again after the list of those in use, whose records were written earlier. Otherwise a record read
+            // before the list would lack one that was just created here.
             known = self.registry.lock().all.keys().cloned().collect();
             let Some(later) = self.records.since(*version)? else { return Ok(()) };
             news = later;
@@ -78,12 +79,12 @@ impl SavedSearches {
         Ok(())
     }
 
-    /// Enters a saved search of another server, by its record and the results that its polls have seen. It reads nothing more: a bucket that
-    /// does not answer at this moment must not lose it.
+    /// Enters a saved search of another server, by its record and the results that its polls have seen. Reads nothing
+    /// else: an unresponsive bucket must not lose it.
     fn take_up(&self, id: &str, content: &[u8], seen: &[u8]) {
         {
             let registry = self.registry.lock();
-            // One's own is entered by the request that creates it.
+            // Its own are entered by the request that creates them.
             if registry.all.contains_key(id) || registry.creating.contains(id) {
                 return;
             }
@@ -95,12 +96,12 @@ impl SavedSearches {
                     self.polls_due.add(poll::spread(pause, self.random.next_u64()), &search);
                 }
             }
-            // It says what this version cannot read.
+            // It has something this version cannot read.
             Err(why) => tracing::warn!(record = id, why, "a saved search of another server is not taken up"),
         }
     }
 
-    /// Takes a saved search out of use, whose record is gone: its readers get the last packet. Nothing happens if there is none of this id.
+    /// Removes a saved search whose record is gone: its readers get the last packet. Does nothing if none has this id.
     pub(super) fn leave(&self, id: &str) {
         let mut registry = self.registry.lock();
         registry.damaged.remove(id);

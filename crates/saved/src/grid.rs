@@ -36,7 +36,7 @@ struct Span {
 impl Span {
     fn of(level: usize, [west, south, east, north]: Sides) -> Span {
         let last = (1_u64 << level) - 1;
-        // A cast saturates at its range, so a box out of range still matches the outermost cells.
+        // A cast saturates at its range, so an out-of-range box still matches the outermost cells.
         let cell = |at: f64, from: f64, width: f64| (((at - from) / width * (last + 1) as f64) as u64).min(last);
         Span {
             level,

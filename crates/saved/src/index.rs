@@ -1,5 +1,5 @@
-//! The index of saved searches. An event finds the few questions that it may match, so that not every question is
-//! tested on every event.
+//! The index of saved searches. For each event it finds the few questions that may match, so that not every question
+//! has to be tested.
 //!
 //! Each question is entered where the fewest events pass: under its author, in the cells of its place, or
 //! under words. Every match has one of these words. For a phrase this is the rarest word; for alternatives,
@@ -24,7 +24,7 @@ const OF_ONE_AUTHOR: f64 = 1e-4;
 /// Events cluster where people are: a place is assumed to have this multiple of its share of the globe.
 const CROWDED: f64 = 16.0;
 
-/// Questions, each with a value of the caller.
+/// Questions, each with a value for the caller.
 #[derive(Debug)]
 pub(crate) struct Index<T> {
     slots: Vec<Option<Slot<T>>>,

@@ -1,15 +1,14 @@
-//! Saved searches: questions matched with new events as they arrive, and put to remote providers at intervals.
+//! Saved searches: questions matched with new events as they arrive, and sent to remote providers at intervals.
 //!
-//! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to one thread. The thread
-//! finds the questions of the event's tenant that it matches (`matcher.rs`, with the index in `index.rs` and `grid.rs`).
-//! Packets go to their readers: streams and webhooks (`webhook.rs`). No write waits for any of it. Events, polls
-//! and calls of tenants are taken in turn (`turns.rs`).
+//! An event goes from the store's acknowledgement through a bounded queue (`event_queue.rs`) to a single thread. The
+//! thread finds the questions of the event's tenant that it matches (`matcher.rs`, with the index in `index.rs` and
+//! `grid.rs`). Packets go to their readers: streams and webhooks (`webhook.rs`). No write waits for any of this.
+//! Events, polls and calls of tenants are processed in turn (`turns.rs`).
 //!
-//! A checkpoint records up to where events were processed (`checkpoint.rs`); a start catches up from there
-//! (`catch_up.rs`). In a cluster the gateways divide them in slots (`slots.rs`). One gateway runs a
-//! slot (`assigned.rs`), and the records know which (`claim.rs`).
-//! Start reading at the registry of saved searches, `registry.rs`. The crate is built on the questions and packets of
-//! `federation`, which does not depend on it.
+//! A checkpoint records the positions up to which events were processed (`checkpoint.rs`); a start catches up from
+//! there (`catch_up.rs`). In a cluster, gateways divide the saved searches in slots (`slots.rs`). One gateway runs a
+//! slot (`assigned.rs`), and the records identify it (`claim.rs`). Start reading at the registry of saved searches,
+//! `registry.rs`. The crate is built on the questions and packets of `federation`, which does not depend on it.
 
 mod assigned;
 mod backup;

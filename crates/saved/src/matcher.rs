@@ -34,7 +34,7 @@ impl MatchIndex {
     }
 }
 
-/// The collection of some events, and its tenant.
+/// The origin of events: their collection, and its tenant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) tenant: &'a Arc<str>,
@@ -56,7 +56,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         Ok(false) => return,
         Err(_) => {
             tracing::error!("events missed by saved searches were lost to a panic");
-            // The matcher continues with new events: one bad old event must not end matching for good.
+            // The matcher continues with new events: a single bad event must not end matching permanently.
             catching_up.report_unknown("a fault");
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
         // Writes before the creation of a saved search do not match it.
         let place = Origin { tenant: &written.tenant, collection: &written.collection };
         let partition = written.partition();
-        // The catch-up had it.
+        // The catch-up has processed it.
         if saved.was_opened_after(place, written.made, partition, written.first.position()) {
             continue;
         }
@@ -79,7 +79,7 @@ pub(super) fn listen(event_queue: &EventQueue, saved: &Weak<SavedSearches>) {
     }
 }
 
-/// Whether an event is new to a saved search.
+/// Returns true if an event is new to a saved search.
 type Wants<'a> = &'a dyn Fn(&SavedSearch, Seq) -> bool;
 
 impl SavedSearches {
@@ -175,7 +175,7 @@ impl SavedSearches {
         }
     }
 
-    /// Reports unprocessed events of its tenant, once each time.
+    /// Reports unprocessed events of its tenant, each only once.
     fn tell_dropped(&self, search: &SavedSearch) {
         let dropped = self.event_queue.dropped(&search.definition.tenant);
         // Swapped, so that each loss is reported once, even by two threads.
@@ -203,7 +203,7 @@ fn passage(
     fences.pass(tenant, object, ends, &inside)
 }
 
-/// Adds the matches of saved searches that report entering and leaving; `moving` are the ones that the event matches.
+/// Adds the matches of saved searches that report entering and leaving; `moving` are those that the event matches.
 fn report_passage(
     match_index: &MatchIndex,
     passage: Passage,

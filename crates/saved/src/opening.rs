@@ -1,4 +1,4 @@
-//! Opens saved searches: in a process that has them to itself, or in the one of a cluster that has claimed them.
+//! Opens saved searches, in a process that has them to itself or has claimed them in a cluster.
 
 use super::assigned::{Feed, Holds, Parts, SlotParts};
 use super::claim::Claim;
@@ -17,17 +17,17 @@ use std::sync::atomic::AtomicU64;
 /// Reads a record by its name.
 type Get<'a> = Box<dyn Fn(&str) -> Result<Option<Vec<u8>>, StoreError> + 'a>;
 
-/// The records as an opening reads them.
+/// The records that an opening reads.
 pub(super) struct Stored<'a> {
     /// Their names, sorted.
     pub(super) names: Vec<String>,
-    /// A record; `None` if there is none of this name.
+    /// Returns a record; `None` if there is none with this name.
     pub(super) get: Get<'a>,
 }
 
 impl SavedSearches {
-    /// Opens the saved searches of a process that has them to itself. Unreadable records are logged, listed and left as
-    /// they are. Events are queued from now on, but matching and sending begin with [`SavedSearches::run`]. Opens none
+    /// Opens the saved searches of a process that has them to itself. Unreadable records are logged, listed and left
+    /// unchanged. Events are queued from now on, but matching and sending begin with [`SavedSearches::run`]. Opens none
     /// unless [`super::SavedSettings::enabled`].
     pub(super) fn open(parts: &SlotParts, feed: &Feed) -> Arc<SavedSearches> {
         let saved = SavedSearches::new(parts, parts.records(), None, Arc::new(|| true));
@@ -45,7 +45,7 @@ impl SavedSearches {
     /// Opens the saved searches that this process has claimed.
     ///
     /// # Errors
-    /// Those of the backend: what was missed cannot be determined now.
+    /// Those of the backend: missed events cannot be determined now.
     pub(super) fn open_claimed(
         parts: &SlotParts,
         feed: &Feed,
@@ -69,7 +69,7 @@ impl SavedSearches {
         }
     }
 
-    /// None: they are another process's.
+    /// Opens none: they are assigned to another process.
     pub(super) fn none(parts: &SlotParts) -> Arc<SavedSearches> {
         SavedSearches::new(&parts.enabled(false), parts.records(), None, Arc::new(|| false))
     }
@@ -116,7 +116,7 @@ impl SavedSearches {
         })
     }
 
-    /// Records that are read one by one, as one that is damaged may be restored from its copy.
+    /// Returns the records for reading one by one, as a damaged one may be restored from its copy.
     fn by_record(&self) -> Stored<'_> {
         let names = self.records.names().unwrap_or_else(|e| {
             self.note_damage(RECORDS, e.to_string());
@@ -125,12 +125,12 @@ impl SavedSearches {
         Stored { names, get: Box::new(|name| self.records.get(name)) }
     }
 
-    /// Whether another process may claim the records.
+    /// Returns true if another process may claim the records.
     pub(super) fn is_claimed(&self) -> bool {
         self.first.is_some()
     }
 
-    /// Where the numbers of packets go on after a crash: above all assigned before.
+    /// Returns the number at which packets continue after a crash: above all assigned before.
     pub(super) fn first_number(&self) -> u64 {
         self.first.unwrap_or_else(|| self.clock.now().max(0) as u64)
     }

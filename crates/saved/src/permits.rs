@@ -1,5 +1,5 @@
-//! A bounded number of permits for calls, given to tenants in turn. One tenant has at most three quarters of them: its calls
-//! may all hang, and those of others go on.
+//! A bounded number of permits for calls, granted to tenants in turn. A tenant gets at most three quarters of them: all
+//! its calls may hang, and those of others continue.
 
 use super::fair_queue::FairQueue;
 use parking_lot::Mutex;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use tokio::sync::oneshot::{self, Sender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The permits. While all are taken, callers wait in a line for each tenant.
+/// The permits. While all are taken, callers wait in a queue per tenant.
 #[derive(Debug)]
 pub(crate) struct Permits {
     state: Arc<Mutex<State>>,
-    /// Permits that one tenant may have.
+    /// Max permits of a tenant.
     own_max: usize,
-    /// The rest of those, of each tenant that has or awaits one.
+    /// Remaining permits of each tenant that has or awaits one, within that max.
     own: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
@@ -24,27 +24,27 @@ struct State {
     waiting: FairQueue<Sender<Shared>>,
 }
 
-/// A permit of all, given back when dropped.
+/// A permit of the total, released when dropped.
 #[derive(Debug)]
 struct Shared(Arc<Mutex<State>>);
 
-/// A permit, given back when dropped.
+/// A permit, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    // In this order: the next caller of the tenant finds a permit that is free.
+    // Drop order: the next caller of the same tenant must find a free permit.
     _shared: Shared,
     _own: OwnedSemaphorePermit,
 }
 
 impl Permits {
-    /// `count` permits, at least one.
+    /// Starts with `count` permits, at least one.
     pub(crate) fn new(count: usize) -> Permits {
         let count = count.max(1);
         let state = Arc::new(Mutex::new(State { free: count, waiting: FairQueue::default() }));
         Permits { state, own_max: count - count / 4, own: Mutex::default() }
     }
 
-    /// Waits for a permit. An error says that there will be none.
+    /// Waits for a permit. An error means that there will be none.
     pub(crate) async fn take(&self, tenant: &Arc<str>) -> Result<Permit, String> {
         let stopping = || "the server is stopping".to_owned();
         let own = self.own(tenant).acquire_owned().await.map_err(|_| stopping())?;
@@ -54,7 +54,7 @@ impl Permits {
 
     fn own(&self, tenant: &Arc<str>) -> Arc<Semaphore> {
         let mut own = self.own.lock();
-        // Those of tenants that have none and await none are not kept.
+        // Entries of tenants that neither have nor await one are removed.
         own.retain(|_, rest| Arc::strong_count(rest) > 1);
         own.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.own_max))).clone()
     }
@@ -77,13 +77,13 @@ impl Permits {
 impl Drop for Shared {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        // Callers that no longer wait are passed over here, not by their own drop: there may be very many.
+        // Callers that no longer wait are skipped here, rather than removed when dropped: there may be very many.
         let next = std::iter::from_fn(|| state.waiting.pop()).find(|next| !next.is_closed());
         let Some(next) = next else {
             state.free += 1;
             return;
         };
-        // Unlocked, since the permit comes back at once where the caller has just gone.
+        // Unlocked first, since the permit comes back at once if its caller has just gone.
         drop(state);
         let _ = next.send(Shared(self.0.clone()));
     }
@@ -111,7 +111,7 @@ mod tests {
             }));
             yield_now().await;
         }
-        // Some give up while they wait.
+        // Some give up while waiting.
         waiting.drain(..5).for_each(|task| task.abort());
         yield_now().await;
         let mut order = Vec::new();
@@ -123,7 +123,7 @@ mod tests {
         }
         assert_eq!(order[..6].iter().filter(|tenant| **tenant == few).count(), 3, "{order:?}");
         assert!(permits.state.lock().free == 0);
-        // One that goes after it was given a permit gives it back.
+        // A caller that goes after it was granted a permit returns it.
         {
             let mut last = pin!(permits.take(&few));
             assert!(tokio::time::timeout(std::time::Duration::ZERO, &mut last).await.is_err());

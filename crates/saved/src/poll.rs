@@ -1,4 +1,4 @@
-//! Polling: asks remote providers at intervals for saved searches, with bounded concurrency, and sends only new
+//! Polling: queries remote providers at intervals for saved searches, with bounded concurrency, and sends only new
 //! results.
 
 use super::fair_queue::FairQueue;
@@ -65,7 +65,7 @@ impl PollSchedule {
                 }
                 later.peek().map(|Reverse((at, ..))| *at)
             };
-            // An entry added meanwhile stays until it is waited for.
+            // An entry added meanwhile stays until its turn.
             match first {
                 None => self.changed.notified().await,
                 Some(at) => drop(tokio::time::timeout_at(at, self.changed.notified()).await),
@@ -78,7 +78,7 @@ impl PollSchedule {
 pub(super) async fn run(saved: Arc<SavedSearches>) {
     let mut polls = JoinSet::new();
     loop {
-        // A place first: whose turn it is, is decided when a poll can run.
+        // A permit first, so that the turn is decided when a poll can run.
         let Ok(place) = saved.polls_due.places.clone().acquire_owned().await else { return };
         let search = loop {
             let id = tokio::select! {
@@ -102,7 +102,7 @@ pub(super) async fn run(saved: Arc<SavedSearches>) {
     }
 }
 
-/// Asks the providers of a saved search, through the stages of all searches.
+/// Queries the providers of a saved search, through the same stages as any search.
 async fn poll(saved: &SavedSearches, search: &SavedSearch) {
     // A poll that takes longer than its interval is not started twice.
     let Ok(_alone) = search.polling.try_lock() else { return };
@@ -186,7 +186,7 @@ fn take(saved: &SavedSearches, search: &SavedSearch, packet: &str) {
     }
 }
 
-/// The first poll of a saved search after a start, spread so that they do not all run at once.
+/// Returns the time of a saved search's first poll after a start, spread so that they do not all run at once.
 pub(super) fn spread(pause: Duration, random: u64) -> Instant {
     Instant::now() + pause.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }

@@ -48,11 +48,11 @@ impl Progress {
         places.insert(place.collection.clone(), LogPosition { made, position });
     }
 
-    /// The same of one partition.
+    /// As above, for one partition.
     pub(super) fn mark_partition(&self, place: Origin<'_>, made: i64, partition: usize, position: u64) {
         let mut state = self.state.lock();
         let places = state.places.entry(place.tenant.clone()).or_default();
-        // Another collection of this name begins at 0.
+        // Another collection with this name begins at 0.
         let before = places.get(place.collection).filter(|before| before.made == made);
         let position = before
             .map_or_else(meridian_model::Positions::default, |before| before.position.clone())
@@ -75,7 +75,7 @@ impl Progress {
         self.state.lock().unread.entry(search.number).or_insert_with(|| search.clone());
     }
 
-    /// Removes those of these saved searches that still have no unread packets.
+    /// Removes those of these saved searches that have no unread packets.
     fn forget(&self, read: &[Arc<SavedSearch>]) {
         // In chunks, as the matcher needs this lock for each event batch.
         for some in read.chunks(FORGOTTEN) {
@@ -86,7 +86,7 @@ impl Progress {
         }
     }
 
-    /// Whether the catch-up is done, and no last write was made.
+    /// Returns true if the catch-up is done and the last write has not been made.
     #[cfg(test)]
     pub(super) fn is_caught_up(&self) -> bool {
         self.caught_up.load(Ordering::Acquire)
@@ -94,7 +94,7 @@ impl Progress {
 
     /// Records that the catch-up is done.
     pub(super) fn set_caught_up(&self) {
-        // From here on the packets of the catch-up are in `unread`, which has the same events.
+        // From here on the packets of the catch-up are in `unread`, which covers the same events.
         self.state.lock().waited.clear();
         self.caught_up.store(true, Ordering::Release);
     }
@@ -111,19 +111,19 @@ impl SavedSearches {
         Ok(())
     }
 
-    /// Of several checkpoints the earliest positions count.
+    /// With several checkpoints, the earliest positions count.
     fn resume_by(&self, checkpoint: &Checkpoint) -> Result<(), StoreError> {
         let of_default = (DEFAULT_TENANT, &checkpoint.collections);
         let of_others = checkpoint.tenants.iter().map(|(tenant, places)| (tenant.as_str(), places));
         for (tenant, places) in std::iter::once(of_default).chain(of_others) {
-            // Before the list, which has one that is opened meanwhile.
+            // Read before the list, which may contain one that is opened meanwhile.
             let unopened = unopened_of(self.backend.as_ref(), tenant)?;
             let there = positions_of(self.backend.as_ref(), tenant)?;
             for (name, LogPosition { made, position }) in places {
                 let position = match there.get(name) {
                     // An ephemeral collection restarts at 0.
                     Some(now) if now.made == *made => position.earlier(&now.position),
-                    // It goes on there once it can be opened.
+                    // It continues there once it can be opened.
                     None if unopened.contains(name) => position.clone(),
                     _ => continue,
                 };
@@ -161,8 +161,8 @@ impl SavedSearches {
         self.put_looked(&mut written, last)
     }
 
-    /// Writes the checkpoint before the catch-up is done: what was unread before the start still is, and so are the
-    /// kept packets.
+    /// Writes the checkpoint before the catch-up is done: what was unread before the start still is, and the kept
+    /// packets still exist.
     pub(super) fn write_waiting(&self) -> Result<(), StoreError> {
         self.put_looked(&mut self.progress.written.lock(), false)
     }
@@ -184,7 +184,7 @@ impl SavedSearches {
     }
 
     fn checkpoint(&self, kept: bool) -> Checkpoint {
-        // The matcher marks packets unread before it moves the position. Reading both under one lock keeps them
+        // The matcher marks packets as unread before it advances the position. Reading both under one lock keeps them
         // consistent.
         let state = self.progress.state.lock();
         let (places, unread) = (state.places.clone(), state.unread.values().cloned().collect::<Vec<_>>());
@@ -204,22 +204,24 @@ impl SavedSearches {
             }
         }
         self.progress.forget(&read);
-        // Positions of removed collections are dropped, or the record would grow with every collection ever made.
+        // Positions of removed collections are dropped; otherwise the record would grow with every collection ever
+        // created.
         for (tenant, places) in places {
             let there = positions_of(self.backend.as_ref(), &tenant).ok();
             let lacks = |there: &Positions| places.keys().any(|name| !there.contains_key(&**name));
-            // One that cannot be opened now goes on where it was. They are asked for only where one is missing.
+            // One that cannot be opened now keeps its position. These are only listed if one is missing.
             let unopened = match there.as_ref().is_some_and(lacks) {
                 true => unopened_of(self.backend.as_ref(), &tenant).ok(),
                 false => Some(BTreeSet::new()),
             };
             let there_still = |name: &str, place: &LogPosition| match (&there, &unopened) {
                 (Some(there), Some(unopened)) => {
-                    // A renamed one is there under another name, which the next start finds (`Checkpoint::follow_renames`).
+                    // A renamed one exists under another name, which the next start finds
+                    // (`Checkpoint::follow_renames`).
                     let is_there = there.values().any(|now| now.made == place.made);
                     is_there || !there.contains_key(name) && unopened.contains(name)
                 }
-                // All are kept while the collections cannot be asked for.
+                // All are kept while the collections cannot be listed.
                 _ => true,
             };
             let kept = places.iter().filter(|(name, place)| there_still(name, place));

@@ -18,14 +18,14 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How often the clean state is changed while others change the records.
+/// Max attempts to change the clean state while others change the records.
 const TURNS: usize = 16;
 
 impl SavedSearches {
     /// Recovers all saved searches and records what to catch up on.
     ///
     /// # Errors
-    /// Those of the backend: what was missed is not known.
+    /// Those of the backend: missed events are then unknown.
     pub(super) fn read_all(&self, stored: &Stored<'_>) -> Result<(), StoreError> {
         let damaged = |name: &str, why: String| self.note_damage(name, why);
         let Stored { names, get } = stored;
@@ -79,7 +79,7 @@ impl SavedSearches {
         self.registry.lock().damaged.entry(name.to_owned()).or_insert(why);
     }
 
-    /// Copies records without a copy, one after the other until the stop. Blocks.
+    /// Copies records without a copy, one after another until the stop. Blocks.
     pub(super) fn copy_records(&self) {
         loop {
             let mut registry = self.registry.lock();
@@ -136,7 +136,7 @@ impl SavedSearches {
         // The order matters: after a crash between the two, the clean state is read again.
         let gone = self.write_waiting().and_then(|()| self.records.remove(clean_state::RECORD));
         if let Err(e) = gone {
-            // Packets of old numbers must not come again after those of new ones.
+            // Packets with old numbers must not follow those with new ones.
             if self.is_claimed() {
                 return Err(e);
             }
@@ -157,7 +157,7 @@ impl SavedSearches {
         self.read_from(id, &bytes, &seen, kept)
     }
 
-    /// The same, from its record and that of the results that its polls have seen.
+    /// As above, from its record and the record of results that its polls have seen.
     pub(super) fn read_from(
         &self,
         id: &str,
@@ -191,7 +191,7 @@ impl SavedSearches {
     pub(super) fn forget_kept(&self, tenant: &str, deleted: &BTreeSet<String>) -> Result<(), StoreError> {
         for _ in 0..TURNS {
             let version = self.records.since(0)?.map_or(0, |news| news.version);
-            // One that cannot be read is left for the next start, which reports it.
+            // An unreadable one is left for the next start, which reports it.
             let Ok(Some(mut kept)) = self.records.get(clean_state::RECORD).and_then(read_clean_state) else {
                 return Ok(());
             };
@@ -202,7 +202,7 @@ impl SavedSearches {
             if !self.records.is_shared() {
                 return self.records.put(clean_state::RECORD, &bytes);
             }
-            // Only if nothing was changed meanwhile: a process that begins to run saved searches takes the state.
+            // Only if nothing was changed meanwhile: a process that starts to run saved searches consumes the state.
             if self.records.commit(version, &[RecordChange::put(clean_state::RECORD, bytes)])?.is_some() {
                 return Ok(());
             }
@@ -210,7 +210,7 @@ impl SavedSearches {
         Err(StoreError::Busy("the records of saved searches change too fast: try again".to_owned()))
     }
 
-    /// Ids of the saved searches of a tenant: of the registry, and of records that are not in use. Such
+    /// Returns the ids of the saved searches of a tenant: those in the registry, and those of records not in use. Such
     /// records are damaged, or this process runs no saved searches. Blocks.
     pub(super) fn ids_of(&self, tenant: &str) -> Result<BTreeSet<String>, StoreError> {
         let named = |id: &String| {
@@ -225,13 +225,14 @@ impl SavedSearches {
     }
 }
 
-/// The state kept over a clean stop.
+/// Decodes the state kept across a clean stop.
 pub(super) fn read_clean_state(bytes: Option<Vec<u8>>) -> Result<Option<CleanState>, StoreError> {
     let kept = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     kept.map_err(|e| Invalid::new(format!("it does not read: {e}")).into())
 }
 
-/// Takes the tenant out of a record; records from before there were others have none. `None` where it is not a name.
+/// Removes the tenant from a record's members; records from before there were other tenants have none. `None` if it is
+/// not a name.
 pub(super) fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
     match members.shift_remove("tenant") {
         None => Some(DEFAULT_TENANT.to_owned()),
@@ -240,7 +241,7 @@ pub(super) fn tenant_of(members: &mut Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Whether a record of this name holds a saved search.
+/// Returns true if a record with this name holds a saved search.
 pub(super) fn is_id(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }

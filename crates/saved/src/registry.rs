@@ -1,5 +1,5 @@
-//! All saved searches of a server. Their opening is in `opening.rs`, their recovery from disk in `recovery.rs`, their
-//! creation and deletion in `changes.rs`.
+//! All saved searches of a server. They are opened in `opening.rs`, recovered from disk in `recovery.rs`, and created
+//! and deleted in `changes.rs`.
 
 use super::assigned::Holds;
 use super::catch_up::CatchUp;
@@ -38,12 +38,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// A page of the list ends with the question that reaches so many bytes.
+/// A page of the list ends with the question that reaches this many bytes.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Name of the records in the data folder.
 pub const RECORDS: &str = "saved";
 
-/// The saved searches of a server, of all tenants, or those of a slot.
+/// The saved searches of a server, for all tenants, or those of a slot.
 pub struct SavedSearches {
     pub(super) searches: Arc<Searches>,
     pub(super) backend: Arc<dyn Backend>,
@@ -51,9 +51,9 @@ pub struct SavedSearches {
     /// Matches events on behalf of their tenants.
     pub(super) background: Arc<dyn Background>,
     pub(super) records: Arc<dyn Records>,
-    /// The slot that these are of; `None`: they are all that there are.
+    /// Their slot; `None` if these are all saved searches.
     pub(super) slot: Option<Slot>,
-    /// What all slots together hold, where there are several.
+    /// Totals over all slots, if there are several.
     pub(super) census: Option<Arc<Census>>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
@@ -66,18 +66,19 @@ pub struct SavedSearches {
     pub(super) retention: PacketRetention,
     /// The position up to which events were processed.
     pub(super) progress: Progress,
-    /// By tenant, the positions of collections at the opening: the catch-up has the events up to them, and the queue those after them.
+    /// By tenant, the positions of collections at the opening: the catch-up covers the events up to them, and the queue
+    /// later ones.
     pub(super) opened_at: Mutex<HashMap<Arc<str>, Positions>>,
     /// Events to catch up on.
     pub(super) missed: Mutex<Vec<CatchUp>>,
     pub(super) webhooks: Arc<WebhookClient>,
     pub(super) polls_due: PollSchedule,
     pub(super) registry: Mutex<Registry>,
-    /// The version of the records up to which others' changes are taken up.
+    /// Version of the records up to which changes by others are applied.
     pub(super) followed: Mutex<u64>,
-    /// Where the numbers of packets begin that no clean stop has kept; `None`: at the time.
+    /// First number of packets that no clean stop has kept; `None`: from the time.
     pub(super) first: Option<u64>,
-    /// Whether the saved searches are still this process's.
+    /// Returns true while the saved searches are assigned to this process.
     pub(super) holds: Holds,
     /// Matches of events with saved searches.
     pub(super) matches: AtomicU64,
@@ -88,13 +89,13 @@ pub struct SavedSearches {
 
 pub(super) struct Registry {
     pub(super) all: BTreeMap<String, Entry>,
-    /// Their number by tenant, including those being created: each tenant is guaranteed a part.
+    /// Their number by tenant, including those being created: each tenant is guaranteed a share.
     pub(super) counts: Pool<Arc<str>>,
     /// Records found damaged or missing: name, and the damage or repair.
     pub(super) damaged: BTreeMap<String, String>,
     /// Records without a copy.
     pub(super) uncopied: Vec<String>,
-    /// Ids of searches that are being created here.
+    /// Ids of searches being created here.
     pub(super) creating: BTreeSet<String>,
     running: bool,
     /// The tasks for polls and the checkpoint.
@@ -116,7 +117,7 @@ impl Registry {
         }
     }
 
-    /// Whether matching, polling and sending run.
+    /// Returns true if matching, polling and sending run.
     pub(super) fn is_running(&self) -> bool {
         self.running
     }
@@ -182,7 +183,7 @@ impl SavedSearches {
         });
         drop(match_indexes);
         let mut registry = self.registry.lock();
-        // Room was found for a new one before it was written, and those of before are kept in any case.
+        // Room for a new one was reserved before it was written, and existing ones are kept in any case.
         registry.counts.force(tenant.clone(), search.definition.counts_as());
         let sender = (registry.running && search.webhook_state.is_some()).then(|| self.sender(&search));
         registry.all.insert(search.id.clone(), Entry { search: search.clone(), slot, sender });
@@ -213,7 +214,7 @@ impl SavedSearches {
         // Under the lock, so that a saved search created now is either in the loop below or starts its own sender.
         registry.running = true;
         registry.matcher = Some(matcher);
-        // Copying is weak: it may wait for a blocking thread long after the server is gone.
+        // Copying holds a weak reference: it may wait for a blocking thread long after the server is gone.
         let (polling, keeping, copying) = (self.clone(), self.clone(), Arc::downgrade(self));
         tokio::task::spawn_blocking(move || copying.upgrade().inspect(|saved| saved.copy_records()));
         registry.tasks.push(tokio::spawn(supervise("poller", move || poll::run(polling.clone()))).abort_handle());
@@ -232,7 +233,7 @@ impl SavedSearches {
         Ok(())
     }
 
-    /// Ends readers: the server stops. Events that still arrive are matched and kept.
+    /// Ends readers, because the server stops. Events that still arrive are matched and kept.
     pub fn close(&self) {
         let mut registry = self.registry.lock();
         registry.running = false;
@@ -247,7 +248,8 @@ impl SavedSearches {
         }
     }
 
-    /// Ends readers, and takes no more events: the saved searches are another process's. Nothing is written.
+    /// Ends readers, and takes no more events, because the saved searches are assigned to another process. Writes
+    /// nothing.
     pub(super) fn abandon(&self) {
         self.close();
         self.event_queue.stop();
@@ -256,7 +258,7 @@ impl SavedSearches {
     /// Processes the remaining events and writes the clean state. Blocks.
     ///
     /// # Errors
-    /// Errors of the disk; the next start is then as after a crash.
+    /// Errors of the disk; the next start is then like one after a crash.
     pub fn stop(&self) -> Result<(), StoreError> {
         self.close();
         // After the readers have ended: what the matcher still sends stays in the outboxes and is written below.
@@ -293,35 +295,35 @@ impl SavedSearches {
         self.write_checkpoint(true)
     }
 
-    /// Whether these are this process's.
+    /// Returns true if these are assigned to this process.
     pub(super) fn is_enabled(&self) -> bool {
         self.settings.enabled
     }
 
-    /// How many there are.
+    /// Number of saved searches.
     pub(super) fn len(&self) -> usize {
         self.registry.lock().all.len()
     }
 
-    /// The saved search of this id.
+    /// Returns the saved search with this id.
     pub fn get(&self, id: &str) -> Option<Arc<SavedSearch>> {
         self.registry.lock().all.get(id).map(|entry| entry.search.clone())
     }
 
-    /// The state of a saved search, with the dead letters of its webhook.
+    /// Returns the state of a saved search, with the dead letters of its webhook.
     pub fn status(&self, search: &SavedSearch) -> SavedSearchStatus {
         search.status(self.event_queue.dropped(&search.definition.tenant), true)
     }
 
-    /// The access of a saved search: that of its creator.
+    /// Returns the access rights of a saved search: those of its creator.
     pub(super) fn view_of(&self, search: &SavedSearch) -> View {
         let grant = Grant { role: Role::Admin, collections: search.definition.collections.clone() };
         let ledger = ledger_of(&self.ledgers, &search.definition.tenant);
         View::new(self.backend.clone(), Arc::new(Identity::of(&ledger, grant, &search.id)))
     }
 
-    /// The states of the saved searches that a caller sees, in order of id, and whether there are more. At
-    /// most `limit` after this one, fewer where their questions are large.
+    /// Returns the states of the saved searches visible to a caller, ordered by id, and whether there are more. At most
+    /// `limit` after this one; fewer if their questions are large.
     pub fn list(&self, view: &View, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let registry = self.registry.lock();
         let rest = registry.all.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
@@ -342,12 +344,12 @@ impl SavedSearches {
         (some.iter().map(|search| search.status(dropped, false)).collect(), more)
     }
 
-    /// Guarantees each tenant a part of the saved searches that there may be, in proportion to its weight.
+    /// Guarantees each tenant a share of the max number of saved searches, in proportion to its weight.
     pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
         self.registry.lock().counts.guarantee(weights);
     }
 
-    /// Saved searches of a tenant, with those being created; large ones count as several.
+    /// Saved searches of a tenant, including those being created; large ones count as several.
     pub fn count(&self, tenant: &str) -> usize {
         self.registry.lock().counts.held_by(tenant)
     }

@@ -1,4 +1,4 @@
-//! Retention of the packets of all saved searches: over the bound, the tenant with the most bytes loses its oldest.
+//! Retention of the packets of all saved searches: above the bound, the tenant with the most bytes loses its oldest.
 
 use meridian_admission::ByteBudget;
 use meridian_federation::delivery::Outbox;
@@ -58,7 +58,7 @@ impl PacketRetention {
         let Some(seq) = outbox.push_evicting(make) else { return false };
         let mut lines = self.lines.lock();
         lines.entry(tenant.clone()).or_default().append(outbox, seq);
-        // By tenant, so that one with many packets evicts its own alone.
+        // By tenant, so that one with many packets only evicts its own.
         while lines.values().map(|line| line.budget.held()).sum::<usize>() > self.bytes_max
             && let Some(largest) = lines.values_mut().max_by_key(|line| line.budget.held())
             && let Some((oldest, seq)) = largest.packets.pop_front()

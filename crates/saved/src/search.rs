@@ -24,7 +24,7 @@ pub struct SavedSearch {
     pub id: String,
     /// A shorter number for it within the process.
     pub(crate) number: u64,
-    /// When it was created, in microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     pub created: i64,
     /// Its definition.
     pub definition: Definition,
@@ -61,7 +61,7 @@ pub(crate) struct Counts {
 /// The write whose events a run of packets reports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// End of the packet numbers, exclusive. They start at the end of the origin before.
+    /// End of the packet numbers, exclusive. They start at the end of the previous origin.
     end: u64,
     collection: String,
     #[serde(default, skip_serializing_if = "is_first")]
@@ -79,14 +79,14 @@ fn is_first(partition: &usize) -> bool {
 pub(crate) struct Polled {
     /// Polls done.
     pub(crate) polls: u64,
-    /// When the last one ended, in microseconds since 1970.
+    /// End time of the last one, in microseconds since 1970.
     pub(crate) last: Option<i64>,
     /// The state of each provider, as reported to readers.
     pub(crate) states: BTreeMap<String, String>,
     /// Why the last one could not start.
     pub(crate) failing: Option<String>,
     pub(crate) seen: Seen,
-    /// Whether results were seen that are not on disk yet.
+    /// Whether there are seen results that are not on disk yet.
     pub(crate) news: bool,
 }
 
@@ -112,12 +112,12 @@ impl Seen {
         true
     }
 
-    /// The hashes as bytes for the disk, oldest first.
+    /// Encodes the hashes for the disk, oldest first.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.order.iter().flat_map(|result| result.to_le_bytes()).collect()
     }
 
-    /// Reads these bytes.
+    /// Decodes these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Seen {
         let mut seen = Seen::default();
         for result in bytes.as_chunks::<8>().0 {
@@ -138,7 +138,7 @@ impl SavedSearch {
                 bytes += feature.len() + 1;
                 bytes <= room
             };
-            // At least one, or a feature that exceeds the room would loop for ever.
+            // At least one, or a feature that exceeds the room would loop forever.
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at(count);
             let list = now.iter().map(|feature| &**feature).collect::<Vec<&str>>().join(",");
@@ -174,7 +174,7 @@ impl SavedSearch {
         origins
     }
 
-    /// By collection, the position before the first write of each partition that unread packets report.
+    /// Returns, by collection, the position before the first write in each partition that unread packets report.
     pub(crate) fn behind(&self) -> BTreeMap<String, Unread> {
         let mut behind: BTreeMap<String, Unread> = BTreeMap::new();
         for origin in self.untaken().iter() {
@@ -186,7 +186,7 @@ impl SavedSearch {
     }
 
     /// Packets below this number were taken (by the webhook if there is one) or evicted. For a deleted saved search,
-    /// all.
+    /// all of them.
     fn taken(&self) -> u64 {
         // Deleted: its packets need no catch-up, whatever was read.
         if self.outbox.is_sealed() {
@@ -220,7 +220,7 @@ impl SavedSearch {
         });
     }
 
-    /// The last packet: the saved search is deleted.
+    /// Sends the last packet: the saved search is deleted.
     pub(crate) fn end(&self) {
         self.outbox.seal(|seq| {
             json!({"search": self.id, "seq": seq, "kind": "complete", "state": "complete", "packets": seq + 1,
@@ -230,7 +230,7 @@ impl SavedSearch {
         });
     }
 
-    /// Its state; `dropped` is the number of unprocessed events of its tenant.
+    /// Returns its state; `dropped` is the number of unprocessed events of its tenant.
     pub(crate) fn status(&self, dropped: u64, letters: bool) -> SavedSearchStatus {
         let (first_packet, next_packet, lost_packets) = self.outbox.numbers();
         let unseen = dropped.saturating_sub(self.counts.dropped_before.load(Ordering::Relaxed));

@@ -11,13 +11,13 @@ pub struct SavedSettings {
     pub max: usize,
     /// Max bytes of queued events. Events beyond it are dropped, counted and reported.
     pub queue_bytes: usize,
-    /// Max missed events of a collection that a start processes; of more, only the newest.
+    /// Max missed events of a collection that a start processes; if there are more, only the newest ones.
     pub catch_up: usize,
     /// Max bytes of packets of each saved search; the oldest are evicted.
     pub buffer_bytes: usize,
     /// Max bytes of packets of all saved searches.
     pub buffer_bytes_total: usize,
-    /// Max objects, and questions that they are in, remembered to detect entering and leaving.
+    /// Max objects, plus the questions they are in, remembered to detect entering and leaving.
     pub objects_max: usize,
     /// Min interval between two polls of a saved search.
     pub poll_min: Duration,

@@ -1,11 +1,12 @@
-//! The parts in which the saved searches of a cluster are run, each by one gateway at a time.
+//! Slots: the parts into which the saved searches of a cluster are divided, each run by one gateway at a time.
 //!
-//! A saved search is in the slot that its number says, for as long as it lives. A slot has records of its own: which process runs it (`runs`), up
-//! to where events were processed (`looked`), and what a clean stop kept (`state`). So a slot is to its process what all saved searches are to a
-//! server without a cluster, and moves without the others.
+//! The number of a saved search determines its slot permanently. A slot has its own records: which process runs it
+//! (`runs`), the positions up to which events were processed (`looked`), and what a clean stop kept (`state`). So a
+//! slot is to its process what all saved searches are to a server without a cluster, and moves independently of the
+//! others.
 //!
-//! A bucket may have records of before there were slots, or from the data folder of a single server. A slot begins with those, until it has
-//! written its own.
+//! A bucket may have records from before there were slots, or from the data folder of a single server. A slot starts
+//! from those until it has written its own.
 
 use super::checkpoint;
 use super::claim::{self, Runs};
@@ -16,41 +17,41 @@ use meridian_backend::{Records, StoreError};
 use meridian_model::{RecordChange, RecordNews};
 use std::sync::Arc;
 
-/// How many there are. It never changes: the number of a saved search says its slot.
+/// Number of slots. It never changes, since it maps the number of a saved search to its slot.
 pub const SLOTS: u16 = 8;
 
-/// One of them.
+/// A slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u16);
 
 impl Slot {
-    /// All slots, in order.
+    /// Returns all slots, in order.
     pub fn all() -> impl Iterator<Item = Slot> {
         (0..SLOTS).map(Slot)
     }
 
-    /// The slot of the saved search of this id; `None`: no id is like this.
+    /// Returns the slot of the saved search with this id; `None` if it is not a valid id.
     pub fn of_id(id: &str) -> Option<Slot> {
         let number = id.get(..16).filter(|_| is_id(id))?;
         Some(Slot((u64::from_str_radix(number, 16).ok()? % u64::from(SLOTS)) as u16))
     }
 
-    /// Its number, from 0.
+    /// Returns its number, from 0.
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// The number of a saved search of this slot, from a random one.
+    /// Derives the number of a saved search in this slot from a random one.
     pub(super) fn number_of_search(self, random: u64) -> u64 {
         random - random % u64::from(SLOTS) + u64::from(self.0)
     }
 
-    /// The name of a record of this slot that every slot has.
+    /// Returns the slot's name for a record that every slot has.
     pub(super) fn record(self, name: &str) -> String {
         format!("{name}-{}", self.0)
     }
 
-    /// The name of a record without that of a slot.
+    /// Returns the name of a record without the slot's part.
     pub(super) fn without(name: &str) -> &str {
         match name.rsplit_once('-') {
             Some((of, number)) if number.parse().is_ok_and(|number: u16| number < SLOTS) => of,
@@ -58,13 +59,13 @@ impl Slot {
         }
     }
 
-    /// Whether a record belongs to a saved search of this slot; `None`: to none.
+    /// Returns true if a record belongs to a saved search of this slot; `None` if it belongs to no saved search.
     fn has(self, name: &str) -> Option<bool> {
         Slot::of_id(name.strip_suffix(SEEN).unwrap_or(name)).map(|slot| slot == self)
     }
 }
 
-/// The records of a slot, under the names that they have without slots.
+/// The records of a slot, under the names they have without slots.
 #[derive(Debug)]
 pub(super) struct SlotRecords {
     slot: Slot,
@@ -76,7 +77,7 @@ impl SlotRecords {
         SlotRecords { slot, records }
     }
 
-    /// The name of a record among those of all slots.
+    /// Returns the name of a record among those of all slots.
     fn outer(&self, name: &str) -> String {
         match self.slot.has(name) {
             Some(_) => name.to_owned(),
@@ -84,7 +85,7 @@ impl SlotRecords {
         }
     }
 
-    /// The name here of a record among those of all slots; `None`: it is not of this one.
+    /// Returns the name here of a record among those of all slots; `None` if it belongs to another slot.
     fn inner(&self, name: &str) -> Option<String> {
         match self.slot.has(name) {
             Some(is_own) => is_own.then(|| name.to_owned()),
@@ -92,14 +93,15 @@ impl SlotRecords {
         }
     }
 
-    /// What this slot begins with, from a record of before there were slots: `has` says which records the slot has.
+    /// Returns what a record of this slot starts from, given the record from before there were slots. `has`: whether
+    /// the slot has its own record with this name.
     fn inherited(name: &str, content: Vec<u8>, has: impl Fn(&str) -> bool) -> Option<Vec<u8>> {
         match name {
             claim::RECORD if !has(name) => {
                 Runs::read(&content).ok().and_then(|runs| serde_json::to_vec(&runs.moved()).ok())
             }
             checkpoint::RECORD if !has(name) => Some(content),
-            // Until the first opening, which writes the checkpoint and then needs it no more.
+            // Used until the first opening, which writes the checkpoint and then no longer needs it.
             clean_state::RECORD if !has(name) && !has(checkpoint::RECORD) => Some(content),
             _ => None,
         }

@@ -1,7 +1,7 @@
-//! The saved searches that a process runs: all of them, or of a cluster those of the slots that are assigned to it.
+//! The saved searches run by a process: all of them or, in a cluster, those in the slots assigned to it.
 //!
-//! Each slot is opened, dropped and passed on by itself (`assigned.rs`), and has a part of the memory. Questions about all slots of this
-//! gateway are answered here; other gateways answer for their own slots.
+//! Each slot is opened, dropped and passed on separately (`assigned.rs`), and has a share of the memory. Queries about
+//! all slots of this gateway are answered here; other gateways answer for their own slots.
 
 use super::assigned::{Assigned, Holds, Parts, SlotParts};
 use super::backup::BackupParts;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 
 /// The saved searches of a process.
 pub struct SavedSlots {
-    /// By slot; of a process that has all to itself, all of them as one.
+    /// By slot; a single entry for all in a process that has them to itself.
     slots: Vec<Assigned>,
     census: Option<Arc<Census>>,
 }
 
 impl SavedSlots {
-    /// Those of a process that has them to itself. They are opened if [`SavedSettings::enabled`].
+    /// For a process that has them to itself. Opens them if [`SavedSettings::enabled`].
     pub fn whole(parts: Parts) -> SavedSlots {
         SavedSlots { slots: vec![Assigned::open(SlotParts::whole(parts))], census: None }
     }
 
-    /// Those of a gateway of a cluster: none until it takes a slot.
+    /// For a gateway of a cluster: none until it takes a slot.
     pub fn divided(parts: Parts) -> SavedSlots {
         let census = Arc::new(Census::new(parts.backend.records(RECORDS), parts.settings.max));
         let parts = Parts { settings: part_of(&parts.settings), ..parts };
@@ -42,15 +42,17 @@ impl SavedSlots {
         SavedSlots { slots: Slot::all().map(one).collect(), census: Some(census) }
     }
 
-    /// Opens and runs those of a slot for as long as `holds`, once they are assigned to this process in this epoch. Blocks; needs the runtime.
+    /// Opens and runs those of a slot while `holds`, once they are assigned to this process in this epoch. Blocks;
+    /// needs the runtime.
     ///
     /// # Errors
-    /// Those of the records and of the backend: nothing is lost, try again. [`StoreError::Busy`]: another process has them by now.
+    /// Those of the records and of the backend: nothing is lost, so retry. [`StoreError::Busy`]: another process has
+    /// taken over.
     pub fn take(&self, slot: Slot, epoch: u64, holds: Holds) -> Result<(), StoreError> {
         self.slots.get(usize::from(slot.number())).map_or(Ok(()), |slot| slot.take(epoch, holds))
     }
 
-    /// Ends those of a slot for another process, which goes on with their packets and numbers. Blocks.
+    /// Ends those of a slot for another process, which continues their packets and numbers. Blocks.
     ///
     /// # Errors
     /// Those of the records.
@@ -58,7 +60,7 @@ impl SavedSlots {
         self.slots.get(usize::from(slot.number())).map_or(Ok(()), Assigned::pass_on)
     }
 
-    /// Drops those of a slot: they are another process's.
+    /// Drops those of a slot, because they are assigned to another process.
     pub fn lose(&self, slot: Slot) {
         if let Some(slot) = self.slots.get(usize::from(slot.number())) {
             slot.lose();
@@ -73,7 +75,7 @@ impl SavedSlots {
         self.each().try_for_each(|slot| slot.run())
     }
 
-    /// Ends readers: the process stops.
+    /// Ends readers, because the process stops.
     pub fn close(&self) {
         self.slots.iter().for_each(Assigned::close);
     }
@@ -81,13 +83,13 @@ impl SavedSlots {
     /// Processes the remaining events and writes the clean state. Blocks.
     ///
     /// # Errors
-    /// The first error of the disk; the next start is then as after a crash for that part.
+    /// The first error of the disk; the next start is then like one after a crash for that part.
     pub fn stop(&self) -> Result<(), StoreError> {
         let stopped: Vec<Result<(), StoreError>> = self.slots.iter().map(Assigned::stop).collect();
         stopped.into_iter().collect()
     }
 
-    /// Whether no slot catches up.
+    /// Returns true if no slot is catching up.
     #[cfg(test)]
     pub(super) fn are_caught_up(&self) -> bool {
         self.each().all(|slot| slot.progress.is_caught_up())
@@ -97,7 +99,7 @@ impl SavedSlots {
         self.slots.iter().map(Assigned::current)
     }
 
-    /// Those among which a saved search of this id is, if there is one.
+    /// Returns the saved searches of the slot that would contain this id.
     fn of(&self, id: &str) -> Option<Arc<SavedSearches>> {
         let at = match self.census {
             Some(_) => usize::from(Slot::of_id(id)?.number()),
@@ -106,10 +108,10 @@ impl SavedSlots {
         self.slots.get(at).map(Assigned::current)
     }
 
-    /// Creates a saved search, as [`SavedSearches::create`]: in a slot that runs here, with few of them.
+    /// Creates a saved search, as [`SavedSearches::create`], in a slot that runs here and has few.
     ///
     /// # Errors
-    /// Those of [`SavedSearches::create`], and [`Refusal::Unavailable`] where none runs here.
+    /// As [`SavedSearches::create`], and [`Refusal::Unavailable`] if no slot runs here.
     pub async fn create(&self, asked: &Value, view: &View) -> Result<Arc<SavedSearch>, Refusal> {
         let running = self.each().filter(|slot| self.census.is_none() || slot.is_enabled());
         match running.min_by_key(|slot| slot.len()) {
@@ -118,12 +120,12 @@ impl SavedSlots {
         }
     }
 
-    /// The saved search of this id, if it runs here.
+    /// Returns the saved search with this id, if it runs here.
     pub fn get(&self, id: &str) -> Option<Arc<SavedSearch>> {
         self.of(id)?.get(id)
     }
 
-    /// The state of a saved search, with the dead letters of its webhook.
+    /// Returns the state of a saved search, with the dead letters of its webhook.
     pub fn status(&self, search: &SavedSearch) -> SavedSearchStatus {
         match self.of(&search.id) {
             Some(slot) => slot.status(search),
@@ -134,7 +136,7 @@ impl SavedSlots {
     /// Deletes a saved search that runs here, as [`SavedSearches::delete`].
     ///
     /// # Errors
-    /// Those of [`SavedSearches::delete`].
+    /// As [`SavedSearches::delete`].
     pub async fn delete(&self, id: &str) -> Result<bool, Refusal> {
         match self.of(id) {
             Some(slot) => slot.delete(id).await,
@@ -145,7 +147,7 @@ impl SavedSlots {
     /// Deletes the saved searches of a tenant, wherever they run, as [`SavedSearches::delete_all`].
     ///
     /// # Errors
-    /// Those of [`SavedSearches::delete_all`].
+    /// As [`SavedSearches::delete_all`].
     pub async fn delete_all(&self, tenant: &str) -> Result<(), Refusal> {
         for slot in self.each().collect::<Vec<_>>() {
             slot.delete_all(tenant).await?;
@@ -153,14 +155,14 @@ impl SavedSlots {
         Ok(())
     }
 
-    /// The states of the saved searches here that a caller sees, as [`SavedSearches::list`].
+    /// Returns the states of the saved searches here that are visible to a caller, as [`SavedSearches::list`].
     pub fn list(&self, view: &View, after: &str, limit: usize) -> (Vec<SavedSearchStatus>, bool) {
         let (mut all, mut more, mut upto) = (Vec::new(), false, None::<String>);
         for slot in self.each() {
             let (some, has_more) = slot.list(view, after, limit);
             if has_more {
                 more = true;
-                // Beyond the last one of a page that was cut, others of its slot may be missing.
+                // After the last one of a truncated page, others of its slot may be missing.
                 let last = some.last().map_or_else(|| after.to_owned(), |last| last.id.clone());
                 upto = Some(upto.map_or(last.clone(), |upto: String| upto.min(last)));
             }
@@ -174,7 +176,7 @@ impl SavedSlots {
         (all, more)
     }
 
-    /// Guarantees each tenant a part of the saved searches that there may be, in proportion to its weight.
+    /// Guarantees each tenant a share of the max number of saved searches, in proportion to its weight.
     pub fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
         self.each().for_each(|slot| slot.guarantee(weights.iter().cloned()));
         if let Some(census) = &self.census {
@@ -182,12 +184,12 @@ impl SavedSlots {
         }
     }
 
-    /// Saved searches of a tenant that run here, with those being created; large ones count as several.
+    /// Saved searches of a tenant that run here, including those being created; large ones count as several.
     pub fn count(&self, tenant: &str) -> usize {
         self.each().map(|slot| slot.count(tenant)).sum()
     }
 
-    /// Records found damaged or missing, as [`SavedSearches::damaged`].
+    /// Returns the records found damaged or missing, as [`SavedSearches::damaged`].
     pub fn damaged(&self) -> BTreeMap<String, String> {
         self.each().flat_map(|slot| slot.damaged()).collect()
     }
@@ -197,7 +199,7 @@ impl SavedSlots {
         self.each().map(|slot| slot.figures()).fold(SavedFigures::default(), |sum, one| sum + one)
     }
 
-    /// Decides what of each record a backup of one tenant holds, or of all. Blocks.
+    /// Returns what decides which part of each record is backed up, for one tenant or for all. Blocks.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -213,7 +215,7 @@ impl SavedSlots {
     }
 }
 
-/// The settings of one slot of several: what bounds memory and calls is divided, as one process may run all of them.
+/// Returns the settings of one slot: limits of memory and calls are divided, since one process may run all slots.
 fn part_of(settings: &SavedSettings) -> SavedSettings {
     let part = |of: usize| of.div_ceil(usize::from(SLOTS)).max(1);
     let webhook = &settings.webhook;

@@ -1,7 +1,8 @@
-//! What a server without slots takes up of records that a cluster has written: those of each slot.
+//! Migration of a server without slots from the records of a cluster, which has some for each slot.
 //!
-//! They come with a backup of a cluster. Each saved search goes on from the checkpoint of its slot. The first opening writes one checkpoint for
-//! all, and then removes the others; after a crash in between, events are processed again rather than lost.
+//! They come from a backup of a cluster. Each saved search continues from the checkpoint of its slot. The first opening
+//! writes one checkpoint for all, and then removes the others. After a crash in between, events are processed again
+//! rather than lost.
 
 use super::checkpoint::{self, Checkpoint};
 use super::claim;
@@ -16,9 +17,9 @@ use std::collections::BTreeMap;
 
 /// The checkpoints of a start.
 pub(super) struct Checkpoints {
-    /// That of all, or of the slot.
+    /// The checkpoint of all, or of the slot.
     whole: Checkpoint,
-    /// Those of slots, at a server without.
+    /// Checkpoints of slots, on a server without slots.
     slots: BTreeMap<Slot, Checkpoint>,
 }
 
@@ -27,7 +28,7 @@ impl Checkpoints {
         Checkpoints { whole, slots }
     }
 
-    /// The one by which a saved search goes on.
+    /// Returns the checkpoint from which a saved search continues.
     pub(super) fn of(&self, id: &str) -> &Checkpoint {
         Slot::of_id(id).and_then(|slot| self.slots.get(&slot)).unwrap_or(&self.whole)
     }
@@ -46,7 +47,7 @@ impl Checkpoints {
 }
 
 impl SavedSearches {
-    /// The checkpoints of slots, at a server without; a damaged one is reported.
+    /// Reads the checkpoints of slots, on a server without slots; reports damaged ones.
     pub(super) fn slot_checkpoints(&self, stored: &Stored<'_>) -> BTreeMap<Slot, Checkpoint> {
         let mut found = BTreeMap::new();
         for slot in Slot::all().filter(|_| self.slot.is_none()) {
@@ -62,7 +63,7 @@ impl SavedSearches {
         found
     }
 
-    /// Adds to the state of a clean stop those of slots, at a server without.
+    /// Adds the clean states of slots to that of a server without slots.
     pub(super) fn with_slots(
         &self,
         kept: Option<CleanState>,
@@ -71,7 +72,7 @@ impl SavedSearches {
     ) -> Option<CleanState> {
         let mut all = kept;
         if let Some(all) = &mut all {
-            // Of a slot with a checkpoint of its own, what was kept before there were slots is old.
+            // If a slot has its own checkpoint, its part of the state from before there were slots is outdated.
             all.searches.retain(|id, _| Slot::of_id(id).is_none_or(|slot| !slots.contains_key(&slot)));
         }
         for slot in slots.keys() {
@@ -92,7 +93,7 @@ impl SavedSearches {
         all
     }
 
-    /// Removes the records of slots, once there is a checkpoint of all.
+    /// Removes the records of slots, once there is a checkpoint for all.
     pub(super) fn forget_slots(&self) -> Result<(), StoreError> {
         for slot in Slot::all() {
             for name in [clean_state::RECORD, checkpoint::RECORD, claim::RECORD] {
@@ -103,7 +104,7 @@ impl SavedSearches {
     }
 }
 
-/// Adds the objects of a slot: each is in the saved searches of all.
+/// Adds the objects of a slot: each object is in the saved searches of all slots.
 fn merge(all: &mut Objects, more: Objects) {
     let mut at: BTreeMap<u64, usize> = all.iter().enumerate().map(|(at, (object, ..))| (*object, at)).collect();
     for (object, time, inside) in more {

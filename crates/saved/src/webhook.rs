@@ -1,4 +1,4 @@
-//! Webhook delivery: signed packets, in order, retried with exponential backoff, and kept as dead letters in the end.
+//! Webhook delivery: signed packets, in order, retried with exponential backoff, and finally kept as dead letters.
 //!
 //! A webhook reads the packets of its saved search like any reader, one at a time. It proceeds when a packet is
 //! accepted (any 2xx) or given up. Unsent packets wait in the outbox and may be evicted there.
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Duration, Instant};
 
-/// How often a webhook of a suspended tenant checks whether it still is.
+/// How often a webhook of a suspended tenant checks that again.
 const SUSPENDED_CHECK: Duration = Duration::from_secs(5);
-/// Interval of checks whether this process still runs the saved searches.
+/// Interval of checks that this process still runs the saved searches.
 const HELD_CHECK: Duration = Duration::from_millis(100);
 /// Max backoff between two calls for one packet.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
@@ -121,10 +121,10 @@ impl WebhookClient {
         loop {
             while suspended(&self.ledgers, &search.definition.tenant) {
                 tokio::time::sleep(SUSPENDED_CHECK).await;
-                // The time of the suspension is not the webhook's: its packets get the full time again.
+                // The suspension is not the webhook's fault, so its packets get the full time again.
                 (begun, tries) = (Instant::now(), 0);
             }
-            // Another process sends them by now. A call that begins just before is the only one that may come late.
+            // Another process sends them now. Only a call that begins just before may come late.
             while !(self.holds)() {
                 tokio::time::sleep(HELD_CHECK).await;
             }
@@ -152,8 +152,8 @@ impl WebhookClient {
         }
     }
 
-    /// The backoff after `tries` failures: doubled each time, with a jitter of a quarter, so that calls that failed
-    /// together do not retry together.
+    /// Returns the backoff after `tries` failures: doubled each time, with a jitter of a quarter, so that calls that
+    /// failed together do not retry together.
     fn pause(&self, tries: u32) -> Duration {
         let doubled = self.settings.wait.saturating_mul(1 << (tries - 1).min(20)).min(PAUSE_MAX);
         doubled.mul_f64(0.75 + (self.random.next_u64() >> 11) as f64 / (1_u64 << 54) as f64)

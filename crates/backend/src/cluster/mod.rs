@@ -1,7 +1,8 @@
-//! A cluster as its bucket shows it: what `meridian cluster status` prints and `/admin/cluster` serves.
+//! A cluster as seen in its bucket: what `meridian cluster status` prints and `/admin/cluster` serves.
 //!
-//! The types are the document of both, so they serialise: names stay, and new ones may be added. `null` means not known. Times are RFC 3339,
-//! ages are in milliseconds. Manifests and snapshots are texts: their numbers exceed what JSON readers keep exactly.
+//! The types define the document of both, so they are serialised: names stay, and new ones may be added. `null` means
+//! unknown. Times are RFC 3339, ages are in milliseconds. Manifests and snapshots are texts: their numbers exceed what
+//! JSON readers keep exactly.
 //!
 //! `survey.rs` reads a bucket into it. `server_status.rs` is the status that each server writes there.
 
@@ -17,7 +18,7 @@ use meridian_model::Positions;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Grows when a name is removed or changes its meaning.
+/// Incremented when a name is removed or changes its meaning.
 const VERSION: u32 = 1;
 
 /// A cluster, at one moment.
@@ -259,13 +260,13 @@ pub enum Condition {
 }
 
 impl Cluster {
-    /// The owner of each group, or the last one; one group alone has no number.
+    /// Returns the owner of each group, or the last one; a single group has no number.
     pub fn groups(&self) -> impl Iterator<Item = (Option<u16>, Option<&Owner>)> {
         let one = self.owners.is_empty().then_some((None, self.owner.as_ref()));
         one.into_iter().chain(self.owners.iter().map(|of| (Some(of.group), of.owner.as_ref())))
     }
 
-    /// How many collections, pins and statements of servers are unreadable.
+    /// Returns the number of unreadable collections, pins and server reports.
     pub fn unreadable(&self) -> usize {
         let collections = self.collections.iter().filter(|one| one.error.is_some()).count();
         let readers = self.readers.iter().filter(|one| one.error.is_some()).count();

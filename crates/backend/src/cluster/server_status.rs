@@ -1,11 +1,12 @@
-//! What a server that answers clients says of itself to the others, in the bucket of its cluster.
+//! The status that a server with clients reports to the others, in the bucket of its cluster.
 
 use meridian_model::policy::part::Needs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A server's statement. It is written again while the server runs, and is a hint: nothing that is stored depends on it.
+/// A server's status report. It is rewritten while the server runs, and is a hint: nothing that is stored depends on
+/// it.
 ///
 /// Members are optional, so that servers of two versions understand each other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,26 +16,26 @@ pub struct ServerStatus {
     pub role: Option<String>,
     /// Its name.
     pub node: Option<String>,
-    /// Where it listens for clients.
+    /// Address where it listens for clients.
     pub address: Option<String>,
     /// Its version of Meridian.
     pub version: Option<String>,
     /// Its work.
     pub load: Option<ServerLoad>,
-    /// What it needs of the quotas of tenants.
+    /// Its demand on the quotas of tenants.
     pub needs: BTreeMap<String, Needs>,
-    /// Where other gateways reach it, if it is one.
+    /// Where other gateways reach it, if it is a gateway.
     pub gateway: Option<Reached>,
 }
 
-/// Where other gateways reach one.
+/// How other gateways reach one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reached {
-    /// Its number, which is in the ids of its searches.
+    /// Its number, which is part of the ids of its searches.
     pub number: u64,
     /// Its URL.
     pub url: String,
-    /// The key by which it recognises requests of other gateways. Every process that can read the bucket knows it.
+    /// Key by which it recognises requests of other gateways. Every process that can read the bucket knows it.
     pub key: String,
 }
 
@@ -71,7 +72,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// The share of blocks that were found, in percent rounded down; `None` before the first one.
+    /// Returns the share of blocks that were cached, in percent rounded down; `None` before the first block.
     pub fn hit_percent(&self) -> Option<u64> {
         percent(self.hits, self.hits.saturating_add(self.misses))
     }
@@ -96,12 +97,12 @@ pub struct ScanReads {
 }
 
 impl ScanReads {
-    /// The share of requests that were answered busy, in percent rounded down; `None` before the first one.
+    /// Returns the share of requests answered busy, in percent rounded down; `None` before the first request.
     pub fn busy_percent(&self) -> Option<u64> {
         percent(self.busy, self.attempts)
     }
 
-    /// The share of questions that went to the owner, in percent rounded down; `None` before the first one.
+    /// Returns the share of queries that went to the owner, in percent rounded down; `None` before the first query.
     pub fn fallback_percent(&self) -> Option<u64> {
         percent(self.fallbacks, self.questions)
     }
@@ -112,13 +113,13 @@ fn percent(part: u64, all: u64) -> Option<u64> {
 }
 
 impl ServerStatus {
-    /// The statement as bytes.
+    /// Encodes the report.
     pub fn write(&self) -> Vec<u8> {
-        // Numbers and names: this cannot fail.
+        // Only numbers and names, so this cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The statement in these bytes; empty where they hold none.
+    /// Decodes a report; returns an empty one for invalid bytes.
     pub fn read(bytes: &[u8]) -> ServerStatus {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
@@ -137,7 +138,7 @@ mod tests {
         let reads = ScanReads { questions: 8, attempts: 9, busy: 3, fallbacks: 1, ..ScanReads::default() };
         assert_eq!((reads.busy_percent(), reads.fallback_percent()), (Some(33), Some(12)));
         assert_eq!(ScanReads::default().busy_percent(), None);
-        // A later version says more; an earlier one named tenants only.
+        // A later version reports more; an earlier one only named tenants.
         assert_eq!(ServerStatus::read(br#"{"role":"scan","more":{}}"#).role.as_deref(), Some("scan"));
         for other in [&br#"{"harbour":{"streams":3}}"#[..], b"damaged", b"", br#"{"role":7}"#] {
             assert_eq!(ServerStatus::read(other), ServerStatus::default());

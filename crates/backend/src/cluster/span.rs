@@ -1,6 +1,6 @@
-//! Lengths of time as people read them.
+//! Durations for people.
 
-/// A length of time, given in milliseconds, in its largest unit: `9.9 s`, `2 min`.
+/// Formats a duration, given in milliseconds, in its largest unit: `9.9 s`, `2 min`.
 pub fn span(milliseconds: i64) -> String {
     let seconds = milliseconds / 1_000;
     match seconds {

@@ -16,37 +16,38 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a survey needs besides the bucket.
+/// Connections needed by a survey besides the bucket.
 pub trait Connector: Debug + Send + Sync {
-    /// Connects to the log in NATS; else a sentence that says why not. Asked again until it succeeds. Blocks.
+    /// Connects to the log in NATS. The error explains a failure. Called again until it succeeds. Blocks.
     fn streams(&self) -> Result<SharedLog, String>;
 
-    /// Whether an owner answers at an address; else a sentence that says why not. Blocks, for two seconds at most.
+    /// Checks that an owner responds at an address. The error explains a failure. Blocks for two seconds at most.
     fn reaches(&self, address: &str) -> Result<(), String>;
 }
 
-/// Surveys one cluster, as often as it is asked to.
+/// Surveys one cluster, any number of times.
 #[derive(Debug)]
 pub struct ClusterSurvey {
     address: String,
     bucket: Survey,
     clock: Arc<dyn Clock>,
     connector: Arc<dyn Connector>,
-    /// The log in NATS, once it is connected to.
+    /// The log in NATS, once connected.
     streams: Mutex<Option<SharedLog>>,
 }
 
 impl ClusterSurvey {
-    /// Of this bucket, which messages name by its address.
+    /// Makes a survey of this bucket, named by `address` in messages.
     pub fn new(address: &str, bucket: &Arc<dyn Bucket>, seams: &Seams, connector: Arc<dyn Connector>) -> ClusterSurvey {
         let (found, clock) = (Survey::new(bucket, seams), seams.clock.clone());
         ClusterSurvey { address: address.to_owned(), bucket: found, clock, connector, streams: Mutex::default() }
     }
 
-    /// The present state. Blocks: calls of the bucket, some for each collection, and a connection to each owner.
+    /// Surveys the present state. Blocks: a few calls to the bucket for each collection, and a connection to each
+    /// owner.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer. Damage is in the members of what is damaged.
+    /// [`StoreError::Io`] if the bucket does not respond. Damage is reported in the members concerned.
     pub fn run(&self) -> Result<Cluster, StoreError> {
         let kind = self.bucket.log()?;
         let now = self.clock.now();
@@ -54,7 +55,7 @@ impl ClusterSurvey {
             "nats" => self.streams().map_or_else(|why| (None, Some(why)), |log| (Some(log), None)),
             _ => (Some(SharedLog::Bucket), None),
         };
-        // Before the collections: what the owners say of them holds for the manifests that are found after it.
+        // Before the collections, so that the owners' reports hold for the manifests found afterwards.
         let leases = self.bucket.owners()?;
         let collections = self.bucket.collections(log.as_ref())?;
         let pins = self.bucket.readers()?;
@@ -122,13 +123,14 @@ fn lease(term: &Term, age: Option<i64>) -> Lease {
     let ttl = milliseconds(term.ttl());
     match age {
         _ if term.resigned => Lease::Resigned,
-        // As long as a candidate waits.
+        // As long as a candidate waits before it takes over.
         Some(age) if age > ttl + ttl / 8 => Lease::Lapsed,
         _ => Lease::Held,
     }
 }
 
-/// Up to when all partitions of a collection are complete, as their owners say; `None`: one of them does not.
+/// Returns the time up to which all partitions of a collection are complete, according to their owners; `None` if one
+/// does not report it.
 fn complete(found: &Surveyed, leases: &[bucket::GroupOwner]) -> Option<i64> {
     let groups = leases.first()?.group.groups();
     let mut all = i64::MAX;
@@ -232,17 +234,17 @@ fn node(found: OnRoll, now: i64) -> Node {
     Node { node, role, address, program, level, condition, leases, age_ms: age(now, found.written) }
 }
 
-/// The uses that a pin names; `None`: it does not read.
+/// Returns the uses named by a pin; `None` if it is unreadable.
 fn uses(pin: &ReaderPin) -> Option<&Vec<PinUse>> {
     pin.uses.as_ref().ok()
 }
 
-/// Whether what was written then counts yet, if that is known.
+/// Returns true if a report written at that time still counts; `None` if the time is unknown.
 fn holds(now: i64, written: Option<i64>, held: Duration) -> Option<bool> {
     age(now, written).map(|age| age <= milliseconds(held))
 }
 
-/// Milliseconds since a time, none of them less than 0: clocks of two machines differ.
+/// Returns the milliseconds since a time, at least 0, as clocks of two machines differ.
 fn age(now: i64, since: Option<i64>) -> Option<i64> {
     since.map(|since| (now.saturating_sub(since) / 1_000).max(0))
 }

@@ -32,10 +32,10 @@ const SMALL_BYTES: usize = 64 << 10;
 /// A collection of the store.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
-    /// The partitions of the collection that are in this process. Its own is one of them, and not held apart: every query makes
-    /// one of these, and all threads change the same reference counts.
+    /// The partitions of the collection in this process, including its own. No separate reference to its own is kept:
+    /// every query clones this struct, and all threads change the same reference counts.
     pub(super) held: Partitions,
-    /// Index of its own.
+    /// Index of its own partition.
     pub(super) own: usize,
     pub(super) commits: Arc<CommitExecutor>,
 }
@@ -68,7 +68,7 @@ impl Local {
     }
 }
 
-/// The number of a snapshot of one partition.
+/// Returns the number of a snapshot of one partition.
 fn the_one(seqs: &Seqs) -> Result<Seq, Invalid> {
     match seqs.as_slice() {
         &[seq] => Ok(seq),
@@ -76,7 +76,7 @@ fn the_one(seqs: &Seqs) -> Result<Seq, Invalid> {
     }
 }
 
-/// Methods that are the store's own.
+/// Implements methods by those of the store.
 macro_rules! of_the_store {
     ($($name:ident($($given:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($given: $type),*) -> $result {
@@ -85,7 +85,7 @@ macro_rules! of_the_store {
     };
 }
 
-/// Questions that are asked of one snapshot.
+/// Implements queries of one snapshot.
 macro_rules! of_a_snapshot {
     ($($name:ident($question:ty) -> $answer:ty;)*) => {
         $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
@@ -150,7 +150,7 @@ impl Collection for Local {
     }
 
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
-        // A large batch would block a worker for its encoding and write, however quick the disk is.
+        // Encoding and writing a large batch would block a worker, however quick the disk is.
         let small = write.batch.bytes() <= SMALL_BYTES;
         let pending = self.collection().submit(write)?;
         let (commits, current) = (self.commits.clone(), observe::current());
@@ -168,7 +168,7 @@ impl Collection for Local {
         let found = meridian_query::matching_rows(&snapshot, predicate, control).map_err(not_started)?;
         let matched = found.iter().map(|(_, rows)| rows.len() as u64).sum();
         let mut all = Deleted { deleted: 0, position: self.position() };
-        // What matched in the snapshot is deleted, unless another write has replaced it since. The steps keep a large
+        // What matched in the snapshot is deleted, unless another write has replaced it since. Small steps keep a large
         // deletion from delaying other writes.
         for step in steps(&found) {
             let done = control.check().map_err(DeleteFault::Query);

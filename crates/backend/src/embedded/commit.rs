@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use tokio::time::{Duration, Instant};
 
-/// While no commit takes longer, a change of threads (some tens of microseconds, twice) costs more than the other
+/// Up to this duration of a commit, switching threads (twice, some tens of microseconds each) costs more than the other
 /// tasks gain by it.
 const QUICK: Duration = Duration::from_millis(1);
 
@@ -33,7 +33,7 @@ impl Drop for Held<'_> {
 }
 
 impl CommitExecutor {
-    /// Waits until a queued write is committed, and commits the group when this write leads it. Dropping the future
+    /// Waits until a queued write is committed, and commits the group if this write leads it. Dropping the future
     /// cancels the write, unless it is being committed. A commit of `small` writes may run on this thread.
     pub(super) async fn finish(
         self: Arc<Self>,
@@ -66,8 +66,8 @@ impl CommitExecutor {
         self.note(began.elapsed());
     }
 
-    /// Holds the worker, unless commits are slow or no other worker would be left: other requests go on, however long
-    /// the disk takes this time.
+    /// Takes the worker, unless commits are slow or no other worker would be left. So other requests continue, however
+    /// long the disk takes this time.
     fn hold(&self, workers: usize) -> Option<Held<'_>> {
         if Duration::from_nanos(self.longest.load(Ordering::Relaxed)) > QUICK {
             return None;
@@ -98,14 +98,13 @@ async fn wait(pending: Arc<Pending>, deadline: Instant) -> Result<Written, Write
             Ok(Turn::Done(outcome)) => return outcome,
             // Many tasks write: the commit gets a thread of its own, so that no worker is blocked.
             Ok(Turn::Lead) => {
-                // The clone keeps the write queued if this task is dropped meanwhile: a commit under way must not be
+                // The clone keeps the write queued if this task is dropped meanwhile: a commit in progress must not be
                 // cancelled.
                 let (leader, current) = (pending.clone(), meridian_observe::current());
                 // If it panics, the queue has reported an error to every write of the group.
                 let _ = tokio::task::spawn_blocking(move || current.run(|| leader.lead())).await;
             }
-            // At the deadline a write is cancelled. One that is being committed is waited for, since its outcome is
-            // near.
+            // At the deadline a write is cancelled. One that is being committed is awaited, since its outcome is near.
             Err(_) => match pending.give_up() {
                 Some(refusal) => return Err(refusal),
                 None => late = true,

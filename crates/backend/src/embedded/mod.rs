@@ -23,7 +23,7 @@ pub struct Embedded {
     store: Arc<Store>,
     commits: Arc<CommitExecutor>,
     records: Arc<dyn RecordSource>,
-    /// Whether the records are elsewhere, so that a backup of the store lacks them.
+    /// Whether the records are stored elsewhere, so that a backup of the store lacks them.
     lacks_records: bool,
     figures: OnceLock<Figures>,
 }
@@ -35,18 +35,18 @@ impl fmt::Debug for Embedded {
 }
 
 impl Embedded {
-    /// A backend over an open store, which has the records too.
+    /// Makes a backend over an open store, which has the records as well.
     pub fn new(store: Arc<Store>) -> Arc<Embedded> {
         let records = store.clone();
         Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: false, figures: OnceLock::new() })
     }
 
-    /// A backend over an open store, with records that are elsewhere.
+    /// Makes a backend over an open store, with records stored elsewhere.
     pub fn with_records(store: Arc<Store>, records: Arc<dyn RecordSource>) -> Arc<Embedded> {
         Arc::new(Embedded { store, commits: Arc::default(), records, lacks_records: true, figures: OnceLock::new() })
     }
 
-    /// Adds numbers for monitors, of what serves the collections to others. Only the first call counts.
+    /// Adds metrics of the server that exposes the collections to others. Only the first call counts.
     pub fn count_also(&self, figures: Figures) {
         let _ = self.figures.set(figures);
     }
@@ -54,7 +54,7 @@ impl Embedded {
     fn collected(&self, held: Partitions) -> Arc<dyn Collection> {
         let are_all = match &*held {
             [_] => false,
-            // Of several, where another process has the rest: callers name the one that they mean.
+            // Several partitions, with the rest in another process: callers name the one they mean.
             several => several.first().is_none_or(|first| held.len() >= usize::from(first.settings().partitions)),
         };
         let local = |held, own| Local { held, own, commits: self.commits.clone() };
@@ -84,7 +84,7 @@ impl Backend for Embedded {
     }
 
     fn list(&self, tenant: &str) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
-        // Those whose first partition is another process's are listed there.
+        // Collections with their first partition in another process are listed there.
         let is_first = |partitions: &&Partitions| partitions.first().is_some_and(|first| first.partition() == 0);
         Ok(self.store.all_of(tenant).iter().filter(is_first).map(|held| self.collected(held.clone())).collect())
     }
@@ -105,7 +105,7 @@ impl Backend for Embedded {
         settings: Settings,
     ) -> Result<Arc<dyn Collection>, StoreError> {
         self.store.create(tenant, name, schema, settings)?;
-        // Dropped since, by another request.
+        // Another request has dropped it since.
         self.store.partitions(tenant, name).map(|made| self.collected(made)).ok_or(StoreError::Closed)
     }
 

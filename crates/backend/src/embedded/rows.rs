@@ -12,7 +12,7 @@ use meridian_store::{PriorEventReader, Problem, Since, Snapshot, StoreError};
 pub(super) struct LocalRows {
     pub(super) head: Head,
     pub(super) answer: meridian_query::Rows,
-    /// The cost that was counted.
+    /// The cost already counted.
     pub(super) counted: Stats,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn pass_rows(
     let made_ids = snapshot.layout.id.is_none();
     for (part, row, distance_m) in rows {
         let view = &snapshot.parts[part];
-        // Only made ids are needed by the sink; given ones are a column of the batch.
+        // The sink needs only made ids; given ones are a column of the batch.
         let seq = match made_ids {
             true => view.seqs(row..row + 1)?.first().copied().map(Seq),
             false => None,

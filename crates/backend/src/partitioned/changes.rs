@@ -6,18 +6,18 @@ use meridian_model::{Batch, Layout, Projection, Schema, Seq, Seqs};
 use meridian_store::{Problem, StoreError};
 use std::sync::Arc;
 
-/// The changes of one partition after those of another.
+/// The changes of one partition after another.
 struct Chain {
     parts: Vec<Box<dyn Changes>>,
-    /// The partition that is read.
+    /// Index of the partition being read.
     at: usize,
-    /// Events that were left out before any of these.
+    /// Events left out before any of these.
     left_out: u64,
     missing: Vec<Problem>,
     shape: (Arc<Schema>, Arc<Layout>),
 }
 
-/// Opens the changes of each partition. `left_out`: events before them that are left out.
+/// Opens the changes of each partition. `left_out`: earlier events that are left out.
 pub(super) fn open(
     parts: &[Arc<dyn Part>],
     left_out: u64,
@@ -66,15 +66,15 @@ impl Changes for Chain {
 
 /// The previous events of objects in all partitions.
 ///
-/// Numbers of two partitions say nothing of the order of their writes. They are compared all the same, so that every reader gets the same
-/// answer. An object whose events are in one partition has exactly those written before.
+/// Numbers of two partitions do not tell the order of their writes. They are compared all the same, so that every
+/// reader gets the same result. An object with all events in one partition has exactly those written before.
 pub(super) struct Prior {
     pub(super) parts: Vec<Box<dyn PriorEvents>>,
 }
 
 impl PriorEvents for Prior {
     fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
-        // By the key of one partition, so that an object has one number.
+        // By the key of one partition, so that an object has a single number.
         self.parts.first()?.object(batch, row)
     }
 

@@ -1,4 +1,4 @@
-//! Rows that partitions pass to a sink one by one, collected and passed on.
+//! Collects rows that partitions pass to a sink one by one, and passes them on.
 
 use super::{Part, shape};
 use crate::read::{Near, RowSink};
@@ -8,13 +8,14 @@ use meridian_store::StoreError;
 use meridian_store::seams::Random;
 use std::sync::Arc;
 
-/// Max number of the nearest events that are gathered of a partition: a page may begin at any row, and each takes about a kilobyte.
+/// Max nearest events gathered from a partition: a page may begin at any row, and each takes about a kilobyte.
 const NEAREST_MAX: usize = 1 << 14;
 
-/// One event: a batch of it alone, its number where ids are made of it, and its distance in an order by distance.
+/// One event: a batch of it alone, its number if ids are made from it, and its distance in an order by distance.
 type Row = (Batch, Option<Seq>, Option<f64>);
 
-/// Rows of one partition with all columns: which of them the caller's sink wants is known only once all are there.
+/// Rows of one partition with all columns, since the caller's sink names the columns it wants only once all rows are
+/// known.
 #[derive(Default)]
 struct Gathered {
     total: u64,
@@ -28,12 +29,12 @@ impl RowSink for Gathered {
     }
 
     fn row(&mut self, batch: &Batch, row: usize, seq: Option<Seq>, distance_m: Option<f64>) {
-        // Copied: a slice would keep the whole block of each row.
+        // Copied: a slice would keep the whole block of each row alive.
         self.rows.push((batch.take(&[row as u32]), seq, distance_m));
     }
 }
 
-/// Passes rows of several partitions on, in the schema that was that of the first before they were asked.
+/// Passes on rows of several partitions, with the schema that the first had before they were queried.
 fn pass(
     rows: Vec<Row>,
     total: u64,
@@ -47,10 +48,10 @@ fn pass(
     Ok(())
 }
 
-/// The events in a circle, nearest first; of equal distances those of the lower partition first.
+/// Passes the events in a circle, nearest first; at equal distances those of the lower partition first.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] for a page behind the first [`NEAREST_MAX`] events.
+/// [`StoreError::Invalid`] for a page beyond the first [`NEAREST_MAX`] events.
 pub(super) fn near(
     parts: &[Arc<dyn Part>],
     question: &Near,
@@ -70,7 +71,7 @@ pub(super) fn near(
         }
         total = total.saturating_add(gathered.total);
         rows.append(&mut gathered.rows);
-        // Stable: equals stay in the order of their partitions.
+        // A stable sort keeps equal distances in the order of their partitions.
         rows.sort_by(|a, b| a.2.unwrap_or(f64::INFINITY).total_cmp(&b.2.unwrap_or(f64::INFINITY)));
         rows.truncate(each.limit);
     }
@@ -86,7 +87,7 @@ pub(super) fn near(
     Ok(true)
 }
 
-/// A page of all events: those of one partition after those of another.
+/// Passes a page of all events, one partition after another.
 pub(super) fn page(
     parts: &[Arc<dyn Part>],
     (skip, limit): (u64, usize),
@@ -105,7 +106,7 @@ pub(super) fn page(
     Ok(pass(rows, total, &shape, sink)?)
 }
 
-/// A random event: of a partition drawn by its number of events.
+/// Passes a random event, from a partition drawn by its number of events.
 pub(super) fn sample(
     parts: &[Arc<dyn Part>],
     random: &dyn Random,
@@ -119,7 +120,7 @@ pub(super) fn sample(
         at -= count;
         drawn += 1;
     }
-    // The others after it: it may have become empty since.
+    // The others follow, since it may have become empty meanwhile.
     for part in parts.iter().cycle().skip(drawn).take(parts.len()) {
         let mut gathered = Gathered::default();
         if part.sample(random, control, &mut gathered)? {

@@ -1,7 +1,7 @@
-//! Followers of a collection whose events a restore has divided among another number of partitions.
+//! Followers of a collection whose events a restore has divided among a different number of partitions.
 //!
-//! Numbers of such events do not tell their partition, so no follower can say how far it is among them. All of them are in the past: a
-//! stream that would begin there is refused, and a catch-up counts what it leaves out.
+//! The numbers of such events do not tell their partition, so a follower's position among them is undefined. All of
+//! them are in the past: a stream that would begin there is refused, and a catch-up counts what it leaves out.
 
 use super::Part;
 use meridian_model::{Invalid, Positions, Seq, Seqs};
@@ -21,13 +21,13 @@ pub(super) fn check_after(imported: Option<&Imported>, after: &Seqs, partitions:
     Err(Invalid::field("after", detail).into())
 }
 
-/// Moves positions behind the restore, and counts the events that this passes over.
+/// Moves positions past the restore, and counts the events skipped.
 pub(crate) fn pass(parts: &[&dyn Part], after: &Positions) -> Result<(Positions, u64), StoreError> {
     let Some(Imported { upto, from }) = parts.first().and_then(|part| part.imported()) else {
         return Ok((after.clone(), 0));
     };
     let behind: Positions = std::iter::repeat_n(upto, parts.len()).collect();
-    // All that there was had been seen, by the positions of then or of now.
+    // Everything had been seen, by the old positions or the new ones.
     if after.covers(&behind) || (after.len() == from.len() && after.covers(&from)) {
         return Ok((after.later(&behind), 0));
     }

@@ -1,13 +1,14 @@
-//! A collection of several partitions, put together from these.
+//! A collection of several partitions, assembled from these.
 //!
-//! Each partition is a collection with a part of the events (`split.rs` says which), a log and a snapshot of its own. A question is asked
-//! of each, and the answers are merged: rows by their cursors (`rows.rs`), numbers as partial answers. A snapshot of the collection is a
-//! vector of theirs, so the writes that it shows are whole in each partition, and not across them.
+//! Each partition is a collection with a part of the events (see `split.rs`), a log and a snapshot of its own. A query
+//! is sent to each, and the results are merged: rows by their cursors (`rows.rs`), numbers as partial results. A
+//! snapshot of the collection is a vector of the partitions' snapshots. So the writes it shows are whole in each
+//! partition, and not across them.
 //!
-//! The first error ends an answer, which is then none: it is never taken for a complete one.
+//! The first error ends a result, which is then an error: it is never taken for a complete result.
 //!
-//! A change of the schema reaches the last partition first and the first one last. Fields are only added. So the schema of the first
-//! partition, read before the others, is part of theirs, and answers are cut to it.
+//! A change of the schema reaches the last partition first and the first one last. Fields are only added. So the schema
+//! of the first partition, read before the others, is part of theirs, and results are cut to it.
 
 mod changes;
 mod gather;
@@ -35,12 +36,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// One partition of a collection, in this process or behind another one.
+/// One partition of a collection, in this or another process.
 pub trait Part: Collection {
-    /// Events in an order, each with its place in it. One more than the limit is given, if there are as many.
+    /// Returns events in an order, each with its place in it. Returns one more than the limit, if there are as many.
     ///
     /// # Errors
-    /// As of [`Collection::items`].
+    /// As [`Collection::items`].
     fn rows(
         &self,
         at: At,
@@ -48,52 +49,53 @@ pub trait Part: Collection {
         control: &Control,
     ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
 
-    /// Which of its events a restore has divided among another number of partitions, if one did.
+    /// Returns which of its events a restore has divided among a different number of partitions, if any.
     fn imported(&self) -> Option<Imported>;
 
-    /// Notes that another process shows this snapshot now: it stays for as long as a page token that names it, unless it is gone already.
+    /// Records that another process shows this snapshot now. It is kept for as long as a page token that names it,
+    /// unless it is gone already.
     fn note_use(&self, seq: Seq);
 
-    /// How many events with numbers of positions after `after`, up to and including `upto`, there still are.
+    /// Returns the number of existing events with positions after `after`, up to and including `upto`.
     fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError>;
 }
 
-/// A collection put together from its partitions.
+/// A collection assembled from its partitions.
 #[derive(Debug)]
 pub struct Partitioned {
     parts: Vec<Arc<dyn Part>>,
 }
 
 impl Partitioned {
-    /// A collection of these partitions, in their order: all that it has. One of a single partition is answered as that partition answers.
+    /// Makes a collection of all its partitions, in their order. A single partition behaves as on its own.
     pub fn new(parts: Vec<Arc<dyn Part>>) -> Partitioned {
         Partitioned { parts }
     }
 
-    /// The first partition, whose name, schema and settings are those of the collection.
+    /// The first partition, whose name, schema and settings are the collection's.
     fn first(&self) -> &dyn Part {
         &*self.parts[0]
     }
 
-    /// The snapshots of the partitions that a snapshot of the collection consists of.
+    /// Splits a snapshot of the collection into those of its partitions.
     fn each(&self, at: &At) -> Result<Vec<At>, QueryError> {
         let Some(seqs) = &at.seq else { return Ok(vec![at.clone(); self.parts.len()]) };
         if seqs.len() != self.parts.len() {
-            // Of another collection of this name: refused like one that is gone.
+            // Of another collection with this name: refused like one that is gone.
             return Err(Gone { seq: seqs.at(0) }.into());
         }
         let one = |seq: &Seq| At { seq: Some(Seqs::one(*seq)), ..at.clone() };
         Ok(seqs.as_slice().iter().map(one).collect())
     }
 
-    /// The partitions that may have the event of an id. None: no event of the collection can have this id.
+    /// Returns the partitions that may have the event with an id. Empty if no event of the collection can have this id.
     fn parts_of(&self, id: &str) -> Range<usize> {
         // The number in an id may be that of no partition.
         let one = |partition: usize| if partition < self.parts.len() { partition..partition + 1 } else { 0..0 };
         match (self.first().schema().id, Seq::from_id(id)) {
             (IdRole::Given, _) => one(partition_of(id.as_bytes(), self.parts.len())),
             (IdRole::Made, Err(_)) => 0..0,
-            // Numbered in other partitions than these: only a look tells where its event went.
+            // Numbered with a different number of partitions, so all of them have to be searched.
             (IdRole::Made, Ok(seq)) if self.first().imported().is_some_and(|all| seq.position() <= all.upto) => {
                 0..self.parts.len()
             }
@@ -101,12 +103,12 @@ impl Partitioned {
         }
     }
 
-    /// A value for each partition.
+    /// Returns a value for each partition.
     fn vector<T>(&self, of: impl Fn(&dyn Part) -> T) -> meridian_model::Vector<T> {
         self.parts.iter().map(|part| of(&**part)).collect()
     }
 
-    /// The partial answers of all partitions, merged.
+    /// Returns the merged partial results of all partitions.
     fn ask(&self, at: &At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
         let (mut heads, mut answers) = (Vec::new(), Vec::new());
         for (part, at) in self.parts.iter().zip(self.each(at)?) {
@@ -114,8 +116,8 @@ impl Partitioned {
             let Read { head, value } = part.partial(at, question, control)?;
             heads.push(head);
             answers.push(value);
-            // At once, as a grid or the groups of each of 256 partitions would take that many times the memory. Whether a tile is drawn is
-            // decided of all together.
+            // Merged immediately, as keeping a grid or the groups of each of 256 partitions would take that many times
+            // the memory. Whether a tile is drawn depends on all of them together.
             if answers.len() > 1 && !matches!(question, Question::Tile(_)) {
                 answers = vec![Partial::merge(answers, question).map_err(merge_error)?.ok_or_else(other_answer)?];
             }
@@ -128,7 +130,8 @@ impl Partitioned {
                 if tile.density {
                     return Err(other_answer());
                 }
-                // Together they are too many to be drawn. All are asked again, of the same snapshots: one that drew has no counts.
+                // Together they are too many to draw. All are queried again, on the same snapshots, as one that drew
+                // has no counts.
                 self.ask(
                     &At { seq: Some(head.seq), ..at.clone() },
                     &Question::Tile(Tile { density: true, ..tile.clone() }),
@@ -139,9 +142,10 @@ impl Partitioned {
     }
 }
 
-/// The head of an answer of all partitions, in their order.
+/// Joins the heads of all partitions, in their order.
 fn join(heads: Vec<Head>) -> Result<Head, QueryError> {
-    // The shortest schema is part of the others. In one process it is that of the first partition; servers that follow may be at different points.
+    // The shortest schema is part of the others. In one process it is that of the first partition; followers may be at
+    // different points.
     let shortest = heads.iter().min_by_key(|head| head.schema.fields.len()).ok_or_else(other_answer)?;
     Ok(Head {
         seq: heads.iter().map(|head| head.seq.at(0)).collect(),
@@ -163,7 +167,7 @@ fn other_answer() -> QueryError {
     Invalid::new("a partition answered another question").into()
 }
 
-/// Questions whose partial answers are merged and finished here.
+/// Implements queries whose partial results are merged and finished here.
 macro_rules! of_partials {
     ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
         $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
@@ -222,7 +226,7 @@ impl Collection for Partitioned {
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
-        // All are asked, as each has a flush of its own to make.
+        // All are asked, as each has its own flush to make.
         self.parts.iter().try_fold(true, |room, part| Ok(part.request_room()? && room))
     }
 
@@ -271,7 +275,7 @@ impl Collection for Partitioned {
             let Read { head, value } = self.parts[part].event(id)?;
             missing.extend(head.missing.iter().cloned());
             if value.is_some() || part == last {
-                // What the others show is not part of the answer.
+                // The snapshots of the others are not part of the result.
                 let seq = positions.ends().with(part, head.seq.at(0));
                 return Ok(Read { head: Head { seq, missing: missing.into(), ..head }, value });
             }
@@ -300,7 +304,7 @@ impl Collection for Partitioned {
     ) -> Result<Option<u64>, QueryError> {
         let mut all = Some(0u64);
         for (part, at) in self.parts.iter().zip(self.each(&at)?) {
-            // One that gives up makes the total unknown: the others need not be counted.
+            // One that gives up makes the total unknown, so the others need not count.
             let Some(known) = all else { break };
             all = part.count(at, predicate, tested_max, control)?.map(|count| known.saturating_add(count));
         }
@@ -320,7 +324,7 @@ impl Collection for Partitioned {
             stats.merge(&value.stats);
             found = found.saturating_add(value.returned);
         }
-        // What the merge of their rows gives.
+        // The rows returned by the merge.
         let of_page = question.limit.map_or(found, |limit| found.min(limit as u64));
         let returned = match (&question.order, &question.after) {
             (Order::Near { k: Some(k), .. }, after) => {
@@ -391,7 +395,7 @@ impl Collection for Partitioned {
     }
 }
 
-/// The schema that answers are cut to, with its layout.
+/// Returns the schema that results are cut to, with its layout.
 fn shape(schema: Arc<Schema>) -> (Arc<Schema>, Arc<Layout>) {
     let layout = Arc::new(Layout::of(&schema));
     (schema, layout)

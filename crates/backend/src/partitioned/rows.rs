@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) struct PartitionedRows {
     head: Head,
     rows: MergedRows<OnePart>,
-    /// The cost that was counted.
+    /// The cost already counted.
     counted: Stats,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn open(
     Ok(PartitionedRows { head, rows: MergedRows::new(streams, question), counted: Stats::default() })
 }
 
-/// The rows of one partition, in the schema of the answer.
+/// The rows of one partition, in the schema of the result.
 struct OnePart {
     rows: Box<dyn RowStream<Item = Result<PartialRows, QueryError>> + Send>,
     shape: (Arc<Schema>, Arc<Layout>),

@@ -1,32 +1,32 @@
-//! Which partition an event is written to: where its key belongs (`model::split`). Of events without one a write goes to one partition as a
-//! whole.
+//! Selects the partition an event is written to: the one its key belongs to (`model::split`). Events without a key all
+//! go to one partition per write.
 
 use meridian_model::{Batch, Invalid, Schema, SeqLayout, partition_of, partitions_of_rows};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Max number of mistakes that a refusal names.
+/// Max number of mistakes named in a refusal.
 const NAMED_MAX: usize = 100;
-/// Partitions take turns with writes that no key assigns to one.
+/// Next partition for writes that no key assigns, in turns.
 static TURN: AtomicU64 = AtomicU64::new(0);
 
-/// A part of a batch, and the partition that it is for.
+/// A part of a batch, and its partition.
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) partition: usize,
     pub(super) batch: Batch,
 }
 
-/// Splits a batch among partitions, each share in the order of the batch. The share of the first event comes first. `key`: the
-/// idempotency key of the write, with which a repetition is split alike.
+/// Splits a batch among partitions, each share in the order of the batch. The share of the first event comes first.
+/// `key`: the idempotency key of the write, so that a repetition is split in the same way.
 pub(super) fn split(batch: Batch, schema: &Schema, partitions: usize, key: Option<&str>) -> Vec<Share> {
     let turn = || match key {
         Some(key) => partition_of(key.as_bytes(), partitions),
-        // Relaxed: any partition is as good.
+        // Relaxed: any partition will do.
         None => (TURN.fetch_add(1, Ordering::Relaxed) % partitions as u64) as usize,
     };
-    // One turn for all of a write that no key assigns.
+    // A single turn for everything in a write that no key assigns.
     let other = OnceCell::new();
     let of_rows = partitions_of_rows(&batch, schema, partitions, |_| *other.get_or_init(turn));
     match of_rows {
@@ -52,7 +52,7 @@ fn by_row(batch: Batch, of_rows: &[usize], partitions: usize) -> Vec<Share> {
     shares
 }
 
-/// The whole batch for one partition, or in pieces for several if that is too large for one.
+/// Returns the whole batch for one partition, or in pieces for several if it is too large for one.
 fn in_turn(batch: Batch, first: usize, partitions: usize) -> Vec<Share> {
     let most = SeqLayout::Partitioned.batch_events_max();
     let pieces = batch.rows().div_ceil(most).clamp(1, partitions);
@@ -67,7 +67,7 @@ fn in_turn(batch: Batch, first: usize, partitions: usize) -> Vec<Share> {
     (0..pieces).map(piece).collect()
 }
 
-/// The ids that stand twice in a batch. They are found before it is split: no part of such a batch is written.
+/// Returns the ids that occur twice in a batch. Called before the split, so that no part of such a batch is written.
 pub(super) fn twice(batch: &Batch, schema: &Schema) -> Vec<Invalid> {
     let Some(ids) = batch.ids() else { return Vec::new() };
     let (mut seen, mut wrong) = (HashMap::with_capacity(batch.rows()), Vec::new());

@@ -15,17 +15,18 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant};
 
-/// Held while partitions are changed. Of two changes at once, each could be the first in some of them, and columns are known by their order.
+/// Held while partitions are changed. Two concurrent changes could each be the first in some of them, and columns are
+/// identified by their order.
 static CHANGING: Mutex<()> = Mutex::new(());
-/// How long a change waits for another one, which may be of another collection.
+/// Max wait of a change for another one, which may be of another collection.
 const CHANGE_WAIT: Duration = Duration::from_secs(30);
-/// How often partitions are aligned again because another server changes them too.
+/// Max attempts to align partitions while another server changes them too.
 const ALIGN_TRIES: usize = 8;
 
-/// The outcome of a share, and the number of its partition.
+/// The outcome of a share, with the number of its partition.
 type Outcome = (usize, Result<Written, WriteError>);
 
-/// The write of each share, the first event's first.
+/// Returns the write of each share, the first event's first.
 fn shares(parts: usize, schema: &Schema, write: Write) -> Result<Vec<(usize, Write)>, WriteError> {
     let Write { batch, key, on_conflict, deadline } = write;
     let wrong = twice(&batch, schema);
@@ -45,8 +46,8 @@ fn shares(parts: usize, schema: &Schema, write: Write) -> Result<Vec<(usize, Wri
     Ok(shares.into_iter().map(one).collect())
 }
 
-/// Queues a write in each partition that has a share of it. A refusal of the first is the answer at once; that of a later one is part of the
-/// outcome.
+/// Queues a write in each partition that has a share of it. A refusal by the first one is returned at once; that of a
+/// later one is part of the outcome.
 pub(super) fn append(
     parts: &[Arc<dyn Part>],
     schema: &Schema,
@@ -58,7 +59,8 @@ pub(super) fn append(
         match parts[partition].append(share, deadline) {
             Ok(append) => queued.push((partition, append)),
             Err(error) if queued.is_empty() => return Err(of_partition(error, partition)),
-            // A queued write may be in a group that another write commits. It would be too late to take it back, and to say that nothing is stored.
+            // A queued write may be in a group that another write is committing. It is too late to withdraw it and
+            // report that nothing is stored.
             Err(error) => {
                 refused = Some((partition, Err(error)));
                 break;
@@ -72,7 +74,7 @@ pub(super) fn append(
         {
             return together(before, vec![(partition, append.await)]);
         }
-        // Each in a task of its own: the syncs of the partitions run side by side. Dropped, they are taken back.
+        // Each in a task of its own, so that the partitions sync in parallel. Dropping them withdraws the writes.
         let mut running = JoinSet::new();
         let order: Vec<usize> = queued.iter().map(|(partition, _)| *partition).collect();
         for (partition, append) in queued {
@@ -96,7 +98,7 @@ pub(super) fn write(parts: &[Arc<dyn Part>], schema: &Schema, write: Write) -> R
     together(before, outcomes)
 }
 
-/// The outcome of a write by those of its shares, that of the first event first. `before`: the positions when it began.
+/// Combines the outcomes of a write's shares, that of the first event first. `before`: the positions when it began.
 fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteError> {
     let mut all = Written { written: 0, replaced: 0, duplicates: 0, position: before, first: Seq::default() };
     let (mut is_first, mut failed) = (true, Vec::new());
@@ -112,7 +114,7 @@ fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteE
             Err(error) => failed.push(of_partition(error, partition)),
         }
     }
-    // A repetition finds what an earlier try has stored.
+    // A repetition finds what an earlier attempt has stored.
     match (one_error(failed), all.written + all.duplicates) {
         (None, _) => Ok(all),
         (Some(error), 0) => Err(error),
@@ -120,7 +122,7 @@ fn together(before: Positions, outcomes: Vec<Outcome>) -> Result<Written, WriteE
     }
 }
 
-/// The error of a partition, with the partition where it names a position of its log.
+/// Adds the partition to an error that names a position of its log.
 fn of_partition(error: WriteError, partition: usize) -> WriteError {
     match error {
         WriteError::KeyReused { position, events, .. } => {
@@ -130,7 +132,7 @@ fn of_partition(error: WriteError, partition: usize) -> WriteError {
     }
 }
 
-/// The error that stands for several: the conflicts together, or the one that leaves most in doubt.
+/// Returns the error that leaves most in doubt; if all are conflicts, all of them together.
 fn one_error(errors: Vec<WriteError>) -> Option<WriteError> {
     let doubt = |error: &WriteError| match error {
         WriteError::Failed(_) | WriteError::Partly { .. } => 0,
@@ -156,13 +158,13 @@ fn one_error(errors: Vec<WriteError>) -> Option<WriteError> {
     })
 }
 
-/// The present positions of partitions. Taken before a write, they stand for the partitions that take no part
-/// in it. So a stream that goes on after the write misses nothing that came meanwhile.
+/// Returns the present positions of partitions. Read before a write, they are the positions of partitions that take no
+/// part in it. So a stream that continues after the write misses nothing that came meanwhile.
 fn present(parts: &[Arc<dyn Part>]) -> Positions {
     parts.iter().map(|part| part.position().at(0)).collect::<Vector<u64>>()
 }
 
-/// Deletes ids, those of each partition in it.
+/// Deletes ids, each in its own partition.
 pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<Deleted, WriteError> {
     let mut all = Deleted { deleted: 0, position: present(parts) };
     for (number, (part, ids)) in parts.iter().zip(ids).enumerate().filter(|(_, (_, ids))| !ids.is_empty()) {
@@ -173,7 +175,7 @@ pub(super) fn delete(parts: &[Arc<dyn Part>], ids: &[Vec<String>]) -> Result<Del
     Ok(all)
 }
 
-/// Deletes what matches, one partition after the other.
+/// Deletes what matches, one partition after another.
 pub(super) fn delete_matching(
     parts: &[Arc<dyn Part>],
     ats: Vec<At>,
@@ -195,23 +197,23 @@ pub(super) fn delete_matching(
 
 /// Changes all partitions, the first one last.
 ///
-/// Servers may change a collection at the same time. The last partition orders their changes, and the others
-/// get what it has: the server that comes last leaves all of them alike.
+/// Servers may change a collection at the same time. The last partition orders their changes, and the others adopt its
+/// state. So the server that finishes last leaves all of them alike.
 ///
 /// # Errors
-/// [`StoreError::Busy`] where another change takes too long.
+/// [`StoreError::Busy`] if another change takes too long.
 pub(super) fn change(parts: &[Arc<dyn Part>], fields: &[Field], settings: Option<&Settings>) -> Result<(), StoreError> {
     let Some(_alone) = CHANGING.try_lock_for(CHANGE_WAIT) else {
         return Err(StoreError::Busy("another change of a collection takes long: try again".to_owned()));
     };
     let Some((last, others)) = parts.split_last() else { return Ok(()) };
-    // What an earlier change left undone first: of two changes one may have failed half-way.
+    // First completes an earlier change, which may have failed halfway.
     align(&**last, others)?;
     last.change(fields.to_vec(), settings.cloned())?;
     align(&**last, others)
 }
 
-/// Gives the other partitions the fields and settings of the last one.
+/// Copies the fields and settings of the last partition to the others.
 fn align(last: &dyn Part, others: &[Arc<dyn Part>]) -> Result<(), StoreError> {
     let mut tries = 0;
     loop {
@@ -223,7 +225,7 @@ fn align(last: &dyn Part, others: &[Arc<dyn Part>]) -> Result<(), StoreError> {
             if missing.is_empty() && other.is_none() { Ok(()) } else { part.change(missing, other) }
         };
         let aligned = others.iter().rev().try_for_each(one);
-        // Another server changed the last one meanwhile, or has given this one a field in the same moment.
+        // Another server changed the last one meanwhile, or gave this one a field at the same moment.
         let is_newer = last.schema() != schema || last.settings() != settings;
         match aligned {
             Ok(()) if !is_newer => return Ok(()),

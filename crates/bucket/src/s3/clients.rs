@@ -1,4 +1,4 @@
-//! The clients of a store: their credentials, and how often they send a call.
+//! The clients of a store: their credentials, and their retries.
 
 use super::options::S3Options;
 use meridian_model::Invalid;
@@ -10,15 +10,15 @@ use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a connection may take to be made.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(3);
-/// How long the store may say nothing while it answers a read; then the read is sent again.
+/// Max silence of the store during a read, before the read is resent.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Max bytes of a file with a key, or with certificates, that are read.
+/// Max bytes read of a file with a key or with certificates.
 const FILE_MAX: u64 = 1 << 20;
 
-/// Variables of the environment that name credentials. Others that `object_store` knows are not taken: they could switch off what the
-/// bucket rests on, such as conditional creates or TLS.
+/// Environment variables with credentials. Others that `object_store` knows are ignored: they could switch off what the
+/// bucket depends on, such as conditional creates or TLS.
 const CREDENTIALS: [(&str, AmazonS3ConfigKey); 10] = [
     ("AWS_ACCESS_KEY_ID", AmazonS3ConfigKey::AccessKeyId),
     ("AWS_SECRET_ACCESS_KEY", AmazonS3ConfigKey::SecretAccessKey),
@@ -34,25 +34,28 @@ const CREDENTIALS: [(&str, AmazonS3ConfigKey); 10] = [
 
 /// Four clients of one bucket.
 ///
-/// `object_store` sends a call again after a 5xx or a broken connection, and a create that took effect is then answered "exists". Above, that
-/// is told from another process's object by reading back. It could not be told how many attempts are still on their way, nor could the
-/// deadline of an attempt be kept. So what changes the bucket is sent once, and what only reads is sent again.
+/// `object_store` retries a call after a 5xx or a broken connection, and then a create that took effect returns
+/// "exists". The caller tells this from another process's object by reading it back. But the caller could not know how
+/// many attempts are still in flight, nor could the deadline of an attempt be kept. So calls that change the bucket are
+/// sent once, and only reads are retried.
 pub(super) struct Clients {
-    /// Reads, and the beginning and the end of an upload without an object: sending them twice changes nothing.
+    /// Reads, and the start and the end of an upload without an object: repeating them changes nothing.
     pub(super) reads: AmazonS3,
-    /// Parts of uploads, sent again too. The store says nothing until it has all of a part, which takes long on a slow line.
+    /// Parts of uploads, also retried. The store responds only once it has all of a part, which takes long on a slow
+    /// line.
     pub(super) parts: AmazonS3,
     /// Creates and deletes, each sent once.
     pub(super) writes: AmazonS3,
-    /// Completes uploads, once and only where the name is free. `object_store` has no such call: here each call has the condition.
+    /// Completes uploads, once and only if the name is free. `object_store` has no such call, so every call of this
+    /// client has the condition.
     pub(super) completes: AmazonS3,
 }
 
 impl Clients {
-    /// Makes the clients, and connects to nothing.
+    /// Makes the clients, without connecting.
     pub(super) fn new(bucket: &str, options: &S3Options) -> Result<Clients, Invalid> {
         options.check()?;
-        // The clients take the process's cryptography. A second call changes nothing, so its error says nothing.
+        // The clients use the process-wide crypto provider. A second call changes nothing, so its error can be ignored.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let again = RetryConfig {
             backoff: BackoffConfig {
@@ -69,7 +72,7 @@ impl Clients {
         for certificate in certificates(&options.ca_file)? {
             connection = connection.with_root_certificate(certificate);
         }
-        // Callers have deadlines of their own. A client's would cut a large object off on a slow line.
+        // Callers have their own deadlines. A client timeout would cut off a large object on a slow line.
         let patient = connection.clone().with_timeout_disabled();
         let mut condition = HeaderMap::new();
         condition.insert("if-none-match", HeaderValue::from_static("*"));
@@ -78,7 +81,7 @@ impl Clients {
             .with_bucket_name(bucket)
             .with_region(options.region()?)
             .with_virtual_hosted_style_request(!options.path_style)
-            // One call an object, which every store has.
+            // One call per object, which every store supports.
             .with_disable_bulk_delete(true);
         if let Some(endpoint) = options.endpoint_of(bucket) {
             builder = builder.with_endpoint(endpoint);
@@ -96,7 +99,7 @@ impl Clients {
             None => from_environment(builder.clone()),
         };
         let reads = build(named, patient.clone().with_read_timeout(SILENCE), again.clone())?;
-        // All of one origin, so that they are asked for once.
+        // All from the same source, so that they are requested once.
         let builder = builder.with_credentials(reads.credentials().clone());
         let parts = build(builder.clone(), patient.clone(), again)?;
         let writes = build(builder.clone(), patient.clone(), once.clone())?;
@@ -132,7 +135,7 @@ fn from_files(options: &S3Options) -> Result<Option<AwsCredentialProvider>, Inva
     Ok(Some(Arc::new(StaticCredentialProvider::new(credential))))
 }
 
-/// The first line of a file, without white space around it, which no key has.
+/// Returns the first line of a file, trimmed, as no key has white space around it.
 fn first_line(file: &str) -> io::Result<String> {
     let mut line = String::new();
     BufReader::new(open(file)?).read_line(&mut line)?;
@@ -158,7 +161,7 @@ fn certificates(file: &str) -> Result<Vec<Certificate>, Invalid> {
     }
 }
 
-/// Bounded, since the file may be a device without an end.
+/// Opens a file. Bounded, since it may be an endless device.
 #[allow(clippy::disallowed_methods, reason = "a file of the operator, and none of the store")]
 fn open(file: &str) -> io::Result<io::Take<File>> {
     Ok(File::open(file)?.take(FILE_MAX))

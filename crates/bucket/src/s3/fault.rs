@@ -1,17 +1,18 @@
-//! Errors of an S3 store for a failed call, as the store of collections knows them. It knows them by their kind; people learn the setting at fault.
+//! Converts errors of an S3 store to those of the store of collections. The kind is for the program; the text names the
+//! setting at fault.
 
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
 
-/// Max characters of a store's own words in a message.
+/// Max characters of the store's message to include.
 const WORDS_MAX: usize = 300;
 
-/// The prefix of addresses where cloud machines give credentials.
+/// Prefix of addresses where cloud machines obtain credentials.
 const CREDENTIALS_AT: &str = "//169.254.";
 
-/// A bucket, as messages name it.
+/// A bucket, as named in messages.
 #[derive(Debug, Clone)]
 pub(super) struct BucketLocation {
     /// `s3://BUCKET/PREFIX`.
@@ -22,21 +23,21 @@ pub(super) struct BucketLocation {
     pub(super) region: String,
 }
 
-/// The error body of a store: the parts that are read.
+/// The error body of a store: the members read.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ErrorDetails {
     code: String,
     message: String,
-    /// The region that it expects.
+    /// The region it expects.
     region: Option<String>,
 }
 
 impl BucketLocation {
-    /// The error of a call.
+    /// Converts the error of a call.
     ///
-    /// A create that ended so *may* have taken effect, except where the kind says that it cannot. Kinds of a
-    /// lost answer lead to another try, and to a check of what is there. So everything unknown has one of
-    /// these, also errors of a proxy in front of the store.
+    /// A failed create *may* have taken effect, unless the kind of its error excludes that. Kinds of a lost response
+    /// lead to a retry, and to a check of what exists. So everything unknown gets such a kind, including errors of a
+    /// proxy in front of the store.
     pub(super) fn error(&self, error: &Error) -> io::Error {
         let text = error.to_string();
         let Some(details) = details_in(&text) else { return self.without_answer(error, &text) };
@@ -45,7 +46,7 @@ impl BucketLocation {
             "NoSuchKey" => return io::Error::new(ErrorKind::NotFound, "there is no such object"),
             "PreconditionFailed" => return io::Error::new(ErrorKind::AlreadyExists, "there is such an object"),
             "InvalidRange" => return io::Error::new(ErrorKind::UnexpectedEof, "the object ends before"),
-            // Neither "absent" nor "refused": objects are not absent because nothing is there.
+            // Neither "absent" nor "refused": without the bucket, nothing is known of its objects.
             "NoSuchBucket" => (
                 ErrorKind::Other,
                 format!(
@@ -103,7 +104,7 @@ impl BucketLocation {
         io::Error::new(kind, format!("{meaning} ({}: {})", details.code, details.message))
     }
 
-    /// The error of a call that the store did not answer, or not as a store does.
+    /// Converts the error of a call without a response, or with one that is not a store's.
     fn without_answer(&self, error: &Error, text: &str) -> io::Error {
         let mut kind = match error {
             Error::InvalidPath { .. } => ErrorKind::InvalidInput,
@@ -122,7 +123,8 @@ impl BucketLocation {
             cause = source.source();
         }
         let endpoint = &self.endpoint;
-        // The addresses where machines of clouds ask for credentials. Of a store at such an address it would be a lost answer.
+        // The addresses where cloud machines request credentials. If the store itself has such an address, it is a lost
+        // response.
         if text.contains(CREDENTIALS_AT) && !endpoint.contains(CREDENTIALS_AT) {
             let detail = "there are no credentials: expected cluster.s3.access_key_file and cluster.s3.secret_key_file, or \
                           AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role of this machine";
@@ -148,7 +150,8 @@ fn wrong_region(region: &str, bucket: &str) -> String {
     format!("cluster.s3.region is {region}: expected the region of the bucket {bucket}")
 }
 
-/// Reads the answer to a call that failed. `object_store` keeps the error in which it is to itself: it is in the text.
+/// Parses the response to a failed call. `object_store` keeps the error with its details private, but they are in the
+/// text.
 fn details_in(text: &str) -> Option<ErrorDetails> {
     let within = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -161,7 +164,7 @@ fn details_in(text: &str) -> Option<ErrorDetails> {
     })
 }
 
-/// The text of an element of XML.
+/// Returns the text of an XML element.
 fn unescaped(text: &str) -> String {
     let mut text = text.to_owned();
     for (name, meant) in [
@@ -234,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_error_is_certain_only_where_the_store_has_refused() {
-        // What the store of collections takes for "no effect, nor will have".
+        // Means "no effect now or later" to the store of collections.
         let certain = |error: &io::Error| {
             use ErrorKind::{PermissionDenied, QuotaExceeded, StorageFull, Unsupported};
             matches!(error.kind(), PermissionDenied | QuotaExceeded | StorageFull | Unsupported)
@@ -251,7 +254,7 @@ mod tests {
             assert!(error.to_string().contains("a \"b\""), "{error}");
         }
         assert!(!certain(&answer("status code: 502: <html>Bad gateway</html>")));
-        // A store at an address of the link, whose answer was lost.
+        // A store at a link-local address whose response was lost.
         let link = BucketLocation { endpoint: "http://169.254.7.7:9000".to_owned(), ..location() };
         let lost = "Error performing PUT http://169.254.7.7:9000/events/a".to_owned();
         assert!(!certain(&link.error(&Error::Generic { store: "S3", source: lost.into() })));

@@ -1,11 +1,11 @@
-//! The bucket of the store of collections in an S3-compatible store.
+//! The store's bucket in an S3-compatible object store.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `options.rs` | what the operator sets |
-//! | `clients.rs` | credentials, and which calls are sent again |
+//! | `options.rs` | the operator's settings |
+//! | `clients.rs` | credentials, and which calls are retried |
 //! | `upload.rs` | objects of any size, in parts |
-//! | `fault.rs` | what the store said of a call that failed |
+//! | `fault.rs` | errors of failed calls |
 
 mod clients;
 mod fault;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use upload::S3Upload;
 
-/// Objects up to this size are created within [`SMALL`]: a lease must not wait a minute for a connection that says nothing.
+/// Max size of objects created within [`SMALL`]: a lease must not wait a minute for a silent connection.
 const SMALL_BYTES: usize = 1 << 20;
 
 /// Objects of an S3-compatible store, below a prefix of a bucket.
@@ -42,19 +42,19 @@ pub(crate) struct S3Bucket {
     clients: Arc<Clients>,
     calls: Calls,
     location: Arc<BucketLocation>,
-    /// The prefix of all keys, with its slash, or empty.
+    /// Prefix of all keys, with its slash, or empty.
     prefix: String,
 }
 
 impl fmt::Debug for S3Bucket {
-    /// Without the clients, which hold credentials.
+    /// Omits the clients, which hold credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("S3Bucket").field("location", &self.location).finish_non_exhaustive()
     }
 }
 
 impl S3Bucket {
-    /// Opens a bucket, which has to be there.
+    /// Opens a bucket, which must exist.
     pub(crate) fn open(bucket: &str, prefix: &str, options: &S3Options, calls: Calls) -> Result<S3Bucket, StoreError> {
         let region = options.region()?;
         let endpoint = options.endpoint_of(bucket).unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
@@ -64,10 +64,10 @@ impl S3Bucket {
         };
         let location = Arc::new(BucketLocation { address, bucket: bucket.to_owned(), endpoint, region });
         let opened = S3Bucket { clients: Arc::new(Clients::new(bucket, options)?), calls, location, prefix };
-        // The first call finds what is wrong with the settings, once, and before 32 creates do.
+        // The first call finds what is wrong with the settings, once, before 32 creates do.
         match opened.list("probe") {
             Ok(_) => Ok(opened),
-            // A store has answered, and refused: it will refuse again.
+            // The store responded with a refusal, and will refuse again.
             Err(refused) if matches!(refused.kind(), ErrorKind::PermissionDenied | ErrorKind::Other) => {
                 Err(Invalid::new(refused.to_string()).into())
             }
@@ -75,7 +75,7 @@ impl S3Bucket {
         }
     }
 
-    /// Refuses a store that gives a name to an upload in parts though it is taken.
+    /// Refuses a store that completes an upload in parts although the name is taken.
     pub(crate) fn probe_parts(&self, random: &dyn Random) -> Result<(), StoreError> {
         let name = format!("probe/{:016x}{:016x}", random.next_u64(), random.next_u64());
         let failed = |action, source| StoreError::Io { action, path: self.path().join(&name), source };
@@ -87,7 +87,7 @@ impl S3Bucket {
             Box::new(upload).finish()
         })();
         let found = self.get(&name).map_err(|e| failed("read", e))?;
-        // One that stays is nobody's: its name is random.
+        // A leftover belongs to no one: its name is random.
         let _ = self.delete(&name);
         match completed.map_err(|e| failed("create", e))? {
             Put::Exists if found == b"first" => Ok(()),
@@ -107,29 +107,29 @@ impl S3Bucket {
         PathBuf::from(&self.location.address)
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     fn key(&self, name: &str) -> io::Result<Name> {
         Name::parse(format!("{}{name}", self.prefix)).map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))
     }
 
-    /// Waits for the answer of a call, until its deadline.
+    /// Waits for a call until its deadline.
     fn wait<T>(&self, within: Duration, call: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
         self.calls.answer(within, call)?.map_err(|error| self.location.error(&error))
     }
 
-    /// The state of an object in the store, by a read of its first byte. The answer to a failed HEAD has no
-    /// body, so it does not say whether the object, the bucket or a right is absent.
+    /// Returns the metadata of an object, by reading its first byte. A failed HEAD has no body, so it does not tell
+    /// whether the object, the bucket or a right is missing.
     fn meta(&self, name: &str) -> io::Result<ObjectMeta> {
         let (store, key) = (self.clients.reads.clone(), self.key(name)?);
         let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         let answer = self.wait(SMALL, async move {
             let found = store.get_opts(&key, options).await?;
             let meta = found.meta.clone();
-            // Read to its end, so that the connection serves the next call.
+            // Read to the end, so that the connection can be reused.
             found.bytes().await.map(|_| meta)
         });
         match answer {
-            // An object without a first byte.
+            // An empty object.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 let (store, key) = (self.clients.reads.clone(), self.key(name)?);
                 self.wait(SMALL, async move { store.head(&key).await })

@@ -4,10 +4,10 @@ use meridian_model::Invalid;
 use std::path::Path;
 use url::{Host, Url};
 
-/// The region of stores that have none.
+/// Region for stores without regions.
 const REGION: &str = "us-east-1";
 
-/// A store and how it is reached, by the settings `cluster.s3.*`.
+/// How to reach a store, by the settings `cluster.s3.*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3Options {
     /// Address of the store, `https://HOST` or `http://HOST:PORT`; empty: AWS.
@@ -18,11 +18,11 @@ pub struct S3Options {
     pub access_key_file: String,
     /// File whose first line is the secret of that key.
     pub secret_key_file: String,
-    /// File with the certificates of authorities, in PEM, that the store is trusted by beside those of the system; empty: none.
+    /// File with certificates of authorities for the store, in PEM, in addition to the system's; empty: none.
     pub ca_file: String,
-    /// Whether the bucket is in the path of requests; otherwise its name is in front of the host.
+    /// Whether requests have the bucket in the path; otherwise its name is a prefix of the host.
     pub path_style: bool,
-    /// Whether a store on another machine is spoken to without TLS.
+    /// Whether to use plain HTTP for a store on another machine.
     pub allow_http: bool,
 }
 
@@ -44,7 +44,7 @@ impl S3Options {
     /// Checks everything that can be checked without a store.
     ///
     /// # Errors
-    /// The setting at fault, and what was expected.
+    /// The setting at fault, and the expected form.
     pub fn check(&self) -> Result<(), Invalid> {
         self.check_endpoint()?;
         for (field, file) in [
@@ -78,7 +78,7 @@ impl S3Options {
         let Ok(url) = Url::parse(&self.endpoint) else {
             return wrong("endpoint", format!("{:?}: {expected}", self.endpoint));
         };
-        // Settings are shown, and so are logs. The address is not repeated here either.
+        // Settings are displayed, and so are logs. For the same reason, the address is not repeated here.
         if !url.username().is_empty() || url.password().is_some() {
             return wrong(
                 "endpoint",
@@ -115,7 +115,7 @@ impl S3Options {
         Ok(())
     }
 
-    /// The region that requests are signed for.
+    /// Returns the region that requests are signed for.
     pub(crate) fn region(&self) -> Result<String, Invalid> {
         if !self.region.is_empty() {
             return Ok(self.region.clone());
@@ -135,7 +135,8 @@ impl S3Options {
         }
     }
 
-    /// The address of the store without a trailing slash, with the bucket's name in front of the host if it belongs there; `None`: AWS.
+    /// Returns the address of the store without a trailing slash, with the bucket's name in front of the host if it
+    /// belongs there; `None` for AWS.
     pub(crate) fn endpoint_of(&self, bucket: &str) -> Option<String> {
         let endpoint = self.endpoint.trim_end_matches('/');
         match endpoint.split_once("://") {
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_cannot_work_is_named() {
-        // Any file that is there.
+        // Any existing file.
         let here = || concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").to_owned();
         let good = at("http://127.0.0.1:9000");
         for endpoint in

@@ -10,10 +10,11 @@ use object_store::path::Path as Name;
 use object_store::{MultipartId, PutPayload};
 use std::io;
 
-/// Bytes of a part, and the most that an object made by one create has. Stores want at least 5 MiB, and take 10,000 parts.
+/// Bytes of a part, and the max of an object made by one create. Stores require at least 5 MiB, and accept 10,000
+/// parts.
 const PART_BYTES: usize = 8 << 20;
 
-/// An object on its way into the store.
+/// An object being uploaded to the store.
 pub(super) struct S3Upload {
     bucket: S3Bucket,
     name: String,
@@ -34,7 +35,7 @@ impl S3Upload {
         S3Upload { bucket, name: name.to_owned(), part: BytesMut::new(), parts: None }
     }
 
-    /// Sends the part that is full. One at a time: memory for one, and the next while it is filled.
+    /// Sends the full part. One at a time, so that memory holds one, and the next while it fills.
     pub(super) fn send(&mut self) -> io::Result<()> {
         if self.parts.is_none() {
             let key = self.bucket.key(&self.name)?;
@@ -80,7 +81,8 @@ impl Upload for S3Upload {
         if matches!(put, Ok(Put::Created)) {
             self.parts = None;
         }
-        // Otherwise its parts go. An object that got its name though the answer was lost stays whole: the store knows no such upload.
+        // Otherwise its parts are removed. If the object got its name but the response was lost, it stays whole: the
+        // store no longer knows the upload.
         put
     }
 }
@@ -89,7 +91,7 @@ impl Drop for S3Upload {
     fn drop(&mut self) {
         if let Some(Parts { key, id, .. }) = self.parts.take() {
             let store = self.bucket.clients.reads.clone();
-            // Parts that stay take room, and no more: a rule of the bucket can remove them.
+            // Leftover parts only take space; a lifecycle rule of the bucket can remove them.
             let _ = self.bucket.wait(LARGE, async move { store.abort_multipart(&key, &id).await });
         }
     }

@@ -1,29 +1,29 @@
-//! A line to a store that breaks: before it passes a create on, or before it passes the answer on.
+//! A proxy to a store that breaks the connection: before it forwards a create, or before it forwards the response.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What happens to the next requests that write.
+/// What happens to the next write requests.
 #[derive(Debug, Default)]
 struct State {
-    /// How many are cut off before the store has them.
+    /// Number to cut off before the store receives them.
     before: AtomicUsize,
-    /// How many are cut off when the store has answered.
+    /// Number to cut off once the store has responded.
     after: AtomicUsize,
-    /// Requests that write, as they came.
+    /// Write requests seen so far.
     writes: AtomicUsize,
 }
 
-/// A line to a store, at an address of its own.
+/// A proxy to a store, at an address of its own.
 pub struct Line {
     pub endpoint: String,
     state: Arc<State>,
 }
 
 impl Line {
-    /// A line to the store at this address.
+    /// Starts a proxy to the store at this address.
     pub fn to(address: &str) -> Line {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let line = Line { endpoint: format!("http://{}", listener.local_addr().unwrap()), state: Arc::default() };
@@ -37,24 +37,24 @@ impl Line {
         line
     }
 
-    /// Cuts off `requests` of the next requests that write, before the store has them.
+    /// Cuts off the next `requests` write requests, before the store receives them.
     pub fn cut_before(&self, requests: usize) {
         self.state.before.store(requests, Ordering::SeqCst);
     }
 
-    /// Cuts off `requests` of the next requests that write, once the store has answered.
+    /// Cuts off the next `requests` write requests, once the store has responded.
     pub fn cut_after(&self, requests: usize) {
         self.state.after.store(requests, Ordering::SeqCst);
     }
 
-    /// How many requests that write have come.
+    /// Returns the number of write requests so far.
     pub fn writes(&self) -> usize {
         self.state.writes.load(Ordering::SeqCst)
     }
 }
 
 fn join(client: &TcpStream, store: &TcpStream, state: &Arc<State>) {
-    // Whether the request that is under way writes. Requests of one connection follow each other.
+    // Whether the current request writes. Requests of one connection follow each other.
     let writing = Arc::new(AtomicBool::new(false));
     let (heard, counted) = (writing.clone(), state.clone());
     pass(client, store, move |bytes| {
@@ -77,7 +77,7 @@ fn taken(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
-/// Copies what one side says to the other, for as long as `may` says so.
+/// Copies bytes from one side to the other, as long as `may` returns true.
 fn pass(from: &TcpStream, to: &TcpStream, may: impl Fn(&[u8]) -> bool + Send + 'static) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     std::thread::spawn(move || {

@@ -1,20 +1,21 @@
-//! A real S3-compatible store, versitygw, of the version that `scripts/versitygw.sh` builds. The tests of the program use it too.
+//! A real S3-compatible store: versitygw, in the version built by `scripts/versitygw.sh`. The program's tests use it
+//! too.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a start may take before a test gives up.
+/// Max duration of a start before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The id of the only access key, and its secret.
+/// Id and secret of the only access key.
 pub const KEY: (&str, &str) = ("meridian-test", "a secret of tests alone");
 /// The region of the store.
 pub const REGION: &str = "eu-test-1";
-/// The bucket that is there.
+/// The existing bucket.
 pub const BUCKET: &str = "events";
 
-/// Where the program is; built where it is not.
+/// Returns the path of the program, which is built if missing.
 #[track_caller]
 fn program() -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/versitygw.sh");
@@ -27,7 +28,7 @@ fn program() -> PathBuf {
     PathBuf::from(said)
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -77,7 +78,7 @@ impl Gateway {
         let _ = self.child.wait();
     }
 
-    /// Starts it again, at the same address.
+    /// Restarts it at the same address.
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();

@@ -23,7 +23,7 @@ pub struct GrantArgs {
 }
 
 impl GrantArgs {
-    /// The request for it.
+    /// Returns the request for it.
     pub fn document(&self) -> Value {
         let mut document = json!({ "role": self.role });
         for (name, given) in [("tenant", &self.tenant), ("collections", &self.collections)] {

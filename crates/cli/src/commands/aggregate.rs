@@ -78,7 +78,7 @@ pub fn run(args: &AggregateArgs) -> Result<(), Failure> {
     client.close()
 }
 
-/// The columns of a group with their values: the values of several fields apart, and an error only where there is one.
+/// Returns the columns of a group with their values: one per field, and an error column only if there is an error.
 fn cells(group: &Value) -> Vec<(String, &Value)> {
     let mut cells = Vec::new();
     for (name, value) in group.as_object().into_iter().flatten() {
@@ -93,7 +93,7 @@ fn cells(group: &Value) -> Vec<(String, &Value)> {
     cells
 }
 
-/// The names of the columns of all groups, in the order they first come.
+/// Returns the columns of all groups, in the order in which they first appear.
 fn columns(groups: &[Value]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     // From all groups: a group without a value lacks the member.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Lines read with one request.
 const PAGE: &str = "1000";
-/// Max rows of a table: all of it is held to find the widths of its columns.
+/// Max rows of a table, which is kept in memory to compute the widths of its columns.
 const ROWS_MAX: usize = 10_000;
 
 /// Show the record of administrative acts, oldest first
@@ -52,7 +52,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     })
 }
 
-/// Gets the pages in sequence, until there is no next one.
+/// Requests the pages in sequence, until the last.
 fn pages(
     client: &Client,
     args: &AuditArgs,
@@ -75,10 +75,10 @@ fn pages(
     }
 }
 
-/// Prints a row for each act: its beginning is shown only if its end is missing.
+/// Prints a row for each act. Its start is shown only if its end is missing.
 fn table(client: &Client, args: &AuditArgs) -> Result<(), Failure> {
     let columns = ["time", "who", "from", "tenant", "act", "target", "status", "change"];
-    // By number, so that rows are in order of time although ends replace beginnings.
+    // By number, so that rows are in order of time although ends replace starts.
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     pages(client, args, |acts| {
         for act in acts {
@@ -88,7 +88,7 @@ fn table(client: &Client, args: &AuditArgs) -> Result<(), Failure> {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            // The line of its end replaces the line of its beginning.
+            // The line of an end replaces the line of its start.
             if let Some(began) = act["began"].as_u64() {
                 rows.remove(&began);
             }

@@ -1,4 +1,4 @@
-//! `meridian backup`: a copy of a live server, or of a data folder, to be restored from.
+//! `meridian backup`: copies a live server, or a data folder, for a later restore.
 
 use crate::args::{OwnerArgs, OwnerTarget, Target};
 use crate::client::Client;
@@ -54,11 +54,11 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     let key = args.key.as_deref().map(read_key).transpose()?;
     let target = args.target.resolve();
     if let (Some(_), OwnerTarget::Target(Target::Server(address))) = (&key, &target) {
-        // The server seals the secrets, so it is sent the key.
+        // The server seals the secrets, so it receives the key.
         trust::demand_private(&address.url, "--key")?;
     }
     let client = Client::of_collections(&target)?;
-    // A new folder is made once the server has agreed: a refusal leaves nothing behind.
+    // A new folder is created once the server has agreed: a refusal leaves nothing behind.
     let open = || BackupFolder::open(Arc::new(RealDisk), &args.dir);
     let older = args.dir.exists().then(open).transpose()?;
     let have = older.as_ref().map_or_else(|| Ok(Default::default()), BackupFolder::have)?;
@@ -69,7 +69,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     let mut copied = Copied::start("backup");
     let received = folder.receive(&mut answer, &mut |bytes| copied.add(bytes));
     copied.end();
-    // After the display has ended, so that the error is not printed over it.
+    // Returned after the display has ended, so that the error is not printed over it.
     let received = received?;
     drop(answer);
     list(&received.backup);
@@ -83,7 +83,7 @@ pub fn run(args: &BackupArgs) -> Result<(), Failure> {
     client.close()
 }
 
-/// Reads a key: its text, and the parsed key.
+/// Reads a key file; returns its text, and the parsed key.
 pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
     let wrong = |why: String| Failure::Usage(format!("--key {}: {why}", file.display()));
     let mut text = String::new();
@@ -93,7 +93,7 @@ pub fn read_key(file: &Path) -> Result<(String, BackupKey), Failure> {
     Ok((text, key))
 }
 
-/// Prints what a backup holds, a collection a line, and the records that a server keeps beside them.
+/// Prints the contents of a backup: a line per collection, and the records that a server keeps beside them.
 pub fn list(backup: &Backup) {
     for saved in &backup.collections {
         let of = if saved.tenant() == "default" { String::new() } else { format!("{}/", saved.tenant()) };

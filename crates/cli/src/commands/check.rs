@@ -1,4 +1,4 @@
-//! `meridian check`: everything in a data folder, or in the bucket of a cluster, read and verified.
+//! `meridian check`: reads and verifies everything in a data folder, or in the bucket of a cluster.
 
 use crate::args::{bucket_exists, folder_exists};
 #[cfg(feature = "cluster")]
@@ -50,7 +50,7 @@ pub struct CheckArgs {
     pub config: Option<PathBuf>,
 }
 
-/// Reports what a repair found, did and misses.
+/// Reports what a repair found, did and missed.
 fn tell(repair: &Repair) {
     let outcome = if repair.mended { "is repaired" } else { "could not be repaired" };
     say(&format!("the collection {} {outcome}", repair.name));
@@ -71,7 +71,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     // Without background work, no event expires and nothing is flushed or merged meanwhile.
     let options = Options { background: false, ..Options::at(&args.data) };
     let store = Store::open(options, Seams::real())?;
-    // Before the check, which then reports only the damage that is left.
+    // Before the check, which then reports only the remaining damage.
     let repairs = if args.repair { store.repair() } else { Vec::new() };
     repairs.iter().for_each(tell);
     let problems = store.check();

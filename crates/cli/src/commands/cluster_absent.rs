@@ -11,7 +11,7 @@ pub struct ClusterArgs {
     _args: Vec<String>,
 }
 
-/// Reports what is missing.
+/// Reports the missing feature.
 pub fn run(_: &ClusterArgs) -> Result<(), Failure> {
     Err(Failure::Usage("cluster is not in this build: build meridian with the feature `cluster`".to_owned()))
 }

@@ -57,7 +57,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     let name = &args.collection;
     let target = args.target.resolve();
     if let (Target::Folder(folder), None) = (&target, &schema) {
-        // A folder is made for a new collection only, and that needs a schema.
+        // A folder is created only for a new collection, which needs a schema.
         folder_exists(folder, ", or a new collection's schema with --schema")?;
     }
     let mut place = CollectionTarget::open(target, name)?;
@@ -70,7 +70,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
             place.create(&schema, &named.of(&Settings::default()))?;
             say(&format!("made collection {name}:\n{}", schema_arg::describe(&schema).trim_end()));
         }
-        // Fields are added by PATCH alone: a schema is compared, and replaced as a whole where there are no events yet.
+        // Fields are added only by PATCH. A schema is compared, and replaced as a whole if there are no events yet.
         (Some(there), Some(schema)) if !schema_json::same(&there, &schema, name) => {
             place.retype(&schema, &named)?;
             let shown = schema_arg::describe(&schema);
@@ -87,14 +87,14 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     place.close()
 }
 
-/// The settings that the command line names.
+/// Returns the settings named on the command line.
 fn named(args: &CreateArgs) -> Result<SettingsChange, Failure> {
     let option = |name: &'static str| move |e: String| Failure::Usage(format!("{name}: {e}"));
     let durability = args.durability.as_deref().map(config::durability).transpose().map_err(option("--durability"))?;
     let retention = args.retention.as_deref().map(|text| or_none(text, units::duration)).transpose();
     let bytes = args.retention_bytes.as_deref().map(|text| or_none(text, units::size)).transpose();
     let retention_bytes = bytes.map_err(option("--retention-bytes"))?;
-    // It would remove everything at once, which is never meant.
+    // It would remove everything at once, which is never intended.
     if retention_bytes == Some(Some(0)) {
         return Err(Failure::Usage("--retention-bytes: 0: expected 1 byte or more, or none".to_owned()));
     }
@@ -109,7 +109,7 @@ pub fn partitions(text: &str) -> Result<u16, String> {
     number.ok_or_else(|| format!("{text:?}: expected a whole number from 1 to {PARTITIONS_MAX}"))
 }
 
-/// Reads a value, or the word for having none.
+/// Parses a value, or the word for none.
 fn or_none<T>(text: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
     if text == "none" { Ok(None) } else { read(text).map(Some) }
 }

@@ -56,7 +56,7 @@ pub fn run(args: &DescribeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The document of a collection, in the order in which people ask.
+/// Returns the document of a collection as rows, in the order in which people look for them.
 fn facts(collection: &Value) -> Vec<(&'static str, String)> {
     let known = |name: &str| Some(text(collection, name)).filter(|text| !text.is_empty());
     let title = known("title").filter(|title| Some(title) != known("id").as_ref());

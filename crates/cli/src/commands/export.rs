@@ -72,18 +72,18 @@ fn partial_name(file: &Path) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// What is asked of the server, and what is made of its answer on the way into the file.
+/// The format requested from the server, and the conversion of its response for the file.
 #[derive(Clone, Copy)]
 enum Form {
-    /// The answer in this format as it comes.
+    /// The response in this format, unchanged.
     AsItComes(&'static str),
-    /// Features, a line each, become one collection.
+    /// Features, one per line, converted to one collection.
     Collection,
-    /// An Arrow stream becomes a file that can be read from its end.
+    /// An Arrow stream, converted to a file that can be read from its end.
     ArrowFile,
-    /// An Arrow stream becomes a file of another program's format.
+    /// An Arrow stream, converted to another program's format.
     Table(Table),
-    /// Vector tiles become an archive of them.
+    /// Vector tiles, collected in an archive.
     Tiles,
 }
 
@@ -115,7 +115,7 @@ fn write(client: &Client, args: &ExportArgs, form: Form, partial: &Path) -> Resu
         parameters.push(("f", wire.to_owned()));
         client.stream(&["collections", &args.collection, "items"], &parameters)
     };
-    // Asked before the file is made: a collection that is missing leaves nothing behind.
+    // Requested before the file is created, so that a missing collection leaves nothing behind.
     let out = match form {
         Form::Table(kind) => {
             table::write(kind, client, &args.collection, answer("arrow")?, partial)?;
@@ -131,12 +131,12 @@ fn write(client: &Client, args: &ExportArgs, form: Form, partial: &Path) -> Resu
     // Before the rename: after a crash the name must not belong to an unwritten file.
     out.sync_all().map_err(failed)?;
     let bytes = out.metadata().map_err(failed)?.len();
-    // An existing file is replaced in one step: readers find the old content or the new, never a part.
+    // An existing file is replaced in one step: readers see the old content or the new, never a part.
     std::fs::rename(partial, file).map_err(failed)?;
     Ok(bytes)
 }
 
-/// Makes the partial file of an answer.
+/// Creates the partial file of a response.
 fn streamed(
     mut answer: Box<dyn Read>,
     partial: &Path,

@@ -11,7 +11,7 @@ pub struct LabArgs {
     _args: Vec<String>,
 }
 
-/// Reports what is missing.
+/// Reports the missing feature.
 pub fn run(_: &LabArgs) -> Result<(), Failure> {
     Err(Failure::Usage("lab is not in this build: build meridian with the feature `lab`".to_owned()))
 }

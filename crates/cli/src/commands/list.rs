@@ -42,7 +42,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
         let [from, to] = interval(collection);
         [
             text(collection, "id"),
-            // A damaged collection has no number, and says why in `describe`.
+            // A damaged collection has no count; `describe` shows the reason.
             collection["itemCount"].as_u64().map_or_else(|| text(collection, "status"), count_text),
             collection["bytes"].as_u64().map_or_else(String::new, size_short),
             from,
@@ -53,7 +53,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     })
 }
 
-/// `latest` or `history`; empty where it is unknown.
+/// Returns `latest` or `history`; empty if unknown.
 pub fn mode(collection: &Value) -> String {
     match (&collection["mode"], collection["itemCount"].is_u64()) {
         (Value::String(mode), _) => mode.clone(),
@@ -62,7 +62,7 @@ pub fn mode(collection: &Value) -> String {
     }
 }
 
-/// The first and the last time of its events, up to the second; empty where there is none.
+/// Returns the first and the last time of its events, to the second; empty without events.
 pub fn interval(collection: &Value) -> [String; 2] {
     let interval = &collection["extent"]["temporal"]["interval"][0];
     [0, 1].map(|end| {

@@ -37,13 +37,13 @@ pub fn run(args: &ManualArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The pages of a command and of those below it. Names are as of git's pages: `meridian-cluster-up`.
+/// Collects the pages of a command and its subcommands. Names follow git's pages: `meridian-cluster-up`.
 fn collect(command: Command, above: Option<&str>, pages: &mut Vec<(String, Man)>) {
     let name = above.map_or_else(|| command.get_name().to_owned(), |above| format!("{above}-{}", command.get_name()));
     for below in command.get_subcommands() {
         collect(below.clone(), Some(&name), pages);
     }
-    // The title and the line of usage have the whole name.
+    // The title and the usage line have the whole name.
     let named = command.display_name(name.clone()).bin_name(name.replace('-', " "));
     pages.push((name, Man::new(named)));
 }

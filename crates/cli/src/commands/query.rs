@@ -53,7 +53,7 @@ pub fn run(args: &QueryArgs) -> Result<(), Failure> {
         "table" => Some(args.limit.unwrap_or(TABLE_ROWS)),
         _ => args.limit,
     };
-    // These cannot be cut to a number of events here, so the server must do it.
+    // These cannot be truncated to a number of events here, so the server must do it.
     let binary = matches!(args.format.as_str(), "geoparquet" | "arrow");
     if limit.is_some_and(|n| n > LIMIT_MAX) && (binary || args.sortby.is_some()) {
         return Err(Failure::Usage(format!(
@@ -87,7 +87,7 @@ pub fn run(args: &QueryArgs) -> Result<(), Failure> {
     let client = Client::open(&args.target.resolve())?;
     let answer = client.stream(&["collections", &args.collection, "items"], &parameters)?;
     show(answer, &args.format, limit.unwrap_or(u64::MAX))?;
-    // After the answer: a folder's server ends with its client.
+    // After the response: a folder's server ends with its client.
     client.close()
 }
 
@@ -122,7 +122,7 @@ fn lines(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failur
     })
 }
 
-/// Writes features, a line each, as one collection.
+/// Writes features, one per line, as one collection.
 pub fn geojson(answer: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Failure> {
     let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(|e| unwritable(&e));
     put(b"{\"type\":\"FeatureCollection\",\"features\":[\n")?;

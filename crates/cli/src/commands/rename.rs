@@ -1,4 +1,4 @@
-//! `meridian rename`: gives a collection another name.
+//! `meridian rename`: renames a collection.
 
 use crate::args::TargetArgs;
 use crate::client::Client;

@@ -86,7 +86,7 @@ pub fn run(args: &RestoreArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the collections and records of a bucket.
+/// Restores the collections and records into a bucket.
 #[cfg(feature = "cluster")]
 fn into_bucket(
     restore: &Restore,
@@ -111,7 +111,7 @@ fn into_bucket(_: &Restore, address: &str, _: Option<&Path>, _: &mut dyn FnMut(u
     Err(Failure::Usage(format!("--bucket {address}: this program was built without the feature `cluster`")))
 }
 
-/// A mistake in what an option names.
+/// Blames the option that caused the error.
 #[cfg(feature = "cluster")]
 fn of_option(error: StoreError, option: &str) -> Failure {
     match error {

@@ -66,13 +66,13 @@ struct SettingArgs {
     quota: Vec<(Quota, Option<u64>)>,
 }
 
-/// Reads a quota as it is given on the command line.
+/// Parses a quota of the command line.
 fn quota(text: &str) -> Result<(Quota, Option<u64>), String> {
     let (name, limit) = text.split_once('=').ok_or("expected NAME=VALUE, such as requests_per_second=100")?;
     let quota: Quota = name.parse().map_err(|wrong: meridian_model::Invalid| wrong.detail)?;
     let limit = match limit {
         "none" => None,
-        // By the quota, not by the text: a plain number is valid for both kinds.
+        // By the kind of quota, not by the text: a plain number is valid for both kinds.
         _ if quota.is_of_bytes() => Some(units::size(limit)?),
         _ => Some(limit.parse().map_err(|_| format!("{limit:?}: expected a number, or none"))?),
     };
@@ -100,7 +100,7 @@ impl SettingArgs {
             Some(pattern) => document["anonymous"] = json!(pattern),
         }
         for (quota, limit) in &self.quota {
-            // Null removes a quota, an absent one keeps it.
+            // Null removes a quota; an absent member keeps it.
             document["quotas"][quota.name()] = json!(limit);
         }
         document
@@ -138,7 +138,7 @@ fn list(target: &OwnerArgs) -> Result<(), Failure> {
     let columns = ["name", "weight", "suspended", "anonymous", "quotas", "collections", "events", "bytes"];
     administration::print(columns, &administration::list("tenants", target)?, |tenant| {
         columns.map(|name| match &tenant[name] {
-            // Its owner cannot be reached, or only the owner knows.
+            // Its owner cannot be reached, and only the owner knows these.
             Value::Null if ["collections", "events", "bytes"].contains(&name) => "unknown".to_owned(),
             Value::Null => String::new(),
             Value::String(text) => text.clone(),

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
-/// Max bytes of a password that is read; servers accept shorter ones.
+/// Max bytes read of a password; servers accept only shorter ones.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 
 /// Create, list, change and delete users
@@ -136,7 +136,7 @@ impl PasswordArgs {
             return there(first_line(std::io::stdin()).map_err(failed)?, "standard input");
         }
         let password = rpassword::prompt_password("password: ").map_err(failed)?;
-        // Asked twice, because the terminal does not show what is typed.
+        // Asked twice, because the terminal does not show the input.
         match rpassword::prompt_password("again: ").map_err(failed)? == password {
             true => Ok(password),
             false => Err(Failure::Usage("the two passwords differ".to_owned())),
@@ -153,7 +153,7 @@ fn there(line: String, from: &str) -> Result<String, Failure> {
 
 fn first_line(from: impl std::io::Read) -> std::io::Result<String> {
     let mut line = String::new();
-    // Bounded, since the file may be a device without an end.
+    // Bounded, since the file may be an endless device.
     std::io::BufReader::new(from.take(PASSWORD_BYTES_MAX)).read_line(&mut line)?;
     // Other white space belongs to the password.
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())

@@ -1,4 +1,4 @@
-//! The settings of issuers of JSON Web Tokens, at which users may sign in.
+//! The settings of issuers of JSON Web Tokens, where users may sign in.
 
 use super::setting::Setting;
 use crate::units;
@@ -26,7 +26,7 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
     },
 }];
 
-/// An issuer, as the file has it.
+/// An issuer, as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IssuerText {
@@ -44,7 +44,7 @@ struct IssuerText {
     sign_in: Option<SignInText>,
 }
 
-/// How users sign in there, as the file has it.
+/// The sign-in of an issuer, as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SignInText {
@@ -158,7 +158,7 @@ fn sign_in(text: SignInText, name: &str) -> Result<SignInSettings, String> {
     Ok(SignInSettings { client_id, client_secret, title: text.title.unwrap_or(name.to_owned()), scopes, session })
 }
 
-/// Reads a source of keys. A URL must be https: keys that come over a network without TLS could be forged.
+/// Parses a source of keys. A URL must be https: keys that come over a network without TLS could be forged.
 fn key_set(text: String) -> Result<KeySource, String> {
     match text.split_once("://") {
         Some(_) if is_trusted_url(&text) => Ok(KeySource::Url(text)),
@@ -173,7 +173,7 @@ fn rule(text: RuleText) -> Result<Rule, String> {
         Some(pattern) => pattern.parse().map_err(|e: meridian_model::Invalid| e.to_string())?,
         None => Pattern::all(),
     };
-    // A rule for every token must be explicit: a forgotten value would give its rights to all.
+    // A rule for every token must be explicit: a forgotten value would grant its rights to all.
     if text.claim.is_some() != text.value.is_some() {
         return Err("expected claim and value, or neither for every token".to_owned());
     }

@@ -1,4 +1,4 @@
-//! The role of a process in a cluster, and what its role needs.
+//! The role of a process in a cluster, and its settings.
 
 use super::nats::Nats;
 use super::roles::Roles;
@@ -19,11 +19,11 @@ use toml::Value;
 pub enum Role {
     /// Everything, in one process.
     All,
-    /// Answers clients from the collections of an owner.
+    /// Serves clients from the collections of owners.
     Gateway,
     /// Writes the collections in the bucket.
     Owner,
-    /// Answers clients from what owners have flushed to the bucket.
+    /// Serves clients from what owners have flushed to the bucket.
     Scan,
 }
 
@@ -54,14 +54,14 @@ impl FromStr for Role {
     }
 }
 
-/// Limits of what a process keeps of the bucket, in bytes.
+/// Limits of what a process caches of the bucket, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Cache {
     /// Pieces of objects in memory.
     pub memory: u64,
     /// Pieces of objects in the data folder of a scan server.
     pub disk: u64,
-    /// Trees of segments that are open on a scan server.
+    /// Open segment trees of a scan server.
     pub trees: u64,
 }
 
@@ -71,38 +71,38 @@ impl Default for Cache {
     }
 }
 
-/// The settings that the processes of a cluster share, and their addresses.
+/// Settings shared by the processes of a cluster, and their addresses.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     /// The log: `bucket` or `nats`; empty outside of a cluster.
     pub log: String,
     /// The bucket's address, such as `file:///srv/bucket` or `s3://events/production`.
     pub bucket: String,
-    /// Where an owner answers gateways.
+    /// Address where an owner serves gateways.
     pub flight: String,
-    /// Where gateways reach an owner; empty: where it answers.
+    /// Address by which gateways reach an owner; empty: the listening address.
     pub flight_advertise: String,
-    /// The URL by which other gateways reach a gateway; empty: made from the address that it listens on.
+    /// URL by which other gateways reach a gateway; empty: derived from its listening address.
     pub advertise: String,
-    /// File of authorities that gateways trust for each other, beside those of the system; empty: none.
+    /// File of authorities that gateways trust for each other, in addition to the system's; empty: none.
     pub advertise_ca: String,
     /// The name of this process; empty: a generated one.
     pub node: String,
-    /// Into how many groups the partitions of a new bucket are divided, each with an owner.
+    /// Number of groups into which the partitions of a new bucket are divided, each with an owner.
     pub groups: Groups,
-    /// How long an owner's lease holds without being renewed.
+    /// How long an owner's lease holds without renewal.
     pub lease: Duration,
-    /// How old a write may get before its owner flushes it.
+    /// Max age of a write before its owner flushes it.
     pub staleness_max: Duration,
-    /// How far the clocks of two machines may be apart.
+    /// Max difference between the clocks of two machines.
     pub skew: Duration,
-    /// The parts of the bucket that this process keeps.
+    /// Caches of the bucket in this process.
     pub cache: Cache,
-    /// Scan servers, and how gateways ask them.
+    /// Scan servers, and how gateways use them.
     pub scan: Scan,
     /// The log over NATS.
     pub nats: Nats,
-    /// The store that has the bucket, if it is in none of the machine's folders.
+    /// The store of the bucket, unless that is a folder of this machine.
     pub s3: S3,
     /// TLS between its roles.
     pub tls: Roles,
@@ -132,7 +132,7 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// Checks that a role has what it needs, and nothing that it would ignore.
+    /// Checks that a role has the settings it needs, and none that it would ignore.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the option.

@@ -1,4 +1,5 @@
-//! Defaults that follow the available memory, so that a server in a small control group is not killed for lack of it.
+//! Defaults that depend on the available memory, so that a server in a small control group is not killed for lack of
+//! it.
 
 use super::setting::{GIB, MIB};
 use super::{Config, Role};
@@ -6,20 +7,21 @@ use meridian_api::ServerConfig;
 
 /// Memory for the program itself, its threads, its allocator's reserve, and the trees of a few hundred million events.
 const PROGRAM_BYTES: u64 = 128 * MIB;
-/// Memory of a request while it runs or is paused: the blocks that it reads, and the events that it encodes. Few requests
-/// at a time read large events, which take more.
+/// Memory of a request while it runs or is paused: the blocks it reads, and the events it encodes. Requests that read
+/// large events take more, but few do so at a time.
 const REQUEST_BYTES: u64 = 4 * MIB;
-/// Memory of a connection: its task, the buffers of TLS, and the largest of three parts. These are a head of the max size,
-/// what an HTTP/2 client sends ahead, and the buffers of a WebSocket with an incoming message. Data that waits for the client
-/// counts as responses.
+/// Memory of a connection: its task, the TLS buffers, and the largest of three parts. These are headers of the max
+/// size, data that an HTTP/2 client sends ahead, and the buffers of a WebSocket with an incoming message. Data queued
+/// for the client counts as responses.
 const CONNECTION_BYTES: u64 = 192 << 10;
-/// Memory of a stream of events besides its connection, the message in hand and its conditions: its tasks, short messages.
+/// Memory of a stream of events besides its connection, the current message and its conditions: its tasks and short
+/// messages.
 const STREAM_BYTES: u64 = 32 << 10;
 /// Memory of a remembered object: its hash, a time, and its position.
 const OBJECT_BYTES: u64 = 64;
 /// One password is hashed at a time (Argon2id).
 const PASSWORD_BYTES: u64 = 20 * MIB;
-/// How often each event that is being written counts: as columns, encoded for the log, and in the log's buffer. While it is
+/// Copies of each event that is being written: as columns, encoded for the log, and in the log's buffer. While it is
 /// read, columns grow to twice their size.
 const BATCH_TIMES: u64 = meridian_api::BATCH_TIMES as u64;
 /// Rows of a segment above which a merge writes more than one.
@@ -36,10 +38,10 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     // At least two batches of 64 MiB: one is written while the other is flushed.
     store.memory_bytes = share(8, 128, 256);
     store.log_bytes = store.memory_bytes;
-    // A merge keeps four bytes of each event, and a segment that is written up to a hundred.
+    // A merge keeps four bytes per event, and up to a hundred per event of the segment being written.
     store.merge_rows_max = (memory / 64).clamp(1 << 22, 1 << 25);
     store.segment_rows_max = (memory / 2048).clamp(1 << 18, 1 << 24) as u32;
-    // The trees of a billion events take some 2 GB.
+    // The trees of a billion events take about 2 GB.
     config.cluster.cache.memory = share(16, 32, 4096);
     config.cluster.cache.trees = share(8, 64, 65_536);
     config.server.body_bytes_total = share(16, 64, 512) as usize;
@@ -62,7 +64,8 @@ pub(super) fn fit(config: &mut Config, memory: u64) {
     saved.objects_max = (memory / 128 / OBJECT_BYTES).clamp(1 << 16, 1_000_000) as usize;
 }
 
-/// Memory that a process never needs in its role: a gateway has no collections of its own, and a server that only reads flushes nothing.
+/// Returns the memory that a process never needs in its role: a gateway has no collections of its own, and a read-only
+/// server flushes nothing.
 fn unneeded(role: Role) -> &'static [&'static str] {
     match role {
         Role::All => &["bucket", "trees"],
@@ -72,7 +75,7 @@ fn unneeded(role: Role) -> &'static [&'static str] {
     }
 }
 
-/// Max memory of the server, by purpose, in bytes: the settings that bound it.
+/// Returns the max memory of the server, by purpose, in bytes: the settings that bound it.
 pub(super) fn budget(config: &Config) -> Vec<(&'static str, u64)> {
     let (server, store) = (&config.server, &config.store);
     let search = &server.search;
@@ -104,9 +107,8 @@ fn saved_bytes(server: &ServerConfig) -> u64 {
     packets as u64 + OBJECT_BYTES * saved.objects_max as u64
 }
 
-/// Memory of merges. On disk they need four bytes for each event, and a hundred for each that is written to a segment. In
-/// memory they need a quarter of what is not flushed. A merge of large events has few of them, and takes less than one of
-/// many.
+/// Memory of merges. On disk they need four bytes per event, and a hundred per event written to a segment. In memory
+/// they need a quarter of the unflushed data. A merge of large events has few of them, and takes less than one of many.
 fn merge_bytes(config: &Config) -> u64 {
     let store = &config.store;
     let written = 100 * u64::from(store.segment_rows_max.min(SEGMENT_ROWS_USUAL));
@@ -133,7 +135,7 @@ mod tests {
         let (mut small, mut large) = (Config::default(), Config::default());
         fit(&mut small, GIB);
         fit(&mut large, 64 * GIB);
-        // Only what a role takes counts.
+        // Only memory that the role uses counts.
         let all = budget(&small).len();
         small.role = Role::Gateway;
         assert!(budget(&small).len() < all && budget(&small).iter().all(|(purpose, _)| *purpose != "cache"));

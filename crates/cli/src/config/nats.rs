@@ -5,7 +5,7 @@ use crate::units;
 use std::str::FromStr;
 use toml::Value;
 
-/// An address of a server, checked when the log is opened.
+/// Address of a server, checked when the log is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address(pub String);
 
@@ -40,15 +40,15 @@ pub struct Nats {
     pub tls_cert: String,
     /// File with its key.
     pub tls_key: String,
-    /// Servers that keep each stream.
+    /// Number of servers that store each stream.
     pub replicas: usize,
     /// Max bytes of a stream; 0: as many as the server allows.
     pub stream_bytes: u64,
     /// Monitoring addresses of all servers.
     pub monitor: Vec<Address>,
-    /// Whether servers are taken that do not sync each message, or do not say so.
+    /// Whether to accept servers that do not sync each message, or do not report whether they do.
     pub allow_unsynced: bool,
-    /// Whether a collection takes writes though its stream has lost some.
+    /// Whether a collection accepts writes although its stream has lost some.
     pub accept_loss: bool,
 }
 
@@ -73,7 +73,7 @@ impl Default for Nats {
 
 #[cfg(feature = "nats")]
 impl Nats {
-    /// The same as the log takes it.
+    /// Converts them to the options of the log.
     pub fn options(&self) -> meridian_nats::NatsOptions {
         let texts = |list: &[Address]| list.iter().map(|one| one.0.clone()).collect();
         meridian_nats::NatsOptions {

@@ -69,11 +69,11 @@ pub(super) const SETTINGS: &[Setting] = &[
 pub struct Traces {
     /// The collector: its base URL, or that of its traces; `None`: nothing is recorded.
     pub endpoint: Option<String>,
-    /// The share of requests that is recorded if the caller has not decided, 0 to 1.
+    /// Share of requests recorded if the caller has not decided, 0 to 1.
     pub sample: f64,
-    /// Max traces a second that callers may have recorded.
+    /// Max traces per second recorded at the request of callers.
     pub parents_per_second: u32,
-    /// Max spans that wait to be sent.
+    /// Max spans queued for sending.
     pub queue_max: usize,
 }
 

@@ -18,14 +18,14 @@ pub struct Roles {
     pub key: Option<PathBuf>,
     /// File with the certificates of the authorities that sign for all roles.
     pub ca: Option<PathBuf>,
-    /// Names of callers; none: every name.
+    /// Accepted names of callers; empty: any.
     pub names: Vec<NamePattern>,
     /// Whether roles on different machines talk without TLS.
     pub allow_plain: bool,
 }
 
 impl Roles {
-    /// The files; `None` if none are configured.
+    /// Returns the files; `None` if none are configured.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names what is missing, or contradicts another setting.
@@ -52,7 +52,7 @@ impl Roles {
         Ok(Some(Files { certificate, key, authorities }))
     }
 
-    /// Refuses a server of roles that other machines reach, and that would answer all of them.
+    /// Refuses a server of roles that other machines can reach, and that would serve all of them.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the settings.

@@ -16,9 +16,9 @@ pub struct S3 {
     pub secret_key_file: String,
     /// File with the certificates of authorities; empty: those of the system.
     pub ca_file: String,
-    /// Whether the bucket's name is in the path of requests.
+    /// Whether requests have the bucket's name in the path.
     pub path_style: bool,
-    /// Whether a store on another machine is spoken to without TLS.
+    /// Whether to use plain HTTP for a store on another machine.
     pub allow_http: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for S3 {
 
 #[cfg(feature = "cluster")]
 impl S3 {
-    /// The same as the bucket takes it.
+    /// Converts them to the options of the bucket.
     pub fn options(&self) -> meridian_bucket::S3Options {
         meridian_bucket::S3Options {
             endpoint: self.endpoint.clone(),

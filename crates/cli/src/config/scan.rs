@@ -1,4 +1,4 @@
-//! Scan servers, and how gateways ask them.
+//! Scan servers, and how gateways use them.
 
 use super::setting::{Setting, text, truth, within};
 use crate::units;
@@ -8,33 +8,33 @@ use toml::Value;
 /// The settings `cluster.scan.*`.
 #[derive(Debug, Clone)]
 pub struct Scan {
-    /// Where a scan server answers gateways; empty: it answers none.
+    /// Address where a scan server serves gateways; empty: none.
     pub listen: String,
-    /// Where gateways reach it; empty: where it answers.
+    /// Address by which gateways reach it; empty: the listening address.
     pub advertise: String,
-    /// The group that it belongs to.
+    /// The group it belongs to.
     pub group: String,
-    /// Scans that work on a batch at a time.
+    /// Max scans that work on a batch at a time.
     pub places: usize,
-    /// Started scans at a time.
+    /// Max scans started at a time.
     pub started: usize,
-    /// Scans that wait for their start.
+    /// Max scans waiting to start.
     pub waiting: usize,
-    /// Whether a scan server shows what the log has beyond what is flushed.
+    /// Whether a scan server also serves writes in the log that are not flushed yet.
     pub follow_log: bool,
-    /// File with the profiles by which gateways choose scan servers; empty: the default one.
+    /// File with the profiles by which gateways select scan servers; empty: the default profile.
     pub profiles: String,
-    /// The fallback of a question without a scan server.
+    /// What to do with a query when there is no scan server.
     pub absent: String,
-    /// Questions that an owner takes then, a second.
+    /// Max queries per second that an owner accepts in that case.
     pub fallback_per_second: f64,
-    /// The same at once, after a pause.
+    /// Burst of such queries, after a pause.
     pub fallback_burst: f64,
-    /// How long a scan server may be slow to begin before a second one is asked.
+    /// Delay after which a second scan server is asked if the first has not started.
     pub hedge_after: Duration,
-    /// Share of questions for which that is done.
+    /// Max share of queries hedged in this way.
     pub hedge_share: f64,
-    /// The same at once, after quiet times.
+    /// Burst of such queries, after quiet times.
     pub hedge_burst: f64,
 }
 
@@ -59,7 +59,7 @@ impl Default for Scan {
     }
 }
 
-/// A number, checked where it is used, with the other settings of its rule.
+/// A number, checked where it is used, together with the other settings of its rule.
 macro_rules! number {
     ($key:literal, $help:literal, $field:ident) => {
         Setting {

@@ -37,7 +37,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "search.answer_bytes_total",
         "Memory for answers of outside sources until they are parsed.",
         server.search.answer_bytes_total,
-        // The max that a declaration may set for an answer.
+        // The max of a declaration's limit for a response.
         64 * MIB,
         TIB
     ),

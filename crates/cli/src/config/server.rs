@@ -1,4 +1,4 @@
-//! The settings of the server, its store, its requests and answers, and of the places profile.
+//! The settings of the server, its store, its requests and responses, and the places profile.
 
 use super::setting::{GIB, KIB, MIB, Setting, TIB, size, text, texts, within};
 use super::{durability, durability_name};

@@ -1,4 +1,4 @@
-//! A setting: a key with its meaning, and how its value is shown, read and checked against its limits.
+//! A setting: a key with its meaning, and how its value is shown, parsed and checked.
 
 use super::Config;
 use crate::units;
@@ -61,7 +61,7 @@ macro_rules! count {
     };
 }
 
-/// A length of time: a text such as "30s" or "PT30S".
+/// A duration: a text such as "30s" or "PT30S".
 macro_rules! duration {
     ($key:literal, $help:literal, $($place:ident).+, $min:literal, $max:literal) => {
         Setting {
@@ -70,7 +70,7 @@ macro_rules! duration {
             get: |c| Value::String(units::duration_text(c.$($place).+)),
             set: |c, v| {
                 let text = v.as_str().ok_or("expected a length of time such as \"30s\", \"5m\" or \"1d\"")?;
-                // Compared as durations: the limits are texts only to be shown as written.
+                // Compared as durations: the limits are texts only so that they are shown as written.
                 let value = units::duration(text)?;
                 let (min, max) = (units::duration($min)?, units::duration($max)?);
                 if value < min || value > max {

@@ -1,4 +1,4 @@
-//! The options of `meridian load`, and what they ask of the reader.
+//! The options of `meridian load`, converted to options of the reader.
 
 use super::surplus;
 use crate::args::TargetArgs;
@@ -112,7 +112,7 @@ pub struct LoadArgs {
     pub target: TargetArgs,
 }
 
-/// The format that the inputs have; `None` where it is detected.
+/// Returns the format of the inputs; `None` to detect it.
 pub fn format(args: &LoadArgs) -> Result<Option<Format>, Failure> {
     match args.format.as_str() {
         "auto" => Ok(None),
@@ -123,7 +123,7 @@ pub fn format(args: &LoadArgs) -> Result<Option<Format>, Failure> {
     }
 }
 
-/// How the inputs are to be read.
+/// Returns the options for reading the inputs.
 pub fn read_options(args: &LoadArgs) -> Result<ReadOptions, Failure> {
     let delimiter = match args.delimiter.as_deref() {
         None => None,

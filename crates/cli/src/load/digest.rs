@@ -4,11 +4,11 @@ use meridian_model::{Batch, Invalid};
 use std::io::{self, Write};
 use twox_hash::XxHash3_128;
 
-/// Names the batches of one input so that the same events get the same names however often they are sent.
+/// Names the batches of one input so that the same events always get the same names.
 ///
-/// The digest covers the decoded events, not the bytes of the file. So an interrupted load resumes with the same
-/// keys. A file that is corrected after its last good batch keeps the keys of its stored batches. A pipe, which
-/// cannot be read twice, has keys like a file.
+/// The digest covers the decoded events, not the bytes of the file. So an interrupted load resumes with the same keys.
+/// A file that is corrected after its last good batch keeps the keys of its stored batches. A pipe, which cannot be
+/// read twice, has the same keys as a file.
 pub struct Digest {
     hash: XxHash3_128,
     ordinal: u64,
@@ -44,7 +44,7 @@ struct Hashed<'a>(&'a mut XxHash3_128);
 
 impl Write for Hashed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Through a writer, so that the encoded batch is hashed as it is made and never held.
+        // Through a writer, so that the encoded batch is hashed as it is produced and never held.
         self.0.write(bytes);
         Ok(bytes.len())
     }

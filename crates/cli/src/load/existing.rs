@@ -1,11 +1,11 @@
-//! Options that shape the schema of a new collection, given for one that exists: its schema stays as it is.
+//! Options that shape the schema of a new collection, but have no effect on an existing one.
 
 use super::LoadArgs;
 use super::source::Source;
 use meridian_formats::ReadOptions;
 use meridian_model::{FieldType, Schema, TimeRole};
 
-/// Says that the options do not change the schema, where they would have made another one.
+/// Reports that the options do not change the schema, if they would have produced another one.
 pub fn tell(args: &LoadArgs, there: &Schema, source: &mut Source, options: &ReadOptions) {
     let given = given(args);
     if given.is_empty() || args.quiet || args.track.is_some() {
@@ -23,7 +23,7 @@ pub fn tell(args: &LoadArgs, there: &Schema, source: &mut Source, options: &Read
     }
 }
 
-/// The options of the guess on a command line.
+/// Returns the schema options given on the command line.
 fn given(args: &LoadArgs) -> Vec<&'static str> {
     [
         ("--lon", args.lon.is_some()),
@@ -42,7 +42,7 @@ fn given(args: &LoadArgs) -> Vec<&'static str> {
     .collect()
 }
 
-/// Whether an input would get a place, a time or ids that the collection lacks, or a type for what is a text there.
+/// Returns true if an input has a place, a time or ids that the collection lacks, or a type for what is a text there.
 fn differs(there: &Schema, guessed: &Schema, names_ids: bool) -> bool {
     let place = guessed.geometry.is_some() && there.geometry.is_none();
     let time = guessed.time != TimeRole::None && there.time == TimeRole::None;

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use surplus::RejectsFile;
 
-/// Max events and bytes of one batch. They decide where inputs are cut, and so what a resumed load repeats.
+/// Max events and bytes of one batch. They determine where inputs are cut, and so what a resumed load repeats.
 const BATCH: BatchLimits = BatchLimits { rows: 50_000, bytes: 16 << 20 };
 
 /// Runs the command.
@@ -96,7 +96,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
     place.close()
 }
 
-/// Says what an input seems to hold and was not taken as.
+/// Prints what an input seems to contain but was not used.
 fn tell_notes(name: &str, notes: &[String], quiet: bool) {
     for note in notes.iter().filter(|_| !quiet) {
         eprintln!("note: {name}: {}", source::named(name, note));
@@ -131,8 +131,7 @@ impl Into<'_> {
         if self.place.schema().is_some() {
             return self.place.write(batch, key);
         }
-        // Before the collection is created: the server would refuse the first batch, and an empty collection would be
-        // left.
+        // Before the collection is created: the server would refuse the first batch, and leave an empty collection.
         different_ids(&batch)?;
         self.make()?;
         // A refused first batch removes the collection that it created, so that a second attempt with other options
@@ -185,7 +184,7 @@ fn with_object(schema: &Schema, object: Option<&str>) -> Result<Schema, Failure>
     Ok(schema)
 }
 
-/// Whether the command line's description of a new collection fits the existing one.
+/// Checks that the command line's description of a new collection fits the existing one.
 fn fits(there: &Schema, lines: &Schema, given: Option<&Schema>, args: &LoadArgs) -> Result<(), String> {
     if args.track.is_some() && !same_events(there, lines) {
         return Err("and holds other fields than the lines of this input".to_owned());
@@ -201,7 +200,7 @@ fn fits(there: &Schema, lines: &Schema, given: Option<&Schema>, args: &LoadArgs)
     }
 }
 
-/// Whether two schemas accept the same events.
+/// Returns true if two schemas accept the same events.
 fn same_events(a: &Schema, b: &Schema) -> bool {
     let kinds = |s: &Schema| s.fields.iter().map(|f| (f.name.clone(), f.kind)).collect::<Vec<_>>();
     kinds(a) == kinds(b) && a.geometry == b.geometry && a.time == b.time
@@ -230,7 +229,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
                 let next = events.next_batch(&BATCH);
                 // An error is the last item too: it is sent, and ends the load.
                 let last = !matches!(next, Ok(Some(_)));
-                // The writer stops receiving at its first error, and that ends the reader too.
+                // The writer stops receiving at its first error, which ends the reader too.
                 let gone = next.transpose().is_some_and(|next| send.send(next).is_err());
                 if last || gone {
                     return events.report();
@@ -253,7 +252,7 @@ fn load(source: Source, base: Arc<Schema>, options: &ReadOptions, into: &mut Int
         let outcome: Result<(), Failure> = receive.into_iter().try_for_each(&mut take);
         (outcome, reading.join().unwrap_or_default())
     });
-    // Before the outcome is returned: the user sees how far a failed load came.
+    // Before the outcome is returned, so that the user sees how far a failed load got.
     progress.end(report.skipped + u64::from(outcome.is_err()));
     surplus::tell(&name, &report);
     outcome?;
@@ -283,7 +282,7 @@ fn stopped(name: &str, error: Failure, counts: Counts) -> Failure {
     noted(error, |why| format!("{name}: {why}\n{}", whats_in(counts)))
 }
 
-/// The same failure in other words.
+/// Returns the same failure in other words.
 fn noted(failure: Failure, words: impl FnOnce(String) -> String) -> Failure {
     match failure {
         Failure::Bad(why) => Failure::Bad(words(why)),

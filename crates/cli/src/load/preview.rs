@@ -1,4 +1,4 @@
-//! `meridian load --preview`: the first events as they would be kept; nothing is written.
+//! `meridian load --preview`: shows the first events as they would be stored, and writes nothing.
 
 use super::source::{self, Source};
 use super::{LoadArgs, existing, tell_notes, with_object};
@@ -13,7 +13,7 @@ use meridian_model::{Batch, Schema, Seq};
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// Events that are shown.
+/// Max events shown.
 const ROWS: usize = 10;
 
 /// Shows the schema and the first events of each file.
@@ -52,7 +52,7 @@ pub fn run(
     Ok(())
 }
 
-/// The schema of the collection, if it exists; a folder that is missing is not made.
+/// Returns the schema of the collection, if it exists; does not create a missing folder.
 fn existing(args: &LoadArgs) -> Result<Option<Arc<Schema>>, Failure> {
     let target = args.target.resolve();
     if matches!(&target, Target::Folder(folder) if !folder.is_dir()) {
@@ -68,7 +68,7 @@ fn show(batch: &Batch, schema: &Arc<Schema>) -> Result<(), Failure> {
     let failed = |e: String| Failure::Bad(format!("the events cannot be shown: {e}"));
     let mut writer = writer(Format::Csv, schema, None).map_err(|e| failed(e.to_string()))?;
     let mut csv = Vec::new();
-    // Made ids come with the write.
+    // Generated ids are assigned by the write.
     let seqs: Vec<Seq> = Vec::new();
     let written = writer.start(&mut csv).and_then(|()| writer.write(batch, &seqs, &mut csv));
     written.and_then(|()| writer.finish(&mut csv)).map_err(|e| failed(e.to_string()))?;

@@ -1,4 +1,4 @@
-//! The progress of a load: events and bytes a second, mistakes, time left.
+//! The progress of a load: events and bytes per second, mistakes, time left.
 
 use crate::units::{count_text, size_short};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -24,7 +24,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts to show an input; `size` is what `read` counts up to, where known.
+    /// Starts the display of an input. `size`: the end value of `read`, if known.
     pub fn start(name: &str, size: Option<u64>, read: Arc<AtomicU64>, quiet: bool) -> Progress {
         let terminal = std::io::stderr().is_terminal();
         let bar = match size {

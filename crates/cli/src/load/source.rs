@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes read to detect the format and, for a pipe, to derive a schema.
 const SAMPLE_BYTES: usize = 8 << 20;
-/// The same where no event ends within these: room for what precedes the first event, and for the longest one.
+/// As above, if no event ends within that: room for what precedes the first event, and for the longest one.
 const LONG_SAMPLE_BYTES: usize = 40 << 20;
 
 /// The name of standard input in messages.
@@ -21,7 +21,7 @@ pub const STANDARD_INPUT: &str = "standard input";
 pub struct Source {
     /// Its name in messages.
     pub name: String,
-    /// Size on disk, where known.
+    /// Size on disk, if known.
     pub size: Option<u64>,
     /// Bytes read from it so far, before decompression.
     pub read: Arc<AtomicU64>,
@@ -68,7 +68,7 @@ impl Source {
         // Decompressed data cannot be read from its end: it is read into memory, within limits.
         let in_place = size.is_some() && lies_plain(path) && (format.reads_in_place() || head.starts_with(ZIP));
         let in_place = in_place.then(|| path.to_owned());
-        // Read in pieces from its end, so that bytes read so far do not show progress: all of them count as read.
+        // Read in pieces from its end, so the position shows no progress: all bytes count as read.
         if let Some(bytes) = size.filter(|_| in_place.is_some()) {
             read.store(bytes, Ordering::Relaxed);
         }
@@ -76,7 +76,7 @@ impl Source {
         Ok(Source { name, size, read, format, sample, sample_is_all, bytes, in_place })
     }
 
-    /// Infers a schema from its first events, and says what it seems to hold besides.
+    /// Infers a schema from its first events, and reports what else it seems to contain.
     pub fn infer(&mut self, options: &ReadOptions) -> Result<Inferred, Failure> {
         let guess = self.guess(options)?;
         guess.map_err(|e| {
@@ -99,7 +99,7 @@ impl Source {
                 )));
             }
             None => match meridian_formats::infer_prefix(self.format, &self.sample, options) {
-                // Its first event may be longer than the sample, and was not cut off in the input.
+                // Its first event may be longer than the sample, rather than truncated in the input.
                 Err(_) if self.sample.len() < LONG_SAMPLE_BYTES => {
                     self.lengthen()?;
                     return self.guess(options);
@@ -118,7 +118,7 @@ impl Source {
         Ok(())
     }
 
-    /// Whether nothing can be read of it before its end is there.
+    /// Returns true if it can be read only once its end is available.
     fn has_its_end_first(&self) -> bool {
         matches!(self.format, Format::GeoParquet | Format::GeoPackage) || self.sample.starts_with(ZIP)
     }
@@ -132,16 +132,16 @@ impl Source {
     }
 }
 
-/// How a zip archive begins.
+/// First bytes of a zip archive.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// Whether a file is not compressed as a whole.
+/// Returns true if a file is not compressed as a whole.
 fn lies_plain(path: &Path) -> bool {
     let mut first = [0; 4];
     File::open(path).and_then(|mut f| f.read_exact(&mut first)).is_ok() && !is_compressed(&first)
 }
 
-/// The refusal of an input of no format that is read, with the command that makes it one.
+/// Returns the refusal of an input in an unsupported format, with the command that converts it.
 fn unknown(name: &str, head: &[u8]) -> String {
     match Format::foreign(name, head) {
         Some(kind) => {
@@ -152,7 +152,7 @@ fn unknown(name: &str, head: &[u8]) -> String {
     }
 }
 
-/// The name of an input as a shell takes it, for ogr2ogr.
+/// Quotes the name of an input for a shell, for ogr2ogr.
 pub fn quoted(name: &str) -> String {
     if name == STANDARD_INPUT {
         return "/vsistdin/".to_owned();
@@ -161,12 +161,12 @@ pub fn quoted(name: &str) -> String {
     if name.chars().all(plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
-/// The sentence of a reading error of an input: its first error.
+/// Returns a sentence for a read error of an input: its first error.
 pub fn reason(name: &str, error: &ReadError) -> String {
     named(name, &error.first().map_or_else(|| error.to_string(), ToString::to_string))
 }
 
-/// A sentence of the reader, in whose commands the input gets its name.
+/// Inserts the name of the input into the commands of a reader's sentence.
 pub fn named(name: &str, text: &str) -> String {
     match text.strip_suffix(meridian_formats::INPUT) {
         Some(command) => format!("{command}{}", quoted(name)),
@@ -174,7 +174,7 @@ pub fn named(name: &str, text: &str) -> String {
     }
 }
 
-/// The sentence of an input error, which may wrap an error in the data.
+/// Returns a sentence for an input error, which may wrap an error in the data.
 pub fn explain(error: io::Error) -> String {
     match error.downcast::<meridian_model::Invalid>() {
         Ok(mistake) => mistake.to_string(),

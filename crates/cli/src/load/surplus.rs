@@ -1,4 +1,4 @@
-//! The treatment of events that cannot be stored unchanged, and its report.
+//! Handling of events that cannot be stored unchanged, and its report.
 
 use super::LoadArgs;
 use super::source::{self, STANDARD_INPUT};
@@ -22,7 +22,7 @@ impl RejectsFile {
     /// Creates the file, if requested.
     pub fn open(args: &LoadArgs) -> Result<Option<RejectsFile>, Failure> {
         let Some(path) = &args.rejects else { return Ok(None) };
-        // Nothing is left out then, so the file would stay empty.
+        // No events are left out then, so the file would stay empty.
         if args.invalid == "refuse" {
             return Err(Failure::Usage("--rejects: needs --invalid skip or --invalid repair".to_owned()));
         }
@@ -30,12 +30,12 @@ impl RejectsFile {
         Ok(Some(RejectsFile { path: path.clone(), out: Arc::new(Mutex::new(BufWriter::new(file))) }))
     }
 
-    /// Takes the events that are left out of one input: a JSON object a line.
+    /// Receives the left-out events of one input: a JSON object per line.
     pub fn of(&self, input: &str) -> Rejects {
         let (input, out) = (input.to_owned(), self.out.clone());
         Rejects::new(move |rejected| {
             let line = line(&input, rejected);
-            // A writer that panicked has left whole lines behind it.
+            // A writer that panicked has left only whole lines.
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
             out.write_all(line.as_bytes())
         })
@@ -56,9 +56,9 @@ fn line(input: &str, rejected: &Rejected<'_>) -> String {
     let mistake = rejected.mistake;
     let head = json!({"input": input, "line": mistake.line, "field": mistake.field, "reason": mistake.detail});
     let mut line = head.to_string();
-    // The event is JSON as it stands: parsing it would change its numbers.
+    // The event is JSON already: parsing it would change its numbers.
     if let Some(event) = &rejected.event {
-        // The closing brace, to append a member.
+        // Removes the closing brace, to append a member.
         line.pop();
         line += &format!(",\"event\":{event}}}");
     }
@@ -77,10 +77,10 @@ pub fn apply(args: &LoadArgs, options: &mut ReadOptions) {
     }
 }
 
-/// The line that makes flat objects of nested ones: the names on the way to a value are joined by dots.
+/// Command that flattens nested objects: the names on the path to a value are joined by dots.
 const FLATTEN: &str = r#"jq -c 'def flat($way): if type == "object" then to_entries[] | .key as $key | .value | flat($way + [$key]) else {($way | join(".")): .} end; [flat([])] | add'"#;
 
-/// The option that accepts an input refused for this error, or the command that converts it.
+/// Returns the option that accepts an input refused for this error, or the command that converts it.
 pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     let Some(mistake) = error.first() else { return String::new() };
     let Invalid { detail, .. } = mistake;
@@ -109,7 +109,7 @@ pub fn hint(name: &str, error: &ReadError, options: &ReadOptions) -> String {
     }
 }
 
-/// Reports what was left out or changed in an input.
+/// Reports which events of an input were left out or changed.
 pub fn tell(input: &str, report: &Report) {
     let events = |n: u64| if n == 1 { "1 event".to_owned() } else { format!("{} events", count_text(n)) };
     let listed = |list: &[Invalid], of: u64| {

@@ -1,4 +1,4 @@
-//! Positions into lines: consecutive rows of one object become one event.
+//! Lines from positions: consecutive rows of one object become one event.
 
 use meridian_formats::{BatchLimits, EventReader, ReadError, Report};
 use meridian_model::builder::Value;
@@ -7,11 +7,11 @@ use meridian_model::{
 };
 use std::sync::Arc;
 
-/// The schema of the lines made from positions of `base`.
+/// Returns the schema of the lines made from positions of `base`.
 ///
 /// Each line has the object's name, `points` (the number of positions) and, if positions have a time, `start` and
-/// `end`. Numbers of the positions become `NAME_min` and `NAME_max`. Of other values the first one present is kept
-/// under its name.
+/// `end`. Numbers of the positions become `NAME_min` and `NAME_max`. Other fields keep their first value under the same
+/// name.
 pub fn track_schema(base: &Schema, track: &str) -> Result<Schema, Invalid> {
     let object = object_field(base, track)?;
     if base.geometry != Some(GeometryType::Point) {
@@ -50,7 +50,7 @@ pub fn track_schema(base: &Schema, track: &str) -> Result<Schema, Invalid> {
         // A line that crosses the antimeridian has several parts.
         geometry: Some(GeometryType::MultiLine),
         time,
-        // A line is made from many positions, so it has the id of none of them.
+        // A line is made from many positions, so it has none of their ids.
         id: IdRole::Made,
         id_name: "id".to_owned(),
         object: Some(0),
@@ -74,7 +74,7 @@ fn object_field(base: &Schema, track: &str) -> Result<usize, Invalid> {
     }
 }
 
-/// Reads positions and gives lines.
+/// Reads positions and returns lines.
 pub struct TrackReader {
     positions: Box<dyn EventReader>,
     base: Arc<Schema>,
@@ -95,7 +95,7 @@ struct Track {
 }
 
 impl TrackReader {
-    /// A reader of lines over a reader of positions of the schema `base`; `schema` is [`track_schema`]'s.
+    /// Makes a reader of lines over a reader of positions with the schema `base`. `schema` is [`track_schema`]'s.
     pub fn new(
         positions: Box<dyn EventReader>,
         base: Arc<Schema>,
@@ -137,7 +137,7 @@ impl TrackReader {
             }
             for (field, (low, high)) in track.values.iter_mut().enumerate() {
                 let value = value(batch, field, row);
-                // A missing value must not count as the min or max.
+                // A missing value must not become the min or max.
                 if value == Value::Null {
                     continue;
                 }
@@ -166,7 +166,7 @@ impl TrackReader {
         }
         values.push(Value::Int(points));
         for (i, (low, high)) in track.values.into_iter().enumerate() {
-            // Both are fields of the line already: its object, its start and end.
+            // Both are already fields of the line: its object, and its start and end.
             if i == self.object || Some(i) == self.instant {
                 continue;
             }
@@ -204,7 +204,7 @@ impl EventReader for TrackReader {
             self.open = None;
             return Err(match error {
                 ReadError::Invalid(mut mistakes) => {
-                    // A mistake of a line comes from its positions: the last one read is the nearest line to name.
+                    // A mistake in a line comes from its positions: the last one read is the nearest line to report.
                     mistakes.iter_mut().for_each(|m| m.line = m.line.or(Some(self.positions.line())));
                     ReadError::Invalid(mistakes)
                 }
@@ -245,7 +245,7 @@ fn value(batch: &Batch, field: usize, row: usize) -> Value {
     }
 }
 
-/// Whether one number is less than another; false for values without an order, so the first stays.
+/// Returns true if one number is less than another; false for values without an order, so the first one stays.
 fn less(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a < b,
@@ -254,8 +254,8 @@ fn less(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A line through the points, in parts where it crosses the antimeridian (RFC 7946, 3.1.9). A single
-/// position makes a line from it to itself.
+/// Makes a line through the points, split where it crosses the antimeridian (RFC 7946, 3.1.9). A single position
+/// becomes a line to itself.
 fn line(points: &[(f64, f64)]) -> Option<geo_types::Geometry<f64>> {
     let mut parts: Vec<Vec<(f64, f64)>> = vec![vec![*points.first()?]];
     for pair in points.windows(2) {

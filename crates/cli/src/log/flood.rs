@@ -1,4 +1,4 @@
-//! Bounds repeated lines: one line a second of each message is written, and the others are counted.
+//! Rate limit of repeated lines: each message is written once a second, and its other lines are counted.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -33,7 +33,7 @@ pub enum Decision {
 }
 
 impl Flood {
-    /// Counts a line; `key` stands for its message.
+    /// Counts a line; `key` identifies its message.
     pub fn count(&mut self, key: u64, now: Instant, message: impl FnOnce() -> Message) -> Decision {
         if self.0.len() >= MESSAGES_MAX && !self.0.contains_key(&key) {
             self.0.retain(|_, recent| recent.suppressed > 0 || now.duration_since(recent.written) < QUIET);
@@ -59,7 +59,7 @@ impl Flood {
         }
     }
 
-    /// Messages that were suppressed and did not come again within a second, with their numbers.
+    /// Returns suppressed messages that have not recurred within a second, with their numbers.
     pub fn stopped(&mut self, now: Instant) -> Vec<(Message, u64)> {
         let over = |recent: &Recent| now.duration_since(recent.written) >= QUIET;
         let told = self.0.extract_if(|_, recent| over(recent)).map(|(_, recent)| (recent.message, recent.suppressed));

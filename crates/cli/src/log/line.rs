@@ -90,14 +90,14 @@ pub struct Line<'a> {
     pub level: Level,
     pub target: &'a str,
     pub message: &'a Message,
-    /// The work of the thread.
+    /// The work of the thread, with its request and trace.
     pub of: Current,
     /// The number of suppressed lines like it.
     pub suppressed: u64,
 }
 
 impl Line<'_> {
-    /// As an object without a line break.
+    /// Formats it as an object without line breaks.
     pub fn as_json(&self) -> String {
         let mut object = Map::new();
         let mut set = |name: &str, value: Value| _ = object.insert(name.to_owned(), value);
@@ -111,7 +111,7 @@ impl Line<'_> {
         if self.suppressed > 0 {
             set("suppressed", self.suppressed.into());
         }
-        // Under one member, so that a field cannot take the name of another member.
+        // In one member, so that a field cannot take the name of another member.
         if !self.message.fields.is_empty() {
             set("fields", Value::Object(self.message.fields.clone()));
         }
@@ -119,7 +119,7 @@ impl Line<'_> {
         Value::Object(object).to_string()
     }
 
-    /// For people.
+    /// Formats it for people.
     pub fn as_text(&self, colours: bool) -> String {
         let level = self.level.as_str();
         let (colour, end) = match (colours, self.level) {
@@ -142,19 +142,19 @@ impl Line<'_> {
         out
     }
 
-    /// The names of the request and its trace.
+    /// Returns the names of the request and its trace.
     fn names(&self) -> impl Iterator<Item = (&'static str, String)> {
         let request = self.of.request.as_ref().map(|id| ("request_id", id.to_string()));
         request.into_iter().chain(self.of.trace.as_ref().map(Trace::id).map(|id| ("trace_id", id)))
     }
 }
 
-/// RFC 3339 in UTC, with microseconds.
+/// Returns the time as RFC 3339 in UTC, with microseconds.
 fn now() -> String {
     format!("{:.6}", Timestamp::now())
 }
 
-/// A text that stays on its line: control characters are escaped, since parts of it come from clients.
+/// Escapes control characters, since parts of the text come from clients, and it must stay on its line.
 fn plain(text: &str) -> std::borrow::Cow<'_, str> {
     match text.contains(char::is_control) {
         true => text.escape_debug().to_string().into(),

@@ -1,4 +1,4 @@
-//! Log lines of the server: on standard error, as text or as JSON, at most one a second for each message.
+//! Log lines of the server: on standard error, as text or JSON, at most one a second for each message.
 //!
 //! `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`). A line names the request and the trace that the work belongs to.
 
@@ -19,10 +19,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Interval at which suppressed lines are reported if no further one comes.
+/// Interval at which suppressed lines are reported if no more of them come.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts logging, and returns the task that reports how many lines were suppressed, for as long as it is polled.
+/// Starts logging, and returns the task that reports how many lines were suppressed. It works while it is polled.
 pub fn start(format: Format) -> impl Future<Output = ()> + Send {
     let lines = Lines(Arc::new(Inner {
         format,
@@ -41,8 +41,8 @@ pub fn start(format: Format) -> impl Future<Output = ()> + Send {
     }
 }
 
-/// The filter if `MERIDIAN_LOG` names none. The client of stores logs each call that it repeats: a store that is away for a minute would fill the
-/// log. The caller logs what came of the call.
+/// Default filter without `MERIDIAN_LOG`. The client of stores logs each retry, so a store that is away for a minute
+/// would fill the log. The caller logs the outcome of the call.
 fn quiet() -> Targets {
     Targets::new().with_default(LevelFilter::INFO).with_target("object_store", LevelFilter::WARN)
 }
@@ -85,13 +85,13 @@ impl Lines {
     fn counted(&self, event: &Event<'_>, message: &Message) -> Decision {
         let metadata = event.metadata();
         let mut key = DefaultHasher::new();
-        // The place in the code and the message, since some places write various messages.
+        // The place in the code and the message, since some places write different messages.
         (metadata.callsite(), &message.text).hash(&mut key);
         let mut flood = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner);
         flood.count(key.finish(), Instant::now(), || (*metadata.level(), metadata.target(), message.text.clone()))
     }
 
-    /// Reports messages that were suppressed and have stopped.
+    /// Reports suppressed messages that have stopped.
     fn tell(&self) {
         let stopped = self.0.flood.lock().unwrap_or_else(PoisonError::into_inner).stopped(Instant::now());
         for ((level, target, text), suppressed) in stopped {
@@ -106,8 +106,8 @@ impl Lines {
             Format::Json => line.as_json(),
         };
         text.push('\n');
-        // In one write, so that lines of other threads do not mix with it. A closed standard error must not stop the
-        // server.
+        // In one write, so that it does not interleave with lines of other threads. A closed standard error must not
+        // stop the server.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -1,12 +1,12 @@
-//! The messages of OTLP 1 that spans need, in protobuf
-//! (`opentelemetry/proto/trace/v1/trace.proto`; its field numbers are stable since version 1.0).
+//! The OTLP 1 messages needed for spans, in protobuf (`opentelemetry/proto/trace/v1/trace.proto`; its field numbers are
+//! stable since version 1.0).
 
 use meridian_observe::{EndedSpan, Kind, Value};
 
 /// The service name of spans.
 const SERVICE: &str = "meridian";
 
-/// An `ExportTraceServiceRequest` with these spans.
+/// Encodes an `ExportTraceServiceRequest` with these spans.
 pub fn export(spans: &[EndedSpan]) -> Vec<u8> {
     let mut scope_spans = Vec::new();
     message(&mut scope_spans, 1, |scope| text(scope, 1, SERVICE));
@@ -51,7 +51,7 @@ fn put_span(out: &mut Vec<u8>, span: &EndedSpan) {
         // A `Status` of code `ERROR`.
         message(out, 15, |status| number(status, 3, 2));
     }
-    // The flags: sampled, and that it is known whether the parent is remote.
+    // The flags: sampled, and whether the parent is remote, which is known.
     let flags: u32 = 0x101 | if span.parent_is_remote { 0x200 } else { 0 };
     varint(out, 16 << 3 | 5);
     out.extend_from_slice(&flags.to_le_bytes());
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_span_has_the_bytes_that_protoc_makes() {
-        // protoc --encode=opentelemetry.proto.trace.v1.Span gives the same for these fields.
+        // `protoc --encode=opentelemetry.proto.trace.v1.Span` produces the same for these fields.
         let span = EndedSpan {
             trace: 1,
             span: 2,

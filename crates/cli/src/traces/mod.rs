@@ -21,33 +21,34 @@ use tokio::time::{Duration, Instant};
 const BATCH_MAX: usize = 512;
 /// How long the first span of a batch waits for others.
 const BATCH_WAIT: Duration = Duration::from_secs(1);
-/// Max time of one export, its retries included.
+/// Max time of one export, including its retries.
 const EXPORT_MAX: Duration = Duration::from_secs(10);
 /// Pause before the first retry; doubled for each further one.
 const RETRY: Duration = Duration::from_millis(500);
-/// Max time at the end of the server for the spans in the queue.
+/// Max time for the queued spans when the server stops.
 const LAST_MAX: Duration = Duration::from_secs(3);
-/// Headers for the collector, such as a token, as OpenTelemetry names them: `name=value,name=value`, percent-encoded.
+/// Environment variable with headers for the collector, such as a token, as in OpenTelemetry: `name=value,name=value`,
+/// percent-encoded.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// Sends recorded spans, until it is stopped.
+/// Sends recorded spans until stopped.
 pub struct Sender {
     stop: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Sender {
-    /// Sends the spans in the queue, within a few seconds, and ends.
+    /// Sends the queued spans, within a few seconds, and ends.
     pub async fn stop(self) {
         let _ = self.stop.send(());
         let _ = self.task.await;
     }
 }
 
-/// A tracer by these settings, and the sender of its spans; none if nothing is recorded.
+/// Returns a tracer with these settings, and the sender of its spans; no sender if nothing is recorded.
 ///
 /// # Errors
-/// An endpoint that is no URL, or headers that are none.
+/// The endpoint is not a URL, or the headers are malformed.
 pub fn start(settings: &Traces, seams: &Seams) -> Result<(Tracer, Option<Sender>), Failure> {
     let Some(endpoint) = &settings.endpoint else { return Ok((Tracer::default(), None)) };
     let collector = Collector::new(endpoint)?;
@@ -62,7 +63,7 @@ pub fn start(settings: &Traces, seams: &Seams) -> Result<(Tracer, Option<Sender>
     Ok((tracer, Some(Sender { stop, task })))
 }
 
-/// The queue, as the tracer sees it.
+/// The queue, as seen by the tracer.
 #[derive(Debug)]
 struct Queue {
     queue: mpsc::Sender<EndedSpan>,
@@ -85,7 +86,7 @@ impl SpanSink for Queue {
     }
 }
 
-/// Sends batches until it is stopped, and then the rest.
+/// Sends batches until stopped, and then the rest.
 async fn send(
     collector: Collector,
     mut waiting: mpsc::Receiver<EndedSpan>,
@@ -112,7 +113,7 @@ async fn send(
         let max = if is_over { LAST_MAX } else { EXPORT_MAX };
         collector.take(&mut batch, &sink, max).await;
     }
-    // No further spans are accepted; waiting ones are sent while there is time.
+    // No more spans are accepted; queued ones are sent while there is time.
     waiting.close();
     let until = Instant::now() + LAST_MAX;
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
@@ -139,7 +140,7 @@ impl Collector {
         let client =
             Client::builder().http1_only().no_proxy().build().map_err(|e| wrong(format!("no HTTP client: {e}")))?;
         let headers = headers(&std::env::var(HEADERS).unwrap_or_default())
-            // Without the text, which may hold a token.
+            // Omits the text, which may contain a token.
             .ok_or_else(|| Failure::Usage(format!("{HEADERS}: expected name=value, several separated by commas")))?;
         Ok(Collector { client, url, headers })
     }
@@ -158,7 +159,7 @@ impl Collector {
         };
     }
 
-    /// Sends an export until the collector accepts it, or refuses it for good.
+    /// Sends an export until the collector accepts it, or refuses it permanently.
     async fn post(&self, body: Vec<u8>) -> Result<(), String> {
         let mut pause = RETRY;
         loop {

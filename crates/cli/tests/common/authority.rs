@@ -1,4 +1,4 @@
-//! An authority, and the files of the certificates that it signs.
+//! A certificate authority, and the files of the certificates it signs.
 
 use rcgen::string::Ia5String;
 use rcgen::{
@@ -8,7 +8,7 @@ use rcgen::{
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Signs certificates; its own is a file.
+/// Signs certificates; its own is stored in a file.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pub file: String,
@@ -24,7 +24,7 @@ pub struct Identity {
 }
 
 impl Authority {
-    /// A new one, whose files are in this folder.
+    /// Makes a new one, with its files in this folder.
     pub fn new(folder: &Path, name: &str) -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -36,12 +36,12 @@ impl Authority {
         Authority { issuer, file: file.display().to_string(), folder: folder.to_owned() }
     }
 
-    /// A certificate for these names: addresses, DNS names and URIs.
+    /// Signs a certificate for these names: addresses, DNS names and URIs.
     pub fn sign(&self, file: &str, names: &[&str]) -> Identity {
         self.sign_until(file, names, 4000)
     }
 
-    /// The same until the end of a year.
+    /// As [`Authority::sign`], valid until the end of a year.
     pub fn sign_until(&self, file: &str, names: &[&str], year: i32) -> Identity {
         let (uris, others): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.contains("://"));
         let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
@@ -59,13 +59,13 @@ impl Authority {
 }
 
 impl Identity {
-    /// The settings of a process with it, and further settings of the section.
+    /// Returns the settings of a process with it, plus further settings of the section.
     pub fn settings(&self, more: &str) -> String {
         let Identity { cert, key, ca } = self;
         format!("[cluster.tls]\ncert = {cert:?}\nkey = {key:?}\nca = {ca:?}\n{more}\n")
     }
 
-    /// Puts the files of another one in the place of its own, key first.
+    /// Replaces its files with those of another one, key first.
     pub fn becomes(&self, other: &Identity) {
         fs::copy(&other.key, &self.key).unwrap();
         fs::copy(&other.cert, &self.cert).unwrap();

@@ -1,4 +1,4 @@
-//! Batches that clients send to a server which is killed or stopped meanwhile, and what is known of each.
+//! Batches that clients send to a server that is killed or stopped meanwhile, and what is known of each.
 
 use super::{PATIENCE, Random, Server, agent, post_with};
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 /// The collection that the batches go to.
 pub const SPEC: &str = "batch:String,n:Long,dtg:Date,*geom:Point";
 
-/// How long a client waits that was refused.
+/// Pause of a client after a refusal.
 const REFUSED_PAUSE: Duration = Duration::from_millis(200);
 
-/// What a client knows of a batch that it sent.
+/// A client's knowledge of a batch it sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Known {
-    /// The server said that it is stored.
+    /// The server reported it as stored.
     Acknowledged,
-    /// No response came: it is stored whole, or not at all.
+    /// No response came: it is stored completely, or not at all.
     Unanswered,
 }
 
-/// The batches of one tenant: name to (events, what is known).
+/// The batches of one tenant: name to (events, knowledge).
 #[derive(Default)]
 pub struct Batches {
     name: String,
@@ -32,22 +32,22 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Those of a tenant, whose names begin with its own, sent with its token.
+    /// Batches of a tenant, whose names begin with its own, sent with its token.
     pub fn of(name: &str, token: &str) -> Batches {
         Batches { name: name.to_owned(), token: Some(token.to_owned()), ..Batches::default() }
     }
 
-    /// All that was sent so far.
+    /// All batches sent so far.
     pub fn sent(&self) -> MutexGuard<'_, HashMap<String, (u64, Known)>> {
         self.sent.lock().unwrap()
     }
 
-    /// How many batches are known to be stored.
+    /// Number of batches known to be stored.
     pub fn acknowledged(&self) -> usize {
         self.sent().values().filter(|(_, known)| *known == Known::Acknowledged).count()
     }
 
-    /// A GET of the tenant.
+    /// Makes a GET request of the tenant.
     pub fn get(&self, url: &str, path: &str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody> {
         let request = agent().get(format!("{url}{path}"));
         match &self.token {
@@ -56,7 +56,7 @@ impl Batches {
         }
     }
 
-    /// Sends a batch; status and body, or what broke.
+    /// Sends a batch; returns status and body, or the failure.
     pub fn send(&self, url: &str, batch: &str, events: u64) -> Result<(u16, String), String> {
         let mut headers = vec![("Idempotency-Key", batch.to_owned())];
         headers.extend(self.token.as_ref().map(|token| ("Authorization", format!("Bearer {token}"))));
@@ -64,7 +64,7 @@ impl Batches {
         post_with(url, "/collections/events/items", "application/x-ndjson", &headers, body.as_bytes())
     }
 
-    /// One client: batch after batch until the server is gone. No request may go without an end.
+    /// Writes batch after batch until the server is gone. No request may take forever.
     pub fn write(&self, url: &str, stop: &AtomicBool, mut random: Random) {
         while !stop.load(Ordering::Relaxed) {
             let batch = format!("{}b{}", self.name, self.next.fetch_add(1, Ordering::Relaxed));
@@ -74,8 +74,8 @@ impl Batches {
                 Ok((200 | 201, _)) => {
                     self.sent().insert(batch, (events, Known::Acknowledged));
                 }
-                // Refused: it is sent again with the batches that got no response. Without the pause a server
-                // that refuses at once would make thousands of them.
+                // After a refusal, it is resent with the batches that got no response. Without the pause, a server that
+                // refuses at once would produce thousands of them.
                 Ok((503, _)) => std::thread::sleep(REFUSED_PAUSE),
                 Ok((status, text)) => panic!("{batch}: {status} {text}"),
                 Err(e) => {
@@ -86,8 +86,8 @@ impl Batches {
         }
     }
 
-    /// A reader: what it sees of a batch is all of it, and the tenant's. Ends with the server. A server that `drains` sends
-    /// each response that it has begun to its end.
+    /// Checks as a reader that each batch is seen completely, and belongs to the tenant. Ends with the server. A server
+    /// that `drains` completes the responses it has begun.
     pub fn watch(&self, url: &str, drains: bool) {
         let path = "/collections/events/items?f=csv&properties=batch";
         while let Ok(mut response) = self.get(url, path).call() {
@@ -105,8 +105,8 @@ impl Batches {
         }
     }
 
-    /// Events by batch, as the server finds them. A server that refuses for now, as a gateway does whose owner loses its lease on a
-    /// machine that is too busy, is asked again.
+    /// Returns events by batch, as found by the server. Retries while the server refuses temporarily, like a gateway
+    /// whose owner loses its lease on an overloaded machine.
     pub fn found(&self, server: &Server) -> HashMap<String, u64> {
         let begun = Instant::now();
         loop {
@@ -122,8 +122,8 @@ impl Batches {
         }
     }
 
-    /// After a start: every acknowledged batch is stored, every other one whole or not at all, and nothing else is. `when` says
-    /// after what.
+    /// Checks after a start: every acknowledged batch is stored, every other one completely or not at all, and nothing
+    /// else. `when`: the preceding step, for messages.
     pub fn check(&self, server: &Server, when: &str) {
         let (counts, sent) = (self.found(server), self.sent());
         for (batch, (events, known)) in sent.iter() {
@@ -138,7 +138,7 @@ impl Batches {
         assert!(counts.keys().all(|batch| sent.contains_key(batch)), "events that this tenant never sent; {when}");
     }
 
-    /// What a client does that got no response: it sends again, and nothing is doubled.
+    /// Resends as a client does without a response; nothing is duplicated.
     pub fn resend(&self, url: &str) {
         let unanswered: Vec<_> = self
             .sent()

@@ -1,14 +1,14 @@
-//! Requests of clients that do not wait for long, as those under faults are.
+//! Requests of clients with short timeouts, as used under faults.
 
 use super::PATIENCE;
 use std::io::{BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a client waits for an answer. Longer than a server works on a request; see `nodes.rs`.
+/// Timeout of a client. Longer than a server works on a request; see `nodes.rs`.
 const WAIT: Duration = Duration::from_secs(8);
 
-/// A response that came whole.
+/// A complete response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -17,7 +17,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -26,16 +26,16 @@ impl Response {
 /// The outcome of a request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was done, or was answered.
+    /// It was done, or answered.
     Done(Response),
-    /// It was not done, or what was asked for is not there.
+    /// It was not done, or the resource does not exist.
     Absent,
-    /// Whether it was done is not known, and why not.
+    /// Whether it was done is unknown, for this reason.
     Unknown(String),
 }
 
 impl Outcome {
-    /// Says whether it was done. An answer that no fault excuses ends the test.
+    /// Classifies a response. One that no fault excuses fails the test.
     #[track_caller]
     pub fn of(answer: Result<Response, String>) -> Outcome {
         match answer {
@@ -50,12 +50,12 @@ impl Outcome {
     }
 }
 
-/// Asks with GET.
+/// Sends a GET.
 pub fn get(url: &str) -> Result<Response, String> {
     answer(client().get(url).call())
 }
 
-/// Asks with DELETE.
+/// Sends a DELETE.
 pub fn delete(url: &str) -> Result<Response, String> {
     answer(client().delete(url).call())
 }
@@ -65,13 +65,13 @@ pub fn put(url: &str, event: &str) -> Result<Response, String> {
     answer(client().put(url).content_type("application/geo+json").send(event))
 }
 
-/// Posts events, a line each, with their key.
+/// Posts events, one per line, with a key.
 pub fn post(url: &str, key: &str, events: &str) -> Result<Response, String> {
     let request = client().post(url).content_type("application/x-ndjson").header("Idempotency-Key", key);
     answer(request.send(events))
 }
 
-/// A connection for each request: none is left over from before a fault.
+/// One connection per request, so that none is left from before a fault.
 fn client() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(WAIT)).build().into()
 }
@@ -82,7 +82,7 @@ fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Re
     Ok(Response { status: response.status().as_u16(), headers: response.headers().clone(), body })
 }
 
-/// Asks for a path and takes two kilobytes of the answer; the system takes little more for it.
+/// Requests a path and reads two kilobytes of the response; the system buffers little more.
 pub fn dawdler(address: SocketAddr, path: &str) -> BufReader<TcpStream> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stream = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! A collector of traces: what a server sends over OTLP, read back.
+//! A collector of traces: decodes what a server sends over OTLP.
 
 use super::PATIENCE;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The receiving end: takes `POST /v1/traces`.
+/// The receiving end: accepts `POST /v1/traces`.
 pub struct Collector {
     pub address: SocketAddr,
     pub spans: Arc<Mutex<Vec<Span>>>,
@@ -28,7 +28,7 @@ impl Collector {
         Collector { address, spans }
     }
 
-    /// The spans of a trace, once those of these names are there.
+    /// Returns the spans of a trace, once those with these names have arrived.
     pub fn trace(&self, id: &str, names: &[&str]) -> Trace {
         let begun = Instant::now();
         loop {
@@ -43,7 +43,7 @@ impl Collector {
         }
     }
 
-    /// The first span for which this holds, once it is there.
+    /// Returns the first span for which this holds, once it has arrived.
     #[track_caller]
     pub fn wait_for(&self, what: &str, holds: impl Fn(&Span) -> bool) -> Span {
         let begun = Instant::now();
@@ -57,7 +57,7 @@ impl Collector {
     }
 }
 
-/// Takes one export; `None` once the connection has ended.
+/// Reads one export; `None` once the connection has ended.
 fn take(mut stream: &TcpStream, received: &Mutex<Vec<Span>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
@@ -90,10 +90,10 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A message of protobuf: its fields by number, in order.
+/// A protobuf message: its fields by number, in order.
 struct Message(Vec<(u64, Content)>);
 
-/// What a field holds, by its wire type.
+/// The value of a field, by its wire type.
 enum Content {
     Number(u64),
     Bytes(Vec<u8>),
@@ -162,7 +162,7 @@ impl Message {
     }
 }
 
-/// A `KeyValue`: its value is a text or a whole number.
+/// Decodes a `KeyValue`, whose value is a text or a whole number.
 fn attribute(entry: Message) -> (String, String) {
     let any = entry.message(2);
     (entry.text(1), any.number(3).map_or_else(|| any.text(1), |n| n.to_string()))
@@ -208,7 +208,7 @@ impl Trace {
         self.0.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no span {name}"))
     }
 
-    /// The first is a part of the second.
+    /// Checks that the first is a child of the second.
     #[track_caller]
     pub fn is_part(&self, part: &str, whole: &str) {
         let (part, whole) = (self.span(part), self.span(whole));

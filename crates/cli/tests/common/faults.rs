@@ -1,4 +1,4 @@
-//! Faults of a cluster while its clients write and read: those of every run, and any from a seed.
+//! Faults of a cluster while its clients write and read: the fixed ones of every run, and random ones from a seed.
 
 use super::Random;
 use super::gateway::Gateway as Store;
@@ -11,31 +11,31 @@ use super::registers::Registers;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer than a lease is, with the margin of a candidate.
+/// Longer than a lease, including the margin of a candidate.
 const BEYOND: Duration = Duration::from_millis(LEASE.as_millis() as u64 * 2);
 
-/// What is done to the cluster.
+/// A fault of the cluster.
 #[derive(Debug, Clone, Copy)]
 enum Act {
-    /// `kill -9` of a process; it is started again.
+    /// `kill -9` of a process, which is restarted.
     Kill(usize),
     /// SIGSTOP, SIGCONT.
     Pause(usize),
-    /// SIGTERM; it is started again.
+    /// SIGTERM to a process, which is restarted.
     Stop(usize),
-    /// Something is wrong with a link.
+    /// A faulty link.
     Link(usize, Fault),
     /// The bucket's disk is full.
     Fill,
-    /// `kill -9` of a NATS server, and its pause.
+    /// `kill -9` of a NATS server, and a pause of one.
     KillServer(usize),
     PauseServer(usize),
-    /// `kill -9` of the store that has the bucket.
+    /// `kill -9` of the store with the bucket.
     KillStore,
 }
 
 impl Act {
-    /// Any of them.
+    /// Returns a random one.
     fn any(grid: &Grid, random: &mut Random) -> Act {
         let (node, server) = (random.below(grid.nodes.len() as u64) as usize, random.below(SERVERS as u64) as usize);
         let link = Act::Link(random.below(grid.links.len() as u64) as usize, fault(random));
@@ -67,7 +67,7 @@ impl Act {
     fn end(self, grid: &mut Grid) {
         match self {
             Act::Kill(n) | Act::Pause(n) => grid.nodes[n].revive(),
-            // It ends by itself, and is started again then.
+            // It ends by itself, and is then restarted.
             Act::Stop(_) => {}
             Act::Link(link, _) => grid.fail(link, Fault::None),
             Act::Fill => grid.empty(),
@@ -76,7 +76,7 @@ impl Act {
         }
     }
 
-    /// With names.
+    /// Formats it with names.
     fn show(self, grid: &Grid) -> String {
         let node = |n: usize| &grid.nodes[n].name;
         match self {
@@ -109,25 +109,25 @@ pub struct Faults<'a> {
     pub grid: &'a mut Grid,
     pub chain: &'a Chain,
     pub registers: &'a Registers,
-    /// A client has found something wrong: nothing more is waited for.
+    /// Set when a client has found an error, so that nothing waits any longer.
     pub stop: &'a AtomicBool,
     pub begun: Instant,
 }
 
 impl Faults<'_> {
-    /// Prints what happens, and when.
+    /// Prints an event with its time.
     pub fn say(&self, what: &str) {
         println!("{:6.1} s  {what}", self.begun.elapsed().as_secs_f64());
     }
 
-    /// Waits until something holds, or a client has found something wrong.
+    /// Waits until a condition holds, or a client has found an error.
     #[track_caller]
     fn until(&mut self, what: &str, holds: impl Fn(&Grid) -> bool) {
         let stop = self.stop;
         self.grid.until(what, |grid| holds(grid) || stop.load(Ordering::Relaxed));
     }
 
-    /// Waits until writes and operations come through.
+    /// Waits until writes and operations succeed.
     #[track_caller]
     pub fn progress(&mut self, when: &str) {
         let (chain, registers) = (self.chain, self.registers);
@@ -137,8 +137,8 @@ impl Faults<'_> {
         });
     }
 
-    /// The owner is paused for longer than its lease, and a gateway with it, which does not hear of the next owner. They wake
-    /// up together: neither may show or change anything that the next owner has replaced.
+    /// Pauses the owner for longer than its lease, along with a gateway, which does not learn of the next owner. They
+    /// wake up together: neither may show or change anything that the next owner has replaced.
     #[track_caller]
     pub fn owner_sleeps(&mut self) {
         // Before the owner is looked up: on a slow machine it may lose its lease before it is paused.
@@ -157,7 +157,7 @@ impl Faults<'_> {
         self.progress("after the former owner woke up");
     }
 
-    /// A NATS server is lost, then the quorum; then they return.
+    /// Takes away one NATS server, then the quorum; then they return.
     #[track_caller]
     pub fn servers_go(&mut self, random: &mut Random) {
         let first = random.below(SERVERS as u64) as usize;
@@ -167,7 +167,7 @@ impl Faults<'_> {
         self.progress("without one of three NATS servers");
         self.say(&format!("n{second} is killed as well"));
         Act::KillServer(second).begin(self.grid);
-        // Acknowledged is what two of three servers have synced: nothing new can be.
+        // Acknowledged means synced by two of three servers, so nothing new can be.
         for gateway in self.grid.urls("gateway") {
             let taken = self.chain.write_once(&gateway, random);
             assert!(!taken, "a write was acknowledged without a quorum");
@@ -179,7 +179,7 @@ impl Faults<'_> {
         self.progress("after the quorum returned");
     }
 
-    /// One fault or two at once, for a while.
+    /// Applies one fault or two at once, for a while.
     #[track_caller]
     pub fn some(&mut self, random: &mut Random) {
         let acts: Vec<Act> = (0..=random.below(2)).map(|_| Act::any(self.grid, random)).collect();

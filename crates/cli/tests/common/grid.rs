@@ -1,5 +1,5 @@
-//! A cluster whose processes reach each other over links that can fail. It has two owners, two gateways, a
-//! scan server, their bucket or its store, and NATS servers where the log is there.
+//! A cluster whose processes reach each other over links that can fail. It has two owners, two gateways, a scan server,
+//! their bucket or its store, and NATS servers if the log is there.
 
 use super::Random;
 use super::gateway::{BUCKET, Gateway as Store, REGION};
@@ -15,31 +15,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// An owner's lease. Shorter than by default, so that a takeover takes little of the test's time.
+/// Length of an owner's lease. Shorter than the default, to keep takeovers in tests short.
 pub const LEASE: Duration = Duration::from_secs(1);
-/// Size of the disk that has the bucket.
+/// Size of the disk with the bucket.
 const DISK: &str = "size=128m";
-/// How often is looked whether something has happened.
+/// Poll interval of conditions.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How far the clocks of a skewed cluster are off: the time of day in milliseconds, the rate in parts in a million. A candidate allows for
+/// Skew of a cluster's clocks: the time of day in milliseconds, the rate in parts per million. A candidate allows for
 /// rates that differ by an eighth.
 const AHEAD_MS: u64 = 2_000;
 const FASTER_PPM: u64 = 50_000;
 
-/// Where a cluster keeps its data, and how good its clocks are.
+/// Storage of a cluster, and the accuracy of its clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bucket and log in a folder.
     Folder,
-    /// Bucket in a folder, log in NATS; clocks are skewed.
+    /// Bucket in a folder, log in NATS; skewed clocks.
     Nats,
-    /// Bucket and log in an S3-compatible store; clocks are skewed.
+    /// Bucket and log in an S3-compatible store; skewed clocks.
     S3,
 }
 
 impl Kind {
-    /// In names of files.
+    /// Returns its name in file names.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Folder => "bucket",
@@ -51,7 +51,7 @@ impl Kind {
 
 /// A link between two processes.
 pub struct Link {
-    /// Who reaches whom.
+    /// Name of caller and server.
     pub name: String,
     proxy: Arc<Proxy>,
     caller: String,
@@ -59,12 +59,12 @@ pub struct Link {
 
 /// The cluster.
 pub struct Grid {
-    // In the order in which they end: processes first.
+    // In the order in which they are dropped: processes first.
     pub nodes: Vec<Node>,
     pub nats: Option<NatsCluster>,
     pub store: Option<Store>,
     pub links: Vec<Link>,
-    /// The disk of the bucket, if it is one of its own.
+    /// The disk of the bucket, if it has its own.
     disk: Option<Mount>,
     bucket: String,
     folder: TempDir,
@@ -84,7 +84,7 @@ impl Grid {
         let nats = (kind == Kind::Nats).then(|| NatsCluster::start(folder.path()));
         let store = (kind == Kind::S3).then(|| Store::start(folder.path(), None));
         let mut grid = Grid { nodes: Vec::new(), nats, store, links: Vec::new(), disk, bucket, folder };
-        // For the status, which comes by a link of its own that never fails.
+        // For the status, which uses its own link that never fails.
         if let Some(store) = &grid.store {
             std::fs::write(grid.settings(), s3_settings(store, &store.endpoint())).unwrap();
         }
@@ -106,7 +106,7 @@ impl Grid {
         grid
     }
 
-    /// The file with settings for commands.
+    /// Returns the file with settings for commands.
     fn settings(&self) -> PathBuf {
         self.folder.path().join("commands.toml")
     }
@@ -162,17 +162,17 @@ impl Grid {
         self.nodes.push(Node::new(name, role, door, (arguments, clock), path(".log"), pids));
     }
 
-    /// Numbers of the processes of a role.
+    /// Returns the numbers of the processes of a role.
     pub fn of(&self, role: &str) -> Vec<usize> {
         (0..self.nodes.len()).filter(|n| self.nodes[*n].role == role).collect()
     }
 
-    /// URLs of the processes of a role, as their clients reach them.
+    /// Returns the URLs of the processes of a role, as used by clients.
     pub fn urls(&self, role: &str) -> Vec<String> {
         self.of(role).into_iter().map(|n| self.nodes[n].url()).collect()
     }
 
-    /// Makes a collection, unless it is there.
+    /// Creates a collection unless it exists.
     #[track_caller]
     pub fn create(&mut self, name: &str, spec: &str) {
         let url = self.urls("gateway").remove(0);
@@ -183,7 +183,7 @@ impl Grid {
         });
     }
 
-    /// The number of the process that holds the lease, once one does.
+    /// Returns the number of the process that holds the lease, once there is one.
     #[track_caller]
     pub fn owner(&mut self) -> usize {
         let (bucket, settings) = (self.bucket.clone(), self.settings().display().to_string());
@@ -199,13 +199,13 @@ impl Grid {
         found.unwrap()
     }
 
-    /// Sets what is wrong with a link.
+    /// Sets the fault of a link.
     pub fn fail(&self, link: usize, fault: Fault) {
         let Link { proxy, caller, .. } = &self.links[link];
         proxy.fail(caller, fault);
     }
 
-    /// Whether the bucket's disk can be filled.
+    /// Returns true if the bucket's disk can be filled.
     pub fn has_disk(&self) -> bool {
         self.disk.is_some()
     }
@@ -219,14 +219,14 @@ impl Grid {
         }
     }
 
-    /// Makes room on the bucket's disk.
+    /// Frees space on the bucket's disk.
     pub fn empty(&self) {
         if let Some(disk) = &self.disk {
             let _ = std::fs::remove_file(disk.path().join("ballast"));
         }
     }
 
-    /// Lets time pass, in which processes that ended are started again; ends early once `over`.
+    /// Lets time pass, and restarts processes that have ended. Ends early once `over`.
     #[track_caller]
     pub fn hold(&mut self, time: Duration, over: impl Fn() -> bool) {
         let begun = Instant::now();
@@ -236,7 +236,7 @@ impl Grid {
         }
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     #[track_caller]
     pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Grid) -> bool) {
         let begun = Instant::now();
@@ -270,14 +270,14 @@ impl Grid {
         self.nodes.iter_mut().for_each(Node::tend);
     }
 
-    /// What all processes printed and wrote, at the end.
+    /// Returns the output and logs of all processes, at the end.
     pub fn logs(&self) -> String {
         let nats = self.nats.as_ref().map(NatsCluster::logs).unwrap_or_default();
         self.nodes.iter().map(Node::log).chain([nats]).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Settings of a process that reaches the store at this address.
+/// Returns the settings of a process that reaches the store at this address.
 fn s3_settings(store: &Store, endpoint: &str) -> String {
     let file = |name: &str| store.path(name).display().to_string();
     format!(

@@ -1,4 +1,4 @@
-//! A control group that bounds the memory of a server.
+//! A control group that limits the memory of a server.
 
 use super::{MERIDIAN, Server};
 use std::io::Write as _;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// A group of its own, of version 2 where memory is bounded by it, else of version 1; removed when dropped.
+/// A new group, of version 2 if that limits memory, else of version 1; removed when dropped.
 pub struct Group {
     folder: PathBuf,
     is_second: bool,
 }
 
 impl Group {
-    /// A group that may take `bytes` bytes. `None` where none can be made, which is said on the terminal.
+    /// Makes a group limited to `bytes` bytes. Returns `None` if that is impossible, which is reported on the terminal.
     pub fn new(name: &str, bytes: u64) -> Option<Group> {
         let root = Path::new(ROOT);
         let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
@@ -28,7 +28,7 @@ impl Group {
             }
             std::fs::create_dir(&group.folder)?;
             if is_second {
-                // What is swapped out would not be counted; a system without swap has no such file.
+                // Swapped-out memory would not be counted; a system without swap has no such file.
                 let _ = std::fs::write(group.folder.join("memory.swap.max"), "0");
             }
             group.limit(bytes)
@@ -36,7 +36,7 @@ impl Group {
         match made() {
             Ok(()) => Some(group),
             Err(error) => {
-                // Past the test's captured output: a test that tests nothing must not look as if it did.
+                // Bypasses the test's captured output: a skipped test must not look like a successful one.
                 let text = format!(
                     "\nNOT TESTED in a control group: none can be made at {}: {error}; run as root\n",
                     group.folder.display()
@@ -60,7 +60,7 @@ impl Group {
         Server::run(serve)
     }
 
-    /// How often the kernel has ended a process in it for want of memory.
+    /// Number of its processes killed by the kernel for lack of memory.
     pub fn killed(&self) -> u64 {
         let text = std::fs::read_to_string(self.file("memory.events", "memory.oom_control")).unwrap();
         let counts = text.lines().filter_map(|line| line.strip_prefix("oom_kill "));
@@ -74,7 +74,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Processes that have ended leave a group with a delay.
+        // Ended processes leave a group with a delay.
         let begun = Instant::now();
         while std::fs::remove_dir(&self.folder).is_err() && begun.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(50));

@@ -1,5 +1,5 @@
-//! Continuous ingest: each event names an earlier one that was acknowledged, of any writer. Whatever fails meanwhile, no event may
-//! name one that is missing, none may be there twice, and each acknowledged one must be there.
+//! Continuous ingest: each event names an earlier, acknowledged one, of any writer. Under all faults, no event may name
+//! a missing one, none may occur twice, and each acknowledged one must exist.
 
 use super::clients::{Outcome, Response, get, post};
 use super::{PATIENCE, Random};
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 pub const CHAIN: &str = "chain";
 pub const CHAIN_SPEC: &str = "node:String,prev:String,dtg:Date,*geom:Point";
 
-/// What the first events name.
+/// Value of the first events, which name no other.
 const NOTHING: &str = "-";
-/// Events of a batch, at most.
+/// Max events of a batch.
 const EVENTS_MAX: u64 = 8;
-/// How many of the last events one in two names is chosen from; the others are chosen from all.
+/// Number of latest events from which every other event chooses the one it names; the others choose from all.
 const LATE: usize = 40;
-/// Pause of a writer after a batch, and after one whose outcome is not known.
+/// Pause of a writer after a batch, and after one with an unknown outcome.
 const PAUSE: Duration = Duration::from_millis(20);
 const UNKNOWN_PAUSE: Duration = Duration::from_millis(150);
 /// Pause of a reader.
 const READ_PAUSE: Duration = Duration::from_millis(250);
 
-/// A batch: its events with what each names, and when its acknowledgement had arrived.
+/// A batch: its events with the event that each names, and the time of its acknowledgement.
 struct Sent {
     events: Vec<(String, String)>,
     acknowledged: Option<Instant>,
@@ -35,18 +35,18 @@ struct Sent {
 struct State {
     /// By the batch's name, which is its key.
     sent: HashMap<String, Sent>,
-    /// Names of the acknowledged events, in the order of their acknowledgement.
+    /// Names of the acknowledged events, in the order of acknowledgement.
     acknowledged: Vec<String>,
 }
 
-/// All that writers sent, and what is known of it.
+/// Everything that writers sent, with its known outcome.
 #[derive(Default)]
 pub struct Chain {
     state: Mutex<State>,
     next: AtomicU64,
-    /// How often something was read and found in order.
+    /// Number of successful checks by readers.
     reads: AtomicU64,
-    /// Why outcomes were not known, and how often.
+    /// Reasons for unknown outcomes, with their numbers.
     unknown: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -56,7 +56,7 @@ impl Chain {
         self.state.lock().unwrap().acknowledged.len()
     }
 
-    /// A line about all of it.
+    /// Returns a line that summarises it.
     pub fn summary(&self) -> String {
         let (events, batches) = (self.acknowledged(), self.state.lock().unwrap().sent.len());
         let (reads, unknown) = (self.reads.load(Ordering::Relaxed), self.unknown.lock().unwrap());
@@ -65,13 +65,14 @@ impl Chain {
         )
     }
 
-    /// Sends a new batch once; says whether it was acknowledged.
+    /// Sends a new batch once; returns true if it was acknowledged.
     pub fn write_once(&self, url: &str, random: &mut Random) -> bool {
         let batch = self.begin(random);
         self.send(url, &batch)
     }
 
-    /// A writer: batch after batch until `stop`, each sent with its key until it is acknowledged, through any gateway.
+    /// Writes batch after batch until `stop`, through any gateway. Each is resent with its key until it is
+    /// acknowledged.
     pub fn write(&self, gateways: &[String], stop: &AtomicBool, mut random: Random) {
         while !stop.load(Ordering::Relaxed) {
             let batch = self.begin(&mut random);
@@ -85,16 +86,16 @@ impl Chain {
         }
     }
 
-    /// A reader: checks what any server shows, until `stop`.
+    /// Checks as a reader what any server shows, until `stop`.
     pub fn watch(&self, servers: &[String], stop: &AtomicBool, mut random: Random) {
         while !stop.load(Ordering::Relaxed) {
-            // One that does not answer, or refuses, shows nothing.
+            // A server that does not respond, or refuses, shows nothing.
             let _ = self.look(any(servers, &mut random), "while faults happen");
             std::thread::sleep(READ_PAUSE);
         }
     }
 
-    /// Sends what is not acknowledged until all of it is. Nothing fails any more.
+    /// Resends what is not acknowledged until all of it is. There are no more faults.
     #[track_caller]
     pub fn resend(&self, url: &str) {
         let open = |state: &State| {
@@ -112,7 +113,7 @@ impl Chain {
         }
     }
 
-    /// Checks until a server shows all that was acknowledged.
+    /// Checks until a server shows everything that was acknowledged.
     #[track_caller]
     pub fn whole(&self, url: &str, when: &str) {
         let (begun, all) = (Instant::now(), self.acknowledged());
@@ -126,7 +127,7 @@ impl Chain {
         }
     }
 
-    /// Reads all events in one answer and checks them; their number, or why there was no answer.
+    /// Reads all events in one response and checks them. Returns their number, or why there was no response.
     #[track_caller]
     pub fn look(&self, url: &str, when: &str) -> Result<usize, String> {
         let begun = Instant::now();
@@ -136,7 +137,7 @@ impl Chain {
         }
         let missing = answer.header("meridian-missing");
         assert_eq!(missing, None, "nothing was damaged; {when}");
-        // What was acknowledged by then has to be there. A server's `Age` is in whole seconds, rounded up.
+        // What was acknowledged by then must be included. A server's `Age` is in whole seconds, rounded up.
         let (due, how) = match answer.header("meridian-consistency") {
             Some("immediate") => (Some(begun), "an immediate answer".to_owned()),
             Some("eventual") => {
@@ -168,7 +169,7 @@ impl Chain {
         }
     }
 
-    /// A new batch; its name.
+    /// Starts a new batch; returns its name.
     fn begin(&self, random: &mut Random) -> String {
         let batch = format!("b{}", self.next.fetch_add(1, Ordering::Relaxed));
         let mut state = self.state.lock().unwrap();
@@ -189,7 +190,7 @@ impl Chain {
         batch
     }
 
-    /// Sends a batch with its key; says whether it was acknowledged.
+    /// Sends a batch with its key; returns true if it was acknowledged.
     #[track_caller]
     fn send(&self, url: &str, batch: &str) -> bool {
         let body = body(&self.state.lock().unwrap().sent[batch].events);
@@ -197,7 +198,7 @@ impl Chain {
             Outcome::Done(_) => {
                 let mut state = self.state.lock().unwrap();
                 let sent = state.sent.get_mut(batch).unwrap();
-                // Of two answers the first counts.
+                // If there are two responses, the first one counts.
                 if sent.acknowledged.is_none() {
                     sent.acknowledged = Some(Instant::now());
                     let names: Vec<String> = sent.events.iter().map(|(node, _)| node.clone()).collect();
@@ -214,7 +215,7 @@ impl Chain {
     }
 }
 
-/// One of these.
+/// Returns one of these at random.
 pub fn any<'a>(of: &'a [String], random: &mut Random) -> &'a str {
     &of[random.below(of.len() as u64) as usize]
 }
@@ -225,7 +226,7 @@ fn age(answer: &Response) -> u64 {
     age.unwrap_or_else(|| panic!("an answer without its age: {:?}", answer.header("age")))
 }
 
-/// Events of a batch, as they are sent each time.
+/// Returns the events of a batch, the same each time it is sent.
 fn body(events: &[(String, String)]) -> String {
     let mut out = String::new();
     for (n, (node, prev)) in events.iter().enumerate() {
@@ -240,7 +241,7 @@ fn body(events: &[(String, String)]) -> String {
     out
 }
 
-/// Events of an answer with what each names; none is there twice.
+/// Returns the events of a response, each with the one it names; checks that none occurs twice.
 #[track_caller]
 fn events(csv: &str, when: &str) -> HashMap<String, String> {
     let mut reader = csv::Reader::from_reader(csv.as_bytes());

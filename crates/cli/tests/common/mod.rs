@@ -34,20 +34,20 @@ use std::time::{Duration, Instant};
 /// The program under test.
 pub const MERIDIAN: &str = env!("CARGO_BIN_EXE_meridian");
 
-/// How long anything may take before a test gives up; generous, for machines that do other things too.
+/// Max duration of anything before a test gives up; generous, for machines with other load.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The project's root.
+/// Returns the project's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A file of the project's real data.
+/// Returns the path of a file of the project's real data.
 pub fn data(path: &str) -> PathBuf {
     root().join("data").join(path)
 }
 
-/// What a run of the program said and how it ended.
+/// Output and exit code of a run of the program.
 pub struct Run {
     pub code: i32,
     pub out: String,
@@ -55,14 +55,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run ended with this exit code; standard error is shown otherwise.
+    /// Asserts that the run ended with this exit code; shows standard error otherwise.
     #[track_caller]
     pub fn ended(self, code: i32) -> Run {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         self
     }
 
-    /// Standard error holds all of these.
+    /// Asserts that standard error contains all of these.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Run {
         for word in words {
@@ -82,7 +82,8 @@ impl From<Output> for Run {
     }
 }
 
-/// The program with these arguments, outside of any server, and of any region of a store, that the tester has set.
+/// Returns a command of the program with these arguments, without the tester's settings of a server or of a store's
+/// region.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(MERIDIAN);
     command.args(args).stdin(Stdio::null());
@@ -97,7 +98,7 @@ pub fn meridian<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Run {
     command(args).output().unwrap().into()
 }
 
-/// A token, made by the owner of a folder.
+/// Returns a token, created by the owner of a folder.
 #[track_caller]
 pub fn token(folder: &Path, options: &[&str]) -> String {
     let data = folder.display().to_string();
@@ -115,7 +116,7 @@ pub fn as_holder<S: AsRef<std::ffi::OsStr>>(token: &str, args: &[S]) -> Run {
 /// Runs the program with bytes on its standard input.
 pub fn meridian_with_input<S: AsRef<std::ffi::OsStr>>(args: &[S], input: &[u8]) -> Run {
     let mut child = command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The program may end before it has read all: that is its right, not an error.
+    // The program may end before it has read everything, which is no error.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap().into()
 }
@@ -125,7 +126,7 @@ pub struct Server {
     child: Child,
     pub url: String,
     log: PathBuf,
-    /// What it printed.
+    /// Its output so far.
     said: Arc<Mutex<String>>,
 }
 
@@ -141,7 +142,7 @@ impl Server {
         Server::start_logging("", args)
     }
 
-    /// The same with a filter of log lines: that of `MERIDIAN_LOG`.
+    /// As [`Server::start_with`], with a filter of log lines: that of `MERIDIAN_LOG`.
     #[track_caller]
     pub fn start_logging(filter: &str, args: &[&str]) -> Server {
         let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
@@ -161,7 +162,7 @@ impl Server {
             let mut words = line.split_whitespace();
             words.find(|word| word.starts_with("http://") || word.starts_with("https://")).map(str::to_owned)
         };
-        // A gateway first says that it waits for an owner.
+        // A gateway first prints that it waits for an owner.
         let mut first = String::new();
         let url = loop {
             let Some(Ok(line)) = lines.next() else {
@@ -173,7 +174,7 @@ impl Server {
                 break url;
             }
         };
-        // The rest of its output is read, so that it never waits for a reader.
+        // The rest of its output is read, so that it never blocks on the pipe.
         let said = Arc::new(Mutex::new(first));
         let rest = said.clone();
         std::thread::spawn(move || {
@@ -182,7 +183,7 @@ impl Server {
         Server { child, url, log, said }
     }
 
-    /// What it printed, once these words are in it.
+    /// Returns its output, once it contains these words.
     #[track_caller]
     pub fn said(&self, words: &str) -> String {
         let begun = Instant::now();
@@ -206,7 +207,7 @@ impl Server {
         self.child.id()
     }
 
-    /// What it wrote to standard error.
+    /// Returns what it wrote to standard error.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -217,7 +218,7 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// Sends a signal and waits for the end; gives the exit code.
+    /// Sends a signal and waits for the end; returns the exit code.
     pub fn stop(mut self, signal: &str) -> Option<i32> {
         send(self.child.id(), signal);
         let begun = Instant::now();
@@ -230,12 +231,12 @@ impl Server {
         }
     }
 
-    /// Asks with GET; gives status and body.
+    /// Sends a GET; returns status and body.
     pub fn get(&self, path: &str) -> (u16, String) {
         answer(agent().get(format!("{}{path}", self.url)).call())
     }
 
-    /// Asks with GET for JSON; the answer must be good.
+    /// Sends a GET for JSON, which must succeed.
     #[track_caller]
     pub fn json(&self, path: &str) -> Value {
         let (status, body) = self.get(path);
@@ -243,13 +244,13 @@ impl Server {
         serde_json::from_str(&body).unwrap()
     }
 
-    /// Makes a collection from a spec.
+    /// Creates a collection from a spec.
     #[track_caller]
     pub fn create(&self, collection: &str, spec: &str) {
         meridian(&["create", collection, "--schema", spec, "--url", &self.url]).ended(0);
     }
 
-    /// Posts a body; gives status and answer, or what broke.
+    /// Posts a body; returns status and response, or the failure.
     pub fn post(&self, path: &str, kind: &str, key: Option<&str>, body: &[u8]) -> Result<(u16, String), String> {
         post(&self.url, path, kind, key, body)
     }
@@ -286,7 +287,7 @@ pub fn post_with(
     Ok((response.status().as_u16(), text))
 }
 
-/// A client that takes refusals as answers.
+/// Returns a client that treats refusals as responses.
 pub fn agent() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build().into()
 }
@@ -295,7 +296,7 @@ fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> (u
     let mut response = response.unwrap();
     let mut body = Vec::new();
     response.body_mut().with_config().limit(u64::MAX).reader().read_to_end(&mut body).unwrap();
-    // Tiles are no text.
+    // Tiles are not text.
     (response.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
 }
 
@@ -305,31 +306,31 @@ pub fn send(pid: u32, signal: &str) {
     assert!(status.success());
 }
 
-/// The program must be there; `make test` installs it.
+/// Asserts that the program exists; `make test` installs it.
 #[track_caller]
 pub fn need(program: &str, package: &str) {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(found.is_ok(), "{program} is needed: apt-get install {package} (make test does it)");
 }
 
-/// Number of events of a collection, counted by the program over a folder.
+/// Returns the number of events of a collection, counted by the program over a folder.
 #[track_caller]
 pub fn count_in_folder(collection: &str, folder: &Path) -> u64 {
     let run = meridian(&["aggregate", collection, "--data", folder.to_str().unwrap(), "--format", "json"]).ended(0);
     counted(&serde_json::from_str(&run.out).unwrap())
 }
 
-/// The count of an aggregate of one group.
+/// Returns the count of an aggregate with a single group.
 #[track_caller]
 pub fn counted(answer: &Value) -> u64 {
     answer["groups"][0]["count"].as_u64().unwrap_or_else(|| panic!("no count in {answer}"))
 }
 
-/// A small generator of numbers, so that a failing run can be had again from its seed.
+/// A small random number generator, so that a failed run can be repeated from its seed.
 pub struct Random(pub u64);
 
 impl Random {
-    /// From `MERIDIAN_TEST_SEED`, or from the clock.
+    /// Seeds it from `MERIDIAN_TEST_SEED`, or from the clock.
     pub fn new() -> Random {
         let seed = std::env::var("MERIDIAN_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
@@ -338,7 +339,7 @@ impl Random {
         Random(seed | 1)
     }
 
-    /// The next number (xorshift64*).
+    /// Returns the next number (xorshift64*).
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -346,13 +347,13 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }
 
-/// `meridian lab mock`, for as long as this lives.
+/// A running `meridian lab mock`; killed when dropped.
 pub struct Mock(Child, pub String);
 
 impl Mock {

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A file system on a folder, for as long as this lives.
+/// A file system mounted on a folder; unmounted when dropped.
 pub struct Mount(tempfile::TempDir);
 
 impl Mount {
-    /// `None`, said loudly, where mounting is not allowed.
+    /// Returns `None`, with a visible message, if mounting is not allowed.
     pub fn new(args: &[&str]) -> Option<Mount> {
         let folder = tempfile::tempdir().unwrap();
         if let Err(why) = quietly(Command::new("mount").args(args).arg(folder.path())) {
@@ -31,7 +31,7 @@ impl Drop for Mount {
     }
 }
 
-/// Runs a command; why it failed, if so.
+/// Runs a command; returns why it failed, if so.
 pub fn quietly(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }

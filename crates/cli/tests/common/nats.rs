@@ -1,4 +1,4 @@
-//! A real NATS server, of the version that `scripts/nats.sh` builds.
+//! A real NATS server, in the version built by `scripts/nats.sh`.
 
 use super::{PATIENCE, root};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// Where the program is; built where it is not.
+/// Returns the path of the program, which is built if missing.
 #[track_caller]
 pub fn program() -> PathBuf {
     let made = Command::new(root().join("scripts/nats.sh")).stderr(Stdio::inherit()).output().unwrap();
@@ -18,7 +18,7 @@ pub fn program() -> PathBuf {
     PathBuf::from(said)
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -35,7 +35,7 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Starts a server that keeps its data in a folder. `sync`: the setting `sync_interval`.
+    /// Starts a server with its data in a folder. `sync`: the setting `sync_interval`.
     #[track_caller]
     pub fn start(folder: &Path, sync: &str) -> Nats {
         let (clients, http) = (port(), port());
@@ -53,7 +53,7 @@ impl Nats {
         server
     }
 
-    /// Kills the server and starts it again.
+    /// Kills and restarts the server.
     #[track_caller]
     pub fn restart(&mut self) {
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! Three NATS servers that keep each message three times. Each is killed, paused and started again by itself.
+//! Three NATS servers that store each message three times. Each can be killed, paused and restarted separately.
 
 use super::nats::program;
 use super::{PATIENCE, agent, send};
@@ -27,10 +27,10 @@ pub struct NatsCluster {
 }
 
 impl NatsCluster {
-    /// Starts the servers, and waits until they are one.
+    /// Starts the servers, and waits until they form a cluster.
     #[track_caller]
     pub fn start(folder: &Path) -> NatsCluster {
-        // All at once, so that no two have one port.
+        // All at once, so that no two get the same port.
         let free: Vec<_> =
             (0..3 * SERVERS).map(|_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
         let ports: Vec<SocketAddr> = free.iter().map(|listener| listener.local_addr().unwrap()).collect();
@@ -44,7 +44,7 @@ impl NatsCluster {
             let mut text = format!("server_name: n{n}\nlisten: \"{clients}\"\nhttp: \"{monitor}\"\n");
             let store = folder.join("jetstream");
             writeln!(text, "jetstream {{ store_dir: {store:?}, sync_interval: always }}").unwrap();
-            // Clients stay with the addresses that they have: those of their links.
+            // Clients keep the addresses they have: those of their links.
             writeln!(text, "cluster {{ name: chaos, listen: \"{own}\", no_advertise: true, routes: {routes:?} }}")
                 .unwrap();
             std::fs::write(folder.join("nats.conf"), text).unwrap();
@@ -55,17 +55,17 @@ impl NatsCluster {
         cluster
     }
 
-    /// Where clients connect to a server.
+    /// Returns the address for clients of a server.
     pub fn clients(&self, n: usize) -> SocketAddr {
         self.servers[n].clients
     }
 
-    /// The URLs of their monitors.
+    /// Returns the URLs of their monitors.
     pub fn monitors(&self) -> Vec<String> {
         self.servers.iter().map(|server| format!("http://{}", server.monitor)).collect()
     }
 
-    /// `kill -9`; nothing where it does not run.
+    /// `kill -9`; does nothing if it is not running.
     pub fn kill(&mut self, n: usize) {
         if let Some(mut child) = self.servers[n].child.take() {
             child.kill().unwrap();
@@ -73,12 +73,12 @@ impl NatsCluster {
         }
     }
 
-    /// Pauses a server that runs.
+    /// Pauses a running server.
     pub fn pause(&self, n: usize) {
         self.servers[n].child.iter().for_each(|child| send(child.id(), "STOP"));
     }
 
-    /// Lets a server run, whether it was killed, paused or neither.
+    /// Makes a server run, whether it was killed, paused or neither.
     pub fn revive(&mut self, n: usize) {
         let server = &mut self.servers[n];
         match &server.child {
@@ -92,7 +92,7 @@ impl NatsCluster {
         }
     }
 
-    /// What the servers wrote, at its end.
+    /// Returns the end of the servers' logs.
     pub fn logs(&self) -> String {
         let log = |server: &Server| std::fs::read_to_string(server.folder.join("log")).unwrap_or_default();
         let last = |text: String| {
@@ -101,7 +101,7 @@ impl NatsCluster {
         self.servers.iter().map(|server| last(log(server))).collect::<Vec<_>>().join("\n--\n")
     }
 
-    /// Waits until one of them leads: before that no stream can be made.
+    /// Waits until one of them leads: before that no stream can be created.
     #[track_caller]
     fn leads(&self) {
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Processes of a cluster that are killed, paused and started again, each behind a proxy of its own.
+//! Processes of a cluster that are killed, paused and restarted, each behind its own proxy.
 
 use super::proxy::{Proxy, caller_of};
 use super::{command, send};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 /// How long a process that ended by itself stays down.
 const DOWN: Duration = Duration::from_millis(500);
 
-/// Process ids of what runs, by name.
+/// Process ids of running processes, by name.
 pub type Pids = Arc<Mutex<HashMap<String, u32>>>;
 
-/// A proxy with a link for each of these processes.
+/// Returns a proxy with a link for each of these processes.
 pub fn door(pids: &Pids) -> Arc<Proxy> {
     let pids = pids.clone();
     Arc::new(Proxy::by_caller(Arc::new(move |peer, own| {
@@ -30,15 +30,15 @@ pub fn door(pids: &Pids) -> Arc<Proxy> {
 pub struct Node {
     pub name: String,
     pub role: &'static str,
-    /// Where others reach it, whichever port it has.
+    /// Where others reach it, on whatever port it listens.
     pub door: Arc<Proxy>,
     arguments: Vec<String>,
-    /// How wrong its clock is; empty: not at all.
+    /// Skew of its clock; empty for none.
     clock: String,
     log: PathBuf,
     pids: Pids,
     child: Option<(Child, JoinHandle<()>)>,
-    /// It was told to stop, and has not ended yet.
+    /// Whether it was told to stop, and has not ended yet.
     is_stopping: bool,
     /// When it ended by itself.
     ended: Option<Instant>,
@@ -46,7 +46,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// A process that is not started yet. `clock`: how wrong its clock is, for `MERIDIAN_TEST_CLOCK`; `log`: the file of its standard error.
+    /// Makes a process that is not started yet. `clock`: its clock skew, for `MERIDIAN_TEST_CLOCK`. `log`: the file of
+    /// its standard error.
     pub fn new(
         name: &str,
         role: &'static str,
@@ -70,12 +71,12 @@ impl Node {
         }
     }
 
-    /// The URL of a gateway or a scan server.
+    /// Returns the URL of a gateway or a scan server.
     pub fn url(&self) -> String {
         format!("http://{}", self.door.address)
     }
 
-    /// Lets it run, whether it was killed, paused or neither.
+    /// Makes it run, whether it was killed, paused or neither.
     pub fn revive(&mut self) {
         self.ended = None;
         if let Some((child, _)) = &self.child {
@@ -102,7 +103,7 @@ impl Node {
         self.child = Some((child, reading));
     }
 
-    /// `kill -9`; it stays down. Nothing where it does not run.
+    /// `kill -9`; it stays down. Does nothing if it is not running.
     pub fn kill(&mut self) {
         self.ended = None;
         if let Some((child, _)) = &mut self.child {
@@ -111,12 +112,12 @@ impl Node {
         self.gone();
     }
 
-    /// Pauses it, if it runs.
+    /// Pauses it if it is running.
     pub fn pause(&self) {
         self.child.iter().for_each(|(child, _)| send(child.id(), "STOP"));
     }
 
-    /// Tells it to stop; it is started again once it has ended.
+    /// Tells it to stop; it is restarted once it has ended.
     pub fn stop(&mut self) {
         if let Some((child, _)) = &self.child {
             send(child.id(), "TERM");
@@ -124,12 +125,12 @@ impl Node {
         }
     }
 
-    /// Whether it was told to stop and has not ended yet.
+    /// Returns true if it was told to stop and has not ended yet.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping
     }
 
-    /// Starts it again if it has ended by itself, as the supervisor of a server does. It may give up, and must not crash.
+    /// Restarts it if it has ended by itself, as the supervisor of a server does. It may give up, but must not crash.
     #[track_caller]
     pub fn tend(&mut self) {
         let status = self.child.as_mut().and_then(|(child, _)| child.try_wait().unwrap());
@@ -144,17 +145,17 @@ impl Node {
         }
     }
 
-    /// How many lines it has printed.
+    /// Returns the number of lines it has printed.
     pub fn mark(&self) -> usize {
         self.said.lock().unwrap().len()
     }
 
-    /// Whether it has printed a line that begins so, after the first `mark` ones.
+    /// Returns true if it has printed a line with this prefix, after the first `mark` ones.
     pub fn has_said(&self, mark: usize, words: &str) -> bool {
         self.said.lock().unwrap().iter().skip(mark).any(|line| line.starts_with(words))
     }
 
-    /// What it printed, and what it wrote to standard error at the end.
+    /// Returns its output, and the end of its standard error.
     pub fn log(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let last: Vec<&str> = text.lines().rev().take(30).collect();
@@ -162,17 +163,17 @@ impl Node {
         format!("-- {} --\n{}\n{}", self.name, self.said.lock().unwrap().join("\n"), last.join("\n"))
     }
 
-    /// Whether a thread of it ever panicked.
+    /// Returns true if one of its threads ever panicked.
     pub fn has_panicked(&self) -> bool {
         std::fs::read_to_string(&self.log).unwrap_or_default().contains("panicked at")
     }
 
-    /// Waits for the end of a process that ends.
+    /// Waits for a process that is ending.
     fn gone(&mut self) {
         self.is_stopping = false;
         if let Some((mut child, reading)) = self.child.take() {
             child.wait().unwrap();
-            // All that it printed is read: nothing of it comes after what the next one prints.
+            // Its output is read completely, so nothing of it follows the output of the next one.
             reading.join().unwrap();
             self.pids.lock().unwrap().remove(&self.name);
             self.door.turn(None);
@@ -189,7 +190,7 @@ impl Drop for Node {
     }
 }
 
-/// The address at which a process says that it listens.
+/// Returns the address at which a process reports that it listens.
 fn address_in(line: &str) -> Option<SocketAddr> {
     if let Some((_, rest)) = line.split_once("answers gateways on ") {
         return rest.split([',', ')']).next()?.parse().ok();

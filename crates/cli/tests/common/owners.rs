@@ -1,4 +1,4 @@
-//! The processes of a cluster, over a bucket of their own.
+//! The processes of a cluster over a new bucket.
 
 use super::{PATIENCE, Server, command, send};
 use std::io::{BufRead, BufReader};
@@ -17,19 +17,19 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With its log in the bucket.
+    /// Makes a cluster with its log in the bucket.
     pub fn new() -> Cluster {
         Cluster::with("bucket", |_| String::new())
     }
 
-    /// With this log, and further settings, given the folder of all.
+    /// Makes a cluster with this log, and further settings, given the cluster's folder.
     pub fn with(log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
         let mut cluster = Cluster::over("", log, settings);
         cluster.bucket = format!("file://{}", cluster.path("bucket"));
         cluster
     }
 
-    /// The same over the bucket at this address.
+    /// As [`Cluster::with`], over the bucket at this address.
     pub fn over(bucket: &str, log: &'static str, settings: impl FnOnce(&Path) -> String) -> Cluster {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(folder.path());
@@ -38,48 +38,48 @@ impl Cluster {
         cluster
     }
 
-    /// A variable of the environment of processes that start from now on.
+    /// Sets an environment variable of processes started from now on.
     pub fn environment(&mut self, name: &'static str, value: &'static str) {
         self.environment.push((name, value));
     }
 
-    /// Other settings, for processes that start from now on.
+    /// Replaces the settings of processes started from now on.
     pub fn set(&self, settings: &str) {
-        // Shorter than by default, so that a takeover takes little of the test's time, unless the test needs another.
+        // Shorter than the default, to keep takeovers short, unless the test sets its own.
         let lease = if settings.contains("lease = ") { "" } else { "lease = \"1s\"\n" };
         std::fs::write(self.path("settings.toml"), format!("[cluster]\n{lease}{settings}")).unwrap();
     }
 
-    /// A path below the folder of all.
+    /// Returns a path below the cluster's folder.
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// The arguments of a process of this role.
+    /// Returns the arguments of a process with this role.
     pub fn arguments(&self, role: &str, data: &str) -> Vec<String> {
         let (data, settings) = (self.path(data), self.path("settings.toml"));
         let all = ["--role", role, "--log", self.log, "--bucket", &self.bucket, "--data", &data, "--config", &settings];
         all.map(str::to_owned).to_vec()
     }
 
-    /// A gateway or a scan server.
+    /// Starts a gateway or a scan server.
     pub fn server(&self, role: &str) -> Server {
         self.server_of(Version::This, role, role)
     }
 
-    /// The same of a version, with this data folder.
+    /// As [`Cluster::server`], in this version, with this data folder.
     pub fn server_of(&self, version: Version, role: &str, data: &str) -> Server {
         let mut serve = command(&["serve", "--listen", "127.0.0.1:0"]);
         serve.args(self.arguments(role, data)).envs(version.environment()).envs(self.environment.iter().copied());
         Server::run(serve)
     }
 
-    /// A process that would be the owner.
+    /// Starts a process that competes to be the owner.
     pub fn owner(&self, name: &str) -> Owner {
         self.owner_of(Version::This, name)
     }
 
-    /// The same of a version.
+    /// As [`Cluster::owner`], in this version.
     pub fn owner_of(&self, version: Version, name: &str) -> Owner {
         let mut serve = command(&["serve", "--flight", "127.0.0.1:0"]);
         serve.envs(version.environment()).envs(self.environment.iter().copied());
@@ -97,7 +97,8 @@ impl Cluster {
 pub enum Version {
     /// The program as it is.
     This,
-    /// The program as one of the next level. It says so, and adds a field that no program knows to the objects that it writes as JSON.
+    /// The program posing as the next level. It reports that level, and adds a field unknown to any program to the
+    /// objects it writes as JSON.
     Next,
 }
 
@@ -107,7 +108,7 @@ impl Version {
     }
 }
 
-/// A process that is, or would be, the owner.
+/// A process that is, or competes to be, the owner.
 pub struct Owner {
     name: String,
     child: Child,
@@ -142,7 +143,7 @@ impl Owner {
         send(self.child.id(), signal);
     }
 
-    /// Waits for its end; its code, if it ended by itself.
+    /// Waits for its end; returns its exit code, if it ended by itself.
     #[track_caller]
     pub fn ends(&mut self) -> Option<i32> {
         let begun = Instant::now();
@@ -163,7 +164,7 @@ impl Drop for Owner {
     }
 }
 
-/// Waits until a path is answered well.
+/// Waits until a path succeeds, and returns the body.
 #[track_caller]
 pub fn answered(server: &Server, path: &str) -> String {
     let begun = Instant::now();

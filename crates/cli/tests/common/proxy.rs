@@ -1,6 +1,7 @@
 //! A TCP proxy in front of a process, whose links can be made slow, silent or broken.
 //!
-//! Accepted bytes are never dropped. Held-back bytes go on once the link is healed, as over a network that sends lost packets again.
+//! Accepted bytes are never dropped. Held-back bytes continue once the link is healed, as over a network that resends
+//! lost packets.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,11 +13,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// How long a server may take to be connected to.
+/// Timeout of a connection to a server.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Bytes that are read at a time.
+/// Max bytes read at a time.
 const CHUNK: usize = 16 << 10;
-/// How often a throttled link lets bytes through in a second.
+/// How often per second a throttled link lets bytes through.
 const DROPS: u64 = 20;
 
 /// The threads of all proxies of a test program.
@@ -25,15 +26,15 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     threads.worker_threads(2).thread_name("proxy").enable_all().build().unwrap()
 });
 
-/// What is wrong with a link.
+/// The state of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// Each piece waits so long.
+    /// Each piece is delayed by this much.
     Delay(Duration),
-    /// Bytes that pass in a second, in each direction.
+    /// Bytes per second that pass in each direction.
     Throttle(u64),
     /// Connections are accepted and stay open; nothing passes.
     HalfOpen,
@@ -43,7 +44,7 @@ pub enum Fault {
     AnswersLost,
     /// Connections are closed, and so are new ones.
     Cut,
-    /// The same with RST instead of FIN.
+    /// As [`Fault::Cut`], with RST instead of FIN.
     Reset,
 }
 
@@ -52,7 +53,7 @@ impl Fault {
         matches!(self, Fault::Cut | Fault::Reset)
     }
 
-    /// Whether bytes wait: those of the client's (`asks`), or of the server's.
+    /// Returns true if bytes are held back: the client's (`asks`), or the server's.
     fn holds(self, asks: bool) -> bool {
         match self {
             Fault::HalfOpen => true,
@@ -63,10 +64,10 @@ impl Fault {
     }
 }
 
-/// Says which process has this end of a connection, whose other end is at the second address.
+/// Returns the process with this end of a connection, whose other end has the second address.
 pub type Callers = Arc<dyn Fn(SocketAddr, SocketAddr) -> Option<String> + Send + Sync>;
 
-/// A proxy in front of a process. Its address stays while the process behind it is started again elsewhere.
+/// A proxy in front of a process. Its address stays the same when the process behind it is restarted elsewhere.
 pub struct Proxy {
     pub address: SocketAddr,
     state: Arc<State>,
@@ -74,7 +75,7 @@ pub struct Proxy {
 
 struct State {
     target: Mutex<Option<SocketAddr>>,
-    /// By the name of the process that calls.
+    /// By the name of the calling process.
     links: Mutex<HashMap<String, watch::Sender<Fault>>>,
     callers: Option<Callers>,
 }
@@ -86,12 +87,12 @@ impl State {
 }
 
 impl Proxy {
-    /// One link for all callers, without a name.
+    /// Makes a proxy with a single link for all callers, without a name.
     pub fn new() -> Proxy {
         Proxy::with(None)
     }
 
-    /// A link for each caller that is named.
+    /// Makes a proxy with a link for each named caller.
     pub fn by_caller(callers: Callers) -> Proxy {
         Proxy::with(Some(callers))
     }
@@ -112,17 +113,17 @@ impl Proxy {
         Proxy { address, state }
     }
 
-    /// New connections go to this address from now on; `None`: they are closed.
+    /// Sends new connections to this address from now on; `None` closes them.
     pub fn turn(&self, to: Option<SocketAddr>) {
         *self.state.target.lock().unwrap() = to;
     }
 
-    /// Sets what is wrong with the link of a caller, also of connections that are open.
+    /// Sets the fault of a caller's link, for open connections as well.
     pub fn fail(&self, caller: &str, fault: Fault) {
         self.state.link(caller).send_replace(fault);
     }
 
-    /// Nothing is wrong with any link from now on.
+    /// Clears the faults of all links.
     pub fn heal(&self) {
         for link in self.state.links.lock().unwrap().values() {
             link.send_replace(Fault::None);
@@ -146,7 +147,7 @@ async fn carry(client: TcpStream, state: Arc<State>, caller: String) {
     let mut watched = link.clone();
     let ((asks, answered), (answers, asked)) = (client.into_split(), server.into_split());
     let (mut asks, mut answers) = (Pipe(asks, asked, link.clone(), true), Pipe(answers, answered, link, false));
-    // The end of one direction ends both: all that is passed here are questions and answers.
+    // The end of one direction ends both, as there are only requests and responses here.
     let breaks = async { watched.wait_for(|fault| fault.breaks()).await.map_or(Fault::None, |fault| *fault) };
     let broken = tokio::select! {
         () = asks.pass() => Fault::None,
@@ -156,20 +157,20 @@ async fn carry(client: TcpStream, state: Arc<State>, caller: String) {
     for Pipe(from, to, ..) in [asks, answers] {
         reset(from.as_ref(), broken);
         if broken == Fault::Reset {
-            // Dropped as it is, it would send a FIN first.
+            // Dropping it would send a FIN first.
             to.forget();
         }
     }
 }
 
-/// Lets the close of a connection be an RST, if that is the fault.
+/// Makes the close of a connection an RST, if that is the fault.
 fn reset(stream: &TcpStream, fault: Fault) {
     if fault == Fault::Reset {
         let _ = stream.set_zero_linger();
     }
 }
 
-/// One direction of a connection; true: to the server.
+/// One direction of a connection; true for client to server.
 struct Pipe(OwnedReadHalf, OwnedWriteHalf, watch::Receiver<Fault>, bool);
 
 impl Pipe {
@@ -202,7 +203,7 @@ impl Pipe {
     }
 }
 
-/// Which of these processes has an end of a connection of this machine, by the kernel's tables.
+/// Returns which of these processes has an end of a connection of this machine, by the kernel's tables.
 pub fn caller_of(peer: SocketAddr, other: SocketAddr, processes: &[(String, u32)]) -> Option<String> {
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
     let (own, far) = (in_table(peer)?, in_table(other)?);
@@ -217,7 +218,7 @@ pub fn caller_of(peer: SocketAddr, other: SocketAddr, processes: &[(String, u32)
     processes.iter().find(|(_, pid)| has(pid)).map(|(name, _)| name.clone())
 }
 
-/// An address as the table of connections has it.
+/// Formats an address as in the table of connections.
 fn in_table(address: SocketAddr) -> Option<String> {
     let SocketAddr::V4(address) = address else { return None };
     Some(format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port()))

@@ -1,5 +1,5 @@
-//! Registers: a few events under their ids, which clients put, delete and read at once. Each operation is noted with its times, for a
-//! checker of histories (`tests/linearizability`).
+//! Registers: a few events under their ids, which clients put, delete and read concurrently. Each operation is recorded
+//! with its times, for a checker of histories (`tests/linearizability`).
 
 use super::clients::{Outcome, delete, get, put};
 use super::history::any;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub const REGISTERS: &str = "registers";
 pub const REGISTERS_SPEC: &str = "value:Long,dtg:Date,*geom:Point;meridian.id='given'";
 
-/// Registers that are used at a time, and operations until there are others: a history of one is short enough to be checked.
+/// Registers in use at a time, and operations until they are replaced. So each has a history short enough to check.
 const KEYS: u64 = 3;
 const ROUND: u64 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -39,12 +39,12 @@ impl Registers {
         }
     }
 
-    /// Number of operations of known outcome.
+    /// Number of operations with a known outcome.
     pub fn known(&self) -> usize {
         self.operations.lock().unwrap().iter().filter(|operation| operation["outcome"] == "ok").count()
     }
 
-    /// A client: one operation after the other until `stop`, at any gateway.
+    /// Runs operations one after another until `stop`, at any gateway.
     pub fn run(&self, client: usize, gateways: &[String], stop: &AtomicBool, mut random: Random) {
         while !stop.load(Ordering::Relaxed) {
             let round = self.begun_operations.fetch_add(1, Ordering::Relaxed) / ROUND;
@@ -94,7 +94,7 @@ impl Registers {
         }
     }
 
-    /// Writes the history to a file, and has it checked.
+    /// Writes the history to a file, and checks it.
     #[track_caller]
     pub fn check(&self, file: &Path) {
         let lines: String = self.operations.lock().unwrap().iter().map(|operation| format!("{operation}\n")).collect();
@@ -109,7 +109,7 @@ impl Registers {
     }
 }
 
-/// What the checker says of a history, built where it is not.
+/// Runs the checker on a history; builds it if missing.
 #[track_caller]
 pub fn verdict(file: &Path) -> (bool, String) {
     let made = Command::new(root().join("scripts/porcupine.sh")).output().unwrap();

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// What a gateway prints once it runs a slot.
+/// Line that a gateway prints once it runs a slot.
 pub const RUNS: &str = "runs the saved searches of slot ";
-/// How many slots there are.
+/// Number of slots.
 pub const SLOTS: usize = 8;
 
-/// The slots of saved searches that a gateway runs, by what it printed.
+/// Returns the slots of saved searches that a gateway runs, by its output.
 pub fn slots(server: &Server) -> BTreeSet<u16> {
     let mut slots = BTreeSet::new();
     for line in server.said("").lines() {
@@ -27,7 +27,7 @@ pub fn slots(server: &Server) -> BTreeSet<u16> {
     slots
 }
 
-/// Waits until each of these gateways runs its part of the saved searches, and all of them know it.
+/// Waits until each of these gateways runs its share of the saved searches, and all of them know that.
 #[track_caller]
 pub fn spread(servers: &[&Server]) {
     let begun = Instant::now();
@@ -85,7 +85,7 @@ pub fn write_to(server: &Server, collection: &str, title: &str) {
     assert_eq!(status, 201, "{said}");
 }
 
-/// Saves a search for floods, at a gateway; its id and the answer.
+/// Saves a search for floods at a gateway; returns its id and the response.
 #[track_caller]
 pub fn save(server: &Server, webhook: Option<&Source>) -> (String, Value) {
     let mut asked = json!({"name": "floods", "question": {"keywords": "flood"}});
@@ -100,7 +100,7 @@ pub fn save(server: &Server, webhook: Option<&Source>) -> (String, Value) {
                 let made: Value = serde_json::from_str(&made).unwrap();
                 return (made["id"].as_str().unwrap().to_owned(), made);
             }
-            // The gateway has not heard yet of the one that runs them.
+            // The gateway does not know yet which one runs them.
             (503, said) => assert!(begun.elapsed() < PATIENCE, "{said}"),
             (status, said) => panic!("{status} {said}"),
         }
@@ -108,19 +108,19 @@ pub fn save(server: &Server, webhook: Option<&Source>) -> (String, Value) {
     }
 }
 
-/// What a gateway says of a saved search, once it is found.
+/// Returns a gateway's response for a saved search, once it is found.
 #[track_caller]
 pub fn read(server: &Server, id: &str) -> Value {
     serde_json::from_str(&answered(server, &format!("/saved-searches/{id}"))).unwrap()
 }
 
-/// A webhook.
+/// Starts a webhook.
 pub fn receiver() -> Source {
     Source::start(|_| typed("text/plain", ""))
 }
 
-/// What a webhook has got: the numbers of packets and the titles of their events, in order. A call that was under way when its slot moved is made
-/// again, with the same number: it counts once.
+/// Returns what a webhook has received: the numbers of packets and the titles of their events, in order. A call in
+/// progress when its slot moves is repeated with the same number, and counted once.
 pub fn received(source: &Source) -> Vec<(u64, Vec<String>)> {
     let packet = |call: &String| {
         let number = call.lines().find_map(|line| line.strip_prefix("meridian-seq: ")).unwrap().parse().unwrap();
@@ -133,7 +133,7 @@ pub fn received(source: &Source) -> Vec<(u64, Vec<String>)> {
     packets
 }
 
-/// Waits until a webhook has got events with all of these titles; gives how often it got each.
+/// Waits until a webhook has received events with all of these titles; returns how often each arrived.
 #[track_caller]
 pub fn until_received(source: &Source, titles: &[String]) -> BTreeMap<String, usize> {
     let begun = Instant::now();
@@ -150,12 +150,12 @@ pub fn until_received(source: &Source, titles: &[String]) -> BTreeMap<String, us
     }
 }
 
-/// Titles of events about floods.
+/// Returns titles of events about floods.
 pub fn titles(name: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("flood {name} {n}")).collect()
 }
 
-/// Waits until the checkpoint of saved searches has stood still for a while: what was sent by then is not sent again.
+/// Waits until the checkpoint of saved searches has not changed for a while: what was sent by then is not sent again.
 pub fn settle(cluster: &Cluster) {
     let records = cluster.path("bucket/records/saved");
     let newest = || std::fs::read_dir(&records).unwrap().map(|entry| entry.unwrap().file_name()).max();

@@ -1,17 +1,17 @@
-//! An outside source on the loopback, as a test wants it.
+//! A configurable outside source on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A source that answers what it is told to, and remembers what it was asked.
+/// A source that responds as told, and records requests.
 pub struct Source {
     pub address: SocketAddr,
     calls: Arc<Mutex<Vec<String>>>,
 }
 
 impl Source {
-    /// A source; `answer` gets a request whole, its head in small letters, and gives the answer whole.
+    /// Starts a source. `answer` gets a complete request, its head in lower case, and returns the complete response.
     pub fn start(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Source {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -20,14 +20,14 @@ impl Source {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (noted, answer) = (noted.clone(), answer.clone());
-                // A client that leaves in the middle is no reason to end.
+                // A client that leaves midway must not end the source.
                 std::thread::spawn(move || drop(serve(stream, &noted, &*answer)));
             }
         });
         Source { address, calls }
     }
 
-    /// The requests so far, each its head (in small letters except for its first line) and its body.
+    /// Returns the requests so far, each with its head (in lower case except for the first line) and its body.
     pub fn calls(&self) -> Vec<String> {
         self.calls.lock().unwrap().clone()
     }
@@ -57,7 +57,7 @@ fn serve(mut stream: TcpStream, noted: &Mutex<Vec<String>>, answer: &dyn Fn(&str
     stream.write_all(&answer(&request))
 }
 
-/// An answer of this kind.
+/// Returns a response of this content type.
 pub fn typed(kind: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -66,7 +66,7 @@ pub fn typed(kind: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// An answer of JSON.
+/// Returns a JSON response.
 pub fn json(body: &str) -> Vec<u8> {
     typed("application/json", body)
 }

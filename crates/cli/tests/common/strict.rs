@@ -1,4 +1,4 @@
-//! Clients that take no refusal: each request of theirs must succeed at once.
+//! Clients that accept no refusal: each of their requests must succeed at once.
 
 use super::{Server, agent, counted, post};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What such clients have done.
+/// What these clients have done.
 #[derive(Default)]
 pub struct Strict {
     written: AtomicU64,
@@ -16,7 +16,7 @@ pub struct Strict {
 }
 
 impl Strict {
-    /// Runs some writers and a reader at a server while `act` does.
+    /// Runs some writers and a reader against a server during `act`.
     pub fn during(&self, url: &str, act: impl FnOnce(&Strict)) {
         self.stop.store(false, Ordering::Relaxed);
         std::thread::scope(|scope| {
@@ -24,7 +24,7 @@ impl Strict {
                 scope.spawn(move || self.write(url, writer));
             }
             scope.spawn(|| self.read(url));
-            // Also where it fails: the others would never end.
+            // Even if it fails, as the others would never end otherwise.
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| act(self)));
             self.stop.store(true, Ordering::Relaxed);
             if let Err(why) = done {
@@ -35,7 +35,7 @@ impl Strict {
         assert!(failed.is_empty(), "{} of {} writes and reads failed: {failed:#?}", failed.len(), self.count());
     }
 
-    /// Waits until some more writes were acknowledged.
+    /// Waits until some more writes are acknowledged.
     pub fn goes_on(&self) {
         let before = self.written.load(Ordering::Relaxed);
         while self.written.load(Ordering::Relaxed) < before + 6 && self.failed.lock().unwrap().is_empty() {
@@ -43,7 +43,7 @@ impl Strict {
         }
     }
 
-    /// Number of events that were acknowledged.
+    /// Number of acknowledged events.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
@@ -53,7 +53,7 @@ impl Strict {
     }
 
     fn write(&self, url: &str, writer: u64) {
-        // Without a key: a gateway may send it again only where it was certainly not stored.
+        // Without a key: a gateway may only resend it if it was certainly not stored.
         for n in 0u64.. {
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -70,7 +70,7 @@ impl Strict {
 
     fn read(&self, url: &str) {
         while !self.stop.load(Ordering::Relaxed) {
-            // What was acknowledged before must be in the answer.
+            // What was acknowledged before must be in the response.
             let min = self.written();
             let asked = agent().get(format!("{url}/collections/events/aggregate?function=count")).call();
             let answer = asked.map(|mut answer| (answer.status().as_u16(), answer.body_mut().read_to_string()));
@@ -88,7 +88,7 @@ impl Strict {
         }
     }
 
-    /// All events are there, each once.
+    /// Checks that all events exist, each once.
     #[track_caller]
     pub fn check(&self, server: &Server) {
         assert_eq!(counted(&server.json("/collections/events/aggregate?function=count")), self.written());

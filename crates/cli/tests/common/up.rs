@@ -1,4 +1,4 @@
-//! `meridian cluster up`, for as long as this lives.
+//! Runs `meridian cluster up` for tests.
 
 use super::batches::Batches;
 use super::{PATIENCE, agent, command, counted, meridian, send};
@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// A running `meridian cluster up`.
+/// A running `meridian cluster up`; killed when dropped.
 pub struct Up {
     child: Child,
     pub folder: PathBuf,
@@ -19,11 +19,11 @@ pub struct Up {
 }
 
 impl Up {
-    /// Starts `nodes` nodes in a folder, and waits until all of it serves.
+    /// Starts `nodes` nodes in a folder, and waits until all of them serve.
     #[track_caller]
     pub fn start(folder: &Path, nodes: u8, more: &[&str]) -> Up {
         std::fs::create_dir_all(folder).unwrap();
-        // Shorter than by default, so that a takeover and a flush take little of the test's time.
+        // Shorter than the default, to keep takeovers and flushes in tests short.
         let settings = folder.join("short.toml");
         std::fs::write(&settings, "[cluster]\nlease = \"1s\"\nstaleness_max = \"1s\"\n").unwrap();
         let mut up = command(&["cluster", "up", "--nodes", &nodes.to_string(), "--dir"]);
@@ -59,13 +59,13 @@ impl Up {
         serde_json::from_str(&std::fs::read_to_string(self.folder.join("cluster.json")).unwrap()).unwrap()
     }
 
-    /// The processes of a role.
+    /// Returns the processes of a role.
     pub fn of(&self, role: &str) -> Vec<Value> {
         let nodes = self.nodes();
         nodes["nodes"].as_array().unwrap().iter().filter(|node| node["role"] == role).cloned().collect()
     }
 
-    /// What `meridian cluster status` says.
+    /// Returns the output of `meridian cluster status`.
     #[track_caller]
     pub fn status(&self) -> Value {
         let folder = self.folder.display().to_string();
@@ -73,7 +73,7 @@ impl Up {
         serde_json::from_str(&run.out).unwrap()
     }
 
-    /// Waits until the status is so.
+    /// Waits until the status satisfies this.
     #[track_caller]
     pub fn becomes(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
@@ -87,7 +87,7 @@ impl Up {
         }
     }
 
-    /// Writes a batch of one event, until it is taken.
+    /// Writes a batch of one event, until it is accepted.
     #[track_caller]
     pub fn write(&self, batches: &Batches, batch: &str) {
         let begun = Instant::now();
@@ -117,7 +117,7 @@ impl Up {
         }
     }
 
-    /// Stops it, and looks that nothing of it is left.
+    /// Stops it, and checks that nothing of it is left.
     #[track_caller]
     pub fn stop(mut self, signal: &str) {
         let nodes = self.nodes();
@@ -133,7 +133,7 @@ impl Up {
         assert_eq!(status.code(), if signal == "KILL" { None } else { Some(0) });
         for node in nodes["nodes"].as_array().unwrap() {
             let process = format!("/proc/{}", node["pid"].as_u64().unwrap());
-            // After KILL they end by themselves, and somebody has to take notice.
+            // After KILL they end by themselves, and someone has to reap them.
             let runs = || {
                 let state = std::fs::read_to_string(format!("{process}/stat")).unwrap_or_default();
                 state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

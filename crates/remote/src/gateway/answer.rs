@@ -1,4 +1,4 @@
-//! An answer of the owner, message by message.
+//! A response of the owner, message by message.
 
 use super::engine::Patience;
 use super::failed::link_fault;
@@ -10,14 +10,14 @@ use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
 use tonic::Streaming;
 
-/// A message: columns, what it says besides, or both.
+/// A message: columns, metadata, or both.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     pub(super) columns: Option<RecordBatch>,
     pub(super) meta: Meta,
 }
 
-/// The rest of an answer.
+/// The rest of a response.
 pub(super) struct MessageStream {
     messages: Streaming<FlightData>,
     decoder: Decoder,
@@ -29,7 +29,7 @@ impl MessageStream {
         MessageStream { messages, decoder: Decoder::default(), done: false }
     }
 
-    /// The next message that says anything; `None` after the last. An answer that was cut is an error.
+    /// Returns the next non-empty message; `None` after the last. A truncated response is an error.
     pub(super) async fn next(&mut self) -> Result<Option<Message>, Fault> {
         while !self.done {
             let Some(message) = self.messages.message().await.map_err(link_fault)? else {
@@ -59,7 +59,7 @@ impl MessageStream {
         })
     }
 
-    /// Waits for all that is left, as one batch of columns, beginning with a first message.
+    /// Waits for the rest of the response, and returns it as one batch of columns that begins with the first message.
     pub(super) fn whole(self, first: Message, link: &Link, patience: &Patience) -> Result<Option<RecordBatch>, Fault> {
         let mut answer = self;
         link.wait(patience, async move {

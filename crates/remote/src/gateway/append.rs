@@ -1,4 +1,4 @@
-//! Writes, sent until their outcome is known or cannot be known.
+//! Writes, retried until their outcome is known or cannot be known.
 
 use super::failed::Failed;
 use super::link::Link;
@@ -18,9 +18,9 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How much longer than its deadline an outcome is waited for.
+/// How long to wait for an outcome after the write's deadline.
 const GRACE: Duration = Duration::from_secs(1);
-/// Pause before a write is sent again whose outcome only an answer tells.
+/// Pause before resending a write whose outcome only a response can reveal.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Numbers the writes of this gateway.
@@ -36,7 +36,7 @@ impl Producer {
     }
 }
 
-/// A write on its way; dropped, it is sent no more.
+/// A write in flight; dropping it stops the retries.
 struct Sending(JoinHandle<Result<WireWritten, Fault>>);
 
 impl Drop for Sending {
@@ -45,7 +45,7 @@ impl Drop for Sending {
     }
 }
 
-/// Encodes a write on this thread and sends it.
+/// Encodes a write on the calling thread and sends it.
 pub(super) fn append(
     link: &Arc<Link>,
     mirror: &Arc<Mirror>,
@@ -81,7 +81,8 @@ pub(super) fn append(
     }))
 }
 
-/// Sends a write with its number, again where the link fails. Where an attempt may have arrived, only an answer tells: until then it is asked for.
+/// Sends a numbered write, and retries when the link fails. Once an attempt may have arrived, only a response settles
+/// the outcome, so it retries until one comes or the deadline passes.
 async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instant) -> Result<WireWritten, Fault> {
     let (mut put, mut retry, mut last) = (put, Retry::default(), Fault::Deadline);
     loop {
@@ -112,7 +113,7 @@ async fn send(link: &Link, put: Put, messages: Vec<FlightData>, deadline: Instan
     }
 }
 
-/// Sends a write once. The attempt names its server, which is then the only one that may have written it if no answer comes.
+/// Sends a write once. The attempt names its server: without a response, only that server may have written it.
 async fn attempt(link: &Link, put: &mut Put, messages: &[FlightData], left: Duration) -> Result<WireWritten, Failed> {
     let named = tokio::time::timeout(left, link.named()).await;
     let (asked, instance) = named.unwrap_or_else(|_| Err(unanswered())).map_err(Failed::before)?;

@@ -1,4 +1,4 @@
-//! All collections that the owner has.
+//! The backend of a gateway: all collections of one owner.
 
 use super::append::Producer;
 use super::engine::{Engine, Patience};
@@ -30,23 +30,23 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
-/// How long the owner may flush a collection: it has at most so much in memory.
+/// Max duration of a flush by the owner, which bounds how much it holds in memory.
 pub(super) const FLUSH_MAX: Duration = Duration::from_secs(300);
 
-/// The backend of a gateway: every call is one to the process that owns the data.
+/// The backend of a gateway: each call is a remote call to the process that owns the data.
 ///
-/// The exceptions are records and audit lines, which all servers of the cluster share.
+/// Records and audit lines are the exceptions: all servers of the cluster share them.
 ///
-/// Calls that "return at once" elsewhere ask the owner here; on a worker thread its other
-/// tasks go on elsewhere meanwhile. While no owner is known or reached, they are refused at once.
+/// Calls that "return at once" elsewhere do a round trip to the owner here. Called on a runtime worker, they let its
+/// other tasks move to another thread. They fail at once while no owner is known or reachable.
 pub struct RemoteBackend {
     pub(super) shared: Arc<Shared>,
     subscription: Arc<Subscription>,
     following: Mutex<Option<JoinHandle<()>>>,
-    /// Tells the owner which snapshots scan servers showed, where there are any.
+    /// Task that reports to the owner which snapshots scan servers showed; `None` without scan servers.
     telling: Option<JoinHandle<()>>,
     ephemeral: OnceLock<bool>,
-    /// The collections that were asked for last.
+    /// The most recently requested collections.
     known: Known,
     records: Arc<dyn RecordSource>,
 }
@@ -64,11 +64,12 @@ impl Drop for RemoteBackend {
 }
 
 impl RemoteBackend {
-    /// A backend whose owner is at the address (`host:port`) that the channel has, which may change at any time. While it has
-    /// none, calls are refused. Connects when first asked. `records`: where records and the audit log are, owner or not.
+    /// Makes a backend for the owner at the address (`host:port`) in the channel, which may change at any time. Calls
+    /// are refused while the channel has no address. Connects on first use. `records`: source of the records and the
+    /// audit log, which need no owner.
     ///
     /// # Errors
-    /// The system's, where it gives no threads.
+    /// The system's error if threads cannot be started.
     pub fn connect(
         owner: watch::Receiver<Option<OwnerAt>>,
         records: Arc<dyn RecordSource>,
@@ -78,7 +79,8 @@ impl RemoteBackend {
         Ok(RemoteBackend::over(Engine::start()?, owner, (0, seed), (records, scans), options))
     }
 
-    /// The same for the owner of a group, on threads that others share. `seed`: keys the numbers of objects, alike for all groups.
+    /// As [`RemoteBackend::connect`], for the owner of one group, on shared threads. `seed`: key of the object hashes,
+    /// the same for all groups.
     pub(super) fn over(
         engine: Arc<Engine>,
         owner: watch::Receiver<Option<OwnerAt>>,
@@ -103,17 +105,18 @@ impl RemoteBackend {
         })
     }
 
-    /// Whether the owner can be asked now.
+    /// Checks that the owner can be called now.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] with a sentence where not.
+    /// [`StoreError::Busy`] with the reason if not.
     pub fn reach(&self) -> Result<(), StoreError> {
         let Hello { ephemeral } = self.value(Do::Hello).map_err(Fault::into_store)?;
         self.ephemeral.get_or_init(|| ephemeral);
         Ok(())
     }
 
-    /// Notifies a subscriber. `parts`: the owner has some partitions of a collection only, so that changes are read partition by partition.
+    /// Registers a subscriber. `parts`: the owner has only some partitions of a collection, so changes are read per
+    /// partition.
     pub(super) fn follow(&self, subscriber: Arc<dyn Subscriber>, parts: bool) {
         self.subscription.add(subscriber);
         let mut following = self.following.lock();
@@ -124,13 +127,13 @@ impl RemoteBackend {
         }
     }
 
-    /// A partition whose owner was not asked yet; what is known of it otherwise counts more than this.
+    /// Adds a partition whose owner has not been asked yet. Anything already known of it takes precedence.
     pub(super) fn assume(&self, assumed: Description) -> Arc<Remote> {
         let mirror = self.shared.mirrors.assume(assumed);
         Arc::new(Remote { shared: self.shared.clone(), mirror })
     }
 
-    /// Creates a collection, and describes it.
+    /// Creates a collection and returns its description.
     pub(super) fn make(
         &self,
         tenant: &str,
@@ -172,13 +175,13 @@ impl Backend for RemoteBackend {
     fn collection(&self, tenant: &str, name: &str) -> Result<Option<Arc<dyn Collection>>, StoreError> {
         let asked = Instant::now();
         let found = match self.known.get(tenant, name).map(|mirror| Remote { shared: self.shared.clone(), mirror }) {
-            // Of requests one after another, few ask whether the collection is there.
+            // Within a burst of requests, only a few ask the owner whether the collection exists.
             Some(known) if known.is_there() => return Ok(Some(Arc::new(known))),
-            // While the owner is away, scan servers answer for what is known.
+            // While the owner is away, scan servers serve the known collections.
             Some(known) if self.shared.scans.is_some() && known.mirror.has_failed() => {
                 return Ok(Some(Arc::new(known)));
             }
-            // What is known stands while nobody can say whether it is still so: scan servers answer for it.
+            // While nothing newer can be learnt, the last description stays valid: scan servers serve it.
             Some(known) if self.shared.scans.is_some() => match known.describe_newest() {
                 Err(fault) if fault.is_of_absence() => return Ok(Some(Arc::new(known))),
                 found => found,
@@ -226,7 +229,7 @@ impl Backend for RemoteBackend {
     fn remove(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         let ask = Do::Remove { tenant: tenant.to_owned(), name: name.to_owned() };
         let removed = self.shared.link.once(ask, &self.shared.link.patience()).map_err(Fault::into_store);
-        // After the call, so that no other request notes it again meanwhile, and whatever came of it.
+        // After the call, so that no concurrent request caches it again; regardless of the result.
         self.known.note(tenant, name, None);
         removed
     }
@@ -234,7 +237,7 @@ impl Backend for RemoteBackend {
     fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
         let weights: Vec<(String, u32)> =
             weights.iter().map(|(tenant, weight)| (tenant.to_string(), *weight)).collect();
-        // Kept for later owners; this one is told without a wait.
+        // Kept for later owners; the current one is notified without waiting.
         self.subscription.set_weights(weights.clone());
         let link = self.shared.link.clone();
         self.shared.link.spawn(async move {
@@ -269,7 +272,7 @@ impl Backend for RemoteBackend {
     }
 
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
-        // Records are beside the collections, which this process can read there itself: the owner only flushes.
+        // Records are stored beside the collections, where this process reads them itself. The owner only flushes.
         self.records.backup(self, what, out)
     }
 

@@ -1,4 +1,4 @@
-//! The calls to the owner: what begins an answer, what is done, and what is written.
+//! Calls to the owner: reads, acts and writes.
 
 use super::answer::{Message, MessageStream};
 use super::engine::Patience;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tonic::Status;
 
-/// How long an owner is waited for whose answer others can do without.
+/// How long to wait for the owner when callers can do without its response.
 pub(super) const SOON: Duration = Duration::from_secs(1);
 
 impl Link {
-    /// Begins an answer: its first message has arrived.
+    /// Starts a read and returns once its first message has arrived.
     pub(super) async fn get(&self, ticket: Vec<u8>) -> Result<(MessageStream, Message), Fault> {
         let mut asked = self.connect()?;
         let request = asked.request(Ticket::new(ticket));
@@ -32,22 +32,22 @@ impl Link {
         Ok((answer, first))
     }
 
-    /// Asks and waits for the first message; again if the link was at fault.
+    /// Starts a read and waits for its first message; retries if the link failed.
     pub(super) fn ask(self: &Arc<Self>, get: Get, patience: &Patience) -> Result<(MessageStream, Message), Fault> {
         let ticket = Call::of(get, patience.left()).to_json()?;
         let link = self.clone();
         self.wait(patience, async move { link.again(|| link.get(ticket.clone())).await })
     }
 
-    /// The connection to an owner that has named itself, and its number. What may be done once alone goes only there: a process that stands by
-    /// closes its connections, and of a call under way on one nobody knows whether it arrived.
+    /// Returns a connection to an owner that has identified itself, and its instance number. Calls that must run at
+    /// most once go only there: a standby closes its connections, and then the outcome of a call in flight is unknown.
     pub(super) async fn named(&self) -> Result<(Asked, u64), Fault> {
         let asked = self.connect()?;
         if let Some(instance) = asked.instance {
             return Ok((asked, instance));
         }
         self.action_now(Call::of(Do::Hello, self.options.timeout).to_json()?).await?;
-        // Another one may be the owner by now.
+        // The owner may have changed meanwhile.
         let asked = self.connect()?;
         let instance = asked.instance;
         let changes = || Fault::Unavailable("the owner of the data changes: try again".to_owned());
@@ -62,7 +62,7 @@ impl Link {
         while let Some(result) = stream.message().await.map_err(Failed::of)? {
             bodies.push(result.body);
         }
-        // The data was passed on meanwhile, and nothing was done.
+        // The data was handed over meanwhile, and nothing was done.
         match bodies.first().map(|first| Reply::<IgnoredAny>::read(first)) {
             Some(Err(fault)) if fault.is_of_the_link() => {
                 self.refused(&asked);
@@ -72,7 +72,7 @@ impl Link {
         }
     }
 
-    /// Does something once: again only while it cannot have arrived.
+    /// Runs an act at most once: retries only while it cannot have arrived.
     async fn action_once(&self, body: Vec<u8>) -> Result<Vec<Bytes>, Fault> {
         let mut retry = Retry::default();
         loop {
@@ -93,29 +93,30 @@ impl Link {
         Ok(self.action(self.connect()?, body, false).await?)
     }
 
-    /// Does something that may be done twice.
+    /// Runs an idempotent act.
     pub(super) async fn act(&self, ask: Do) -> Result<Vec<Bytes>, Fault> {
         self.repeat(&Call::of(ask, self.options.timeout).to_json()?).await
     }
 
-    /// The same by its call.
+    /// As [`Link::act`], for an encoded call.
     pub(super) async fn repeat(&self, body: &[u8]) -> Result<Vec<Bytes>, Fault> {
         self.again(|| self.action_now(body.to_vec())).await
     }
 
-    /// Does something that may be done twice, and returns the messages of the answer.
+    /// Runs an idempotent act and returns the messages of the response.
     pub(super) fn repeatable(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<Vec<Bytes>, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
         self.wait(patience, async move { link.repeat(&body).await })
     }
 
-    /// The value of something that may be asked twice.
+    /// Runs an idempotent act and returns its value.
     pub(super) fn value<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
         one(&self.repeatable(ask, patience)?)
     }
 
-    /// The value of something that may be asked twice, asked once and waited for [`SOON`]: for callers that can do without it.
+    /// As [`Link::value`], but without retries and with [`SOON`] as the timeout: for callers that can do without the
+    /// value.
     pub(super) fn value_now<T: DeserializeOwned>(self: &Arc<Self>, ask: Do) -> Result<T, Fault> {
         let body = Call::of(ask, SOON).to_json()?;
         let link = self.clone();
@@ -124,8 +125,8 @@ impl Link {
         one(&self.wait(&Patience::within(SOON), asking)?)
     }
 
-    /// Does something once. It was done, or it was not, or that is not known: [`Fault::Unknown`], where the link or the log failed in the middle, or
-    /// there is no answer in time. A question says only that its time is over.
+    /// Runs an act at most once. Returns [`Fault::Unknown`] if the outcome is unknown: the link or the log failed
+    /// midway, or no response came in time. Past its deadline, a query just reports the deadline.
     pub(super) fn once<T: DeserializeOwned>(self: &Arc<Self>, ask: Do, patience: &Patience) -> Result<T, Fault> {
         let body = Call::of(ask, patience.left()).to_json()?;
         let link = self.clone();
@@ -136,7 +137,7 @@ impl Link {
         })?)
     }
 
-    /// Sends the messages of a write to an owner and returns its outcome.
+    /// Sends the messages of a write to an owner and returns the outcome.
     pub(super) async fn put(&self, mut asked: Asked, messages: Vec<FlightData>) -> Result<WireWritten, Failed> {
         let request = asked.request(stream::iter(messages));
         let response = asked.client.do_put(request).await.map_err(|status| self.broken(&asked, status))?;
@@ -144,7 +145,7 @@ impl Link {
         let first: Option<PutResult> = response.into_inner().message().await.map_err(Failed::of)?;
         let first = first.ok_or_else(|| Failed::after(Fault::internal("a write without an answer")))?;
         Reply::read(&first.app_metadata).map_err(|fault: Fault| {
-            // The data was passed on meanwhile: what was written counts for nothing, or is known by its key.
+            // The data was handed over meanwhile: the write either does not count, or its key identifies it.
             if fault.is_of_the_link() {
                 self.refused(&asked);
             }
@@ -152,7 +153,7 @@ impl Link {
         })
     }
 
-    /// Why a call has no answer; a refusal is noted.
+    /// Classifies a failed call, and records a refusal.
     fn broken(&self, asked: &Asked, status: Status) -> Failed {
         if is_refused(&status) {
             self.refused(asked);
@@ -165,7 +166,7 @@ fn unknown(why: &str) -> Fault {
     Fault::Unknown(format!("whether it was done is not known: {why}"))
 }
 
-/// The value of an act.
+/// Decodes the value of an act.
 pub(super) fn one<T: DeserializeOwned>(bodies: &[Bytes]) -> Result<T, Fault> {
     Reply::read(bodies.first().ok_or_else(|| Fault::internal("an act without an answer"))?)
 }

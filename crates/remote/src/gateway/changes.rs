@@ -1,4 +1,4 @@
-//! Changes of a collection, and the events that were before them.
+//! Changes of a collection, and the events before them.
 
 use super::answer::{Message, MessageStream};
 use super::link::Link;
@@ -10,7 +10,7 @@ use meridian_model::{Batch, Schema, Seq, Seqs};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A schema that a message has, as the one that is known where it is the same.
+/// Decodes the schema of a message. Reuses the known one if they are equal.
 pub(super) fn schema_of(value: Value, known: Option<&Arc<Schema>>) -> Result<Arc<Schema>, Fault> {
     let schema: Schema =
         serde_json::from_value(value).map_err(|e| Fault::internal(format!("a schema cannot be read: {e}")))?;
@@ -90,11 +90,11 @@ impl Changes for RemoteChanges {
     }
 
     fn bytes(&self) -> usize {
-        // The list is the owner's. What is on its way here is bounded by the window of the answer.
+        // The list is kept by the owner. The response's window bounds what is in flight.
         0
     }
 
     fn park(&mut self) {
-        // The owner parks what it reads while no reader takes it.
+        // The owner parks its read while no reader consumes it.
     }
 }

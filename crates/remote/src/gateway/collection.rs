@@ -1,4 +1,4 @@
-//! A collection that the owner has.
+//! A collection held by the owner.
 
 use super::append;
 use super::engine::Patience;
@@ -30,7 +30,7 @@ use meridian_query::{
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// Questions whose partial answer is finished here.
+/// Implements the queries whose partial result is finished here.
 macro_rules! of_a_partial {
     ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
         $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
@@ -94,7 +94,7 @@ impl Collection for Remote {
         let ask = Do::Change { place: self.mirror.place.clone(), fields, settings };
         let changed = self.link().once::<Description>(ask, &self.link().patience());
         self.mirror.changed();
-        // As of after the change, so it holds from now on.
+        // Described after the change, so it is valid from now on.
         changed.map(|now| drop(self.shared.mirrors.put(now, Instant::now()))).map_err(Fault::into_store)
     }
 
@@ -129,12 +129,12 @@ impl Collection for Remote {
     }
 
     fn head(&self, at: &At) -> Option<Head> {
-        // Which snapshot a scan server has only its answer tells.
+        // Only the response tells which snapshot a scan server has.
         if at.eventual.is_some() && self.shared.scans.is_some() {
             return None;
         }
         let ask = Do::Head { place: self.mirror.place.clone(), at: at.clone().into() };
-        // Asked once: without an answer the question itself is asked, as servers of earlier versions require.
+        // Asked once. Without a response the query itself is sent, as servers of earlier versions require.
         let head = self.link().value_now::<Option<WireHead>>(ask).ok().flatten()?;
         Some(head.into_head(&self.known_schema()))
     }
@@ -144,7 +144,7 @@ impl Collection for Remote {
         let patience = Patience::within(time);
         let append = self.append(write, Instant::now() + time)?;
         let written = self.link().wait(&patience, async move { append.await.map_err(Fault::from) });
-        // The wait ends after the deadline of the write, whose outcome is then known or unknown.
+        // The wait ends after the deadline of the write; the outcome is then known or unknown.
         written.map_err(|fault| match fault {
             Fault::Deadline => WriteError::Unknown("the owner of the data did not answer in time".to_owned()),
             other => other.into_write(),
@@ -257,7 +257,7 @@ impl Collection for Remote {
         }
         let ask = || {
             let question = Question::Items(question.clone());
-            // All of the answer is its first message.
+            // The whole response is in the first message.
             let (mut via, _, mut first) = self.begin(&at, &question, control, Get::Explain)?;
             via.done();
             let head = head(&mut first, &self.known_schema())?;
@@ -284,7 +284,7 @@ impl Collection for Remote {
             let merged = PartialTile::merge(vec![part], &question);
             match merged.map_err(|e| Fault::internal(e.to_string()).into_query())? {
                 Some(part) => return Ok(Read { head, value: part.finish(&question) }),
-                // Too many to be drawn, where that shows only as they are put together.
+                // Too many events to draw, which only the merge may reveal.
                 None if !question.density => question.density = true,
                 None => return Err(other_answer()),
             }
@@ -292,7 +292,7 @@ impl Collection for Remote {
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
-        // The caller must not block then, and here every question does.
+        // The caller asks not to block, and every query blocks here.
         if rows_max.is_some() {
             return Ok(false);
         }

@@ -1,7 +1,7 @@
-//! The threads of calls, and the wait for them from threads that block.
+//! The runtime threads of calls, and how blocking threads wait for them.
 //!
-//! Calls run on threads of their own, so that a caller may wait on any thread of any runtime. A caller that gives up drops
-//! the call, which the owner sees as a stream that was reset.
+//! Calls run on threads of their own, so callers may wait on any thread of any runtime. When a caller gives up, the
+//! call is dropped, and the owner sees a reset stream.
 
 use crate::wire::fault::Fault;
 use meridian_observe as observe;
@@ -16,19 +16,19 @@ use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How much longer than its deadline a call is waited for: the owner knows better why it ended.
+/// How long to wait for a call after its deadline: the owner knows better why it ended.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long work waits for its turn that has neither a deadline nor a client to cancel it.
+/// How long to wait for a turn on behalf of work that has neither a deadline nor a client to cancel it.
 const TURN_MAX: Duration = Duration::from_secs(30);
-/// Threads for all connections: they wait and copy, and compute nothing.
+/// Threads shared by all connections. They wait and copy, and compute nothing.
 const THREADS: usize = 2;
 
-/// The threads of all calls. Dropped without a wait, from any thread.
+/// The runtime of all calls. Can be dropped on any thread, without waiting.
 #[derive(Debug)]
 pub(super) struct Engine(Option<Runtime>, Handle);
 
 impl Engine {
-    /// Starts them.
+    /// Starts the threads.
     pub(super) fn start() -> io::Result<Arc<Engine>> {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
         let runtime = threads.worker_threads(THREADS).thread_name("remote").enable_all().build()?;
@@ -38,17 +38,17 @@ impl Engine {
 }
 
 impl Engine {
-    /// Runs work on them.
+    /// Spawns a task on them.
     pub(super) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.1.spawn(work)
     }
 
-    /// For what needs their runtime.
+    /// The handle, for code that needs the runtime.
     pub(super) fn handle(&self) -> &Handle {
         &self.1
     }
 
-    /// Waits for work on them; drops it when the caller gives up. What the caller does has no processor slot meanwhile.
+    /// Waits for a task on them, and drops it when the caller gives up. Releases the caller's processor slot meanwhile.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         patience: &Patience,
@@ -57,7 +57,8 @@ impl Engine {
         let (done, outcome) = sync_channel(1);
         let waiting = Unpark(thread::current());
         let task = self.spawn(async move {
-            // In this order, so that the thread finds the end of work that fails: what is declared last is dropped first.
+            // Drop order matters: the last declared is dropped first, so a thread that wakes up after a panic sees the
+            // call as ended.
             let _waiting = waiting;
             let done = done;
             drop(done.send(work.await));
@@ -74,7 +75,7 @@ impl Engine {
                     task.abort();
                     return Err(fault);
                 }
-                // The call's end or the flag unparks; a park that ends for nothing looks again.
+                // The end of the call or the cancel flag unparks; a spurious wakeup just checks again.
                 match patience.end() {
                     Some(end) => thread::park_timeout(end.saturating_duration_since(Instant::now())),
                     None => thread::park(),
@@ -85,7 +86,7 @@ impl Engine {
             let over = patience.turn_is_over();
             observe::away(&over, wait)
         };
-        // On a worker of the server's runtime, its other tasks go to another thread meanwhile.
+        // On a worker of the server's runtime, its other tasks move to another thread meanwhile.
         match Handle::try_current() {
             Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(receive),
             _ => receive(),
@@ -101,7 +102,7 @@ impl Drop for Engine {
     }
 }
 
-/// Unparks a thread when it is dropped.
+/// Unparks a thread when dropped.
 struct Unpark(Thread);
 
 impl Drop for Unpark {
@@ -114,7 +115,7 @@ impl Drop for Unpark {
 #[derive(Debug, Clone)]
 pub(super) struct Patience {
     until: Option<Instant>,
-    /// Of a question, which may be cancelled.
+    /// Control of a query, which may be cancelled; `None` for anything else.
     control: Option<Control>,
 }
 
@@ -131,17 +132,18 @@ impl Patience {
         self.until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether a question waits, which has a deadline of its own.
+    /// Returns true for a query, which has a deadline of its own.
     pub(super) fn is_of_a_question(&self) -> bool {
         self.control.is_some()
     }
 
-    /// When the caller waits no longer. The grace is the owner's: it says the deadline has passed where it knows, as it does most times.
+    /// Time when the caller gives up. The grace period is for the owner, which usually reports the deadline itself.
     fn end(&self) -> Option<Instant> {
         self.until.and_then(|until| until.checked_add(GRACE))
     }
 
-    /// Whether the turn of the work behind the caller is no longer waited for. Asked while it is.
+    /// Returns a check whether the work behind the caller should stop waiting for its turn. Its time starts at the
+    /// first check.
     fn turn_is_over(&self) -> impl Fn() -> bool {
         let (control, begun) = (self.control.clone(), OnceCell::new());
         move || match &control {
@@ -150,7 +152,7 @@ impl Patience {
         }
     }
 
-    /// Why the caller waits no longer, if so.
+    /// Returns why the caller gives up; `None` while it waits.
     fn is_over(&self) -> Option<Fault> {
         if self.control.as_ref().is_some_and(|control| control.cancel_flag().is_cancelled()) {
             return Some(Fault::Cancelled);
@@ -169,7 +171,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3_600);
 
-    /// Tells what becomes of a slot.
+    /// Reports the events of a slot.
     #[derive(Debug)]
     struct Told(mpsc::Sender<&'static str>);
 

@@ -1,11 +1,11 @@
-//! Why a call has no answer, and whether it may have arrived.
+//! Why a call failed, and whether it may have arrived.
 
 use crate::tls;
 use crate::wire::REFUSED_HEADER;
 use crate::wire::fault::Fault;
 use tonic::{Code, Status};
 
-/// Why a call has no answer, and whether it may have arrived.
+/// Why a call failed, and whether it may have arrived.
 pub(super) struct Failed {
     pub(super) fault: Fault,
     pub(super) arrived: bool,
@@ -32,12 +32,12 @@ impl From<Failed> for Fault {
     }
 }
 
-/// Whether a server refused a call before it began it.
+/// Returns true if a server refused a call before starting it.
 pub(super) fn is_refused(status: &Status) -> bool {
     status.metadata().contains_key(REFUSED_HEADER)
 }
 
-/// Whether a call failed before there was a connection.
+/// Returns true if a call failed before the connection was made.
 fn is_unconnected(status: &Status) -> bool {
     let mut cause = std::error::Error::source(status);
     while let Some(error) = cause {
@@ -49,11 +49,11 @@ fn is_unconnected(status: &Status) -> bool {
     false
 }
 
-/// The fault of a call that the connection ended. What the owner has to say it says in messages.
+/// Converts the status of a broken call to a fault. The owner reports its own errors in messages, not here.
 pub(super) fn link_fault(status: Status) -> Fault {
     match status.code() {
         Code::DeadlineExceeded => Fault::Deadline,
-        // Without a source it is the owner's own word. The connection may have ended with the same code.
+        // Without a source the status is the owner's own. A broken connection can produce the same code.
         Code::OutOfRange | Code::ResourceExhausted | Code::Unimplemented | Code::InvalidArgument
             if std::error::Error::source(&status).is_none() =>
         {

@@ -1,9 +1,12 @@
-//! Collections whose partitions have several owners: each group of partitions has one, and a collection is put together from its partitions.
+//! Collections whose partitions have several owners: one for each group of partitions. A collection is assembled from
+//! its partitions.
 //!
-//! The first partition decides whether there is a collection: its owner is asked at each request. It makes and drops the collection as a whole. The
-//! owners of the other partitions are told, and find out by themselves once they are asked for a partition that they do not know.
+//! The first partition decides whether a collection exists: its owner is asked at each request. That owner creates and
+//! drops the collection as a whole. The owners of the other partitions are notified; one that missed it finds out when
+//! it is asked for a partition it does not know.
 //!
-//! While the owner of the first partition is away, what was known of its collections stands, so that writes to the other partitions go on.
+//! While the owner of the first partition is away, its known collections stay usable, so writes to the other partitions
+//! continue.
 
 use super::backend::{FLUSH_MAX, RemoteBackend};
 use super::calls::{SOON, one};
@@ -34,10 +37,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Most collections that are known.
+/// Max collections kept.
 const KNOWN_MAX: usize = 4096;
 
-/// The backend of a gateway over the owners of all groups.
+/// A gateway's backend over the owners of all groups.
 #[derive(Debug)]
 pub struct GroupsBackend {
     groups: Groups,
@@ -46,7 +49,7 @@ pub struct GroupsBackend {
     known: Mutex<HashMap<(String, String), Known>>,
 }
 
-/// A collection, as it was put together last.
+/// A collection as last assembled.
 #[derive(Debug, Clone)]
 struct Known {
     first: Arc<Remote>,
@@ -54,10 +57,12 @@ struct Known {
 }
 
 impl GroupsBackend {
-    /// A backend over the owner of each group, in their order: as of [`RemoteBackend::connect`], which one group is alike.
+    /// Makes a backend over the owners of the groups, in group order. See [`RemoteBackend::connect`], which does the
+    /// same for a single group.
     ///
     /// # Errors
-    /// The system's, where it gives no threads; an error of kind [`io::ErrorKind::InvalidInput`] of no groups, or of too many.
+    /// The system's error if threads cannot be started. An error of kind [`io::ErrorKind::InvalidInput`] for no groups,
+    /// or too many.
     pub fn connect(
         owners: Vec<watch::Receiver<Option<OwnerAt>>>,
         records: Arc<dyn RecordSource>,
@@ -73,22 +78,22 @@ impl GroupsBackend {
         Ok(Arc::new(GroupsBackend { groups, owners, records, known: Mutex::default() }))
     }
 
-    /// Whether the owner of each group can be asked now.
+    /// Checks that the owner of each group can be called now.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] with a sentence where not.
+    /// [`StoreError::Busy`] with the reason if not.
     pub fn reach(&self) -> Result<(), StoreError> {
         self.owners.iter().try_for_each(|owner| owner.reach())
     }
 
-    /// The only owner, where there are no groups.
+    /// The only owner if there is a single group.
     fn only(&self) -> Option<&Arc<RemoteBackend>> {
         self.owners.first().filter(|_| self.groups == Groups::ONE)
     }
 
-    /// The owner of a partition.
+    /// Returns the owner of a partition.
     fn owner(&self, tenant: &str, name: &str, partition: u32) -> &Arc<RemoteBackend> {
-        // One for each group.
+        // There is an owner for each group.
         &self.owners[usize::from(self.groups.of(tenant, name, partition).number())]
     }
 
@@ -96,7 +101,7 @@ impl GroupsBackend {
         &self.owners[0].shared.link
     }
 
-    /// Asks these owners at the same time, each for so long at most; the answers in their order.
+    /// Asks these owners concurrently, each with this timeout. Returns their responses in order.
     fn ask(
         &self,
         owners: &[&Arc<RemoteBackend>],
@@ -118,7 +123,7 @@ impl GroupsBackend {
         })
     }
 
-    /// What all owners list, together.
+    /// Concatenates the lists of all owners.
     fn gather<T: DeserializeOwned>(&self, ask: impl Fn() -> Do) -> Result<Vec<T>, Fault> {
         let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
         let mut found = Vec::new();
@@ -130,7 +135,8 @@ impl GroupsBackend {
         Ok(found)
     }
 
-    /// Lets the owners of the other partitions take up what the first one says. One that is away does that once it is asked for a partition.
+    /// Lets the owners of the other partitions adopt the state of the first. An owner that is away adopts it when it is
+    /// asked for a partition.
     fn tell(&self, tenant: &str, name: &str) {
         let first = self.groups.of(tenant, name, 0);
         let others = self.groups.all().zip(&self.owners).filter(|(group, _)| *group != first);
@@ -141,7 +147,8 @@ impl GroupsBackend {
         }
     }
 
-    /// Damage that an owner has found in a partition. An owner that does not answer soon has opened none of the partitions that it took over.
+    /// Returns the damage an owner has found in a partition. An owner that does not respond soon is skipped: it has not
+    /// opened the partitions it took over.
     fn found_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, Fault> {
         let owners: Vec<&Arc<RemoteBackend>> = self.owners.iter().collect();
         let ask = || Do::WhyDamaged { tenant: tenant.to_owned(), name: name.to_owned() };
@@ -156,7 +163,7 @@ impl GroupsBackend {
         Ok(None)
     }
 
-    /// Puts a collection together, by what its first partition says.
+    /// Assembles a collection from the description of its first partition.
     fn whole(&self, found: Description, asked: Instant) -> Arc<dyn Collection> {
         let place = CollectionRef { partition: Some(0), ..found.place };
         let at = (place.tenant.clone(), place.name.clone());
@@ -169,7 +176,7 @@ impl GroupsBackend {
             None => self.join(&found, first.clone()),
         };
         let mut known = self.known.lock();
-        // All are known again once they are asked for.
+        // Cleared entries come back when they are next requested.
         if known.len() >= KNOWN_MAX && !known.contains_key(&at) {
             known.clear();
         }
@@ -185,7 +192,8 @@ impl GroupsBackend {
         let (tenant, name) = (&found.place.tenant, &found.place.name);
         let other = |number: u16| {
             let place = CollectionRef { partition: Some(number), ..found.place.clone() };
-            // Until its owner is asked, which it is as soon as somebody wants to know: its schema begins with that of the first.
+            // Used until its owner is asked, which happens on first use. Its schema starts out as that of the first
+            // partition.
             let assumed = Description {
                 place,
                 stats: CollectionStats::default(),
@@ -202,7 +210,7 @@ impl GroupsBackend {
         Arc::new(Partitioned::new(parts))
     }
 
-    /// What is known of a collection whose first partition cannot be asked.
+    /// Returns the last state of a collection whose first partition cannot be asked.
     fn known(&self, tenant: &str, name: &str) -> Option<Known> {
         self.known.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
@@ -214,7 +222,8 @@ impl GroupsBackend {
 
 impl Flusher for GroupsBackend {
     fn all(&self) -> Result<Vec<(String, String)>, StoreError> {
-        // Each owner names those whose first partition it has, and refuses while it cannot open one of its partitions.
+        // Each owner lists the collections whose first partition it has. It refuses while it cannot open one of its
+        // partitions.
         let mut all: Vec<(String, String)> = self.gather(|| Do::All).map_err(Fault::into_store)?;
         all.sort();
         Ok(all)
@@ -243,7 +252,7 @@ impl Flusher for GroupsBackend {
                 None => return Err(StoreError::Busy(format!("an owner does not know {name} yet: try again"))),
             }
         }
-        // Each owner names those of its partitions in their order.
+        // Each owner lists its partitions in order.
         let next = |partition| flushed.get_mut(&of(partition)).and_then(Iterator::next);
         let positions: Option<Positions> = (0..partitions).map(next).collect();
         positions.map(Some).ok_or_else(|| {
@@ -259,7 +268,7 @@ impl Backend for GroupsBackend {
         }
         let (asked, known) = (Instant::now(), self.known(tenant, name));
         let found = match &known {
-            // Of requests one after another, few ask whether the collection is there.
+            // Within a burst of requests, only a few ask the owner whether the collection exists.
             Some(known) if known.first.is_there() || known.first.mirror.has_failed() => {
                 return Ok(Some(known.whole.clone()));
             }
@@ -295,14 +304,15 @@ impl Backend for GroupsBackend {
     fn damaged(&self, tenant: &str) -> Result<Vec<Damaged>, StoreError> {
         let found =
             self.gather::<WireDamaged>(|| Do::Damaged { tenant: tenant.to_owned() }).map_err(Fault::into_store)?;
-        // Of a collection that several owners cannot open, what one of them says.
+        // If several owners cannot open a collection, one of their reports is enough.
         let by_name: BTreeMap<String, Damaged> =
             found.into_iter().map(Damaged::from).map(|damaged| (damaged.name.clone(), damaged)).collect();
         Ok(by_name.into_values().collect())
     }
 
     fn why_damaged(&self, tenant: &str, name: &str) -> Result<Option<Damaged>, StoreError> {
-        // Of a collection that is not there: whose first partition is damaged. The owners of others need not be there.
+        // Asked for a collection that was not found, so its first partition is the damaged one. The owners of the other
+        // partitions need not be reachable.
         self.owner(tenant, name, 0).why_damaged(tenant, name)
     }
 
@@ -328,7 +338,7 @@ impl Backend for GroupsBackend {
         if let Some(only) = self.only() {
             return only.remove(tenant, name);
         }
-        // A damaged partition may still be put back: the owner of the first one does not know of it.
+        // A damaged partition may still be restored; the owner of the first partition does not know of it.
         if let Some(damaged) = self.found_damaged(tenant, name).map_err(Fault::into_store)? {
             return Err(StoreError::Damaged(Box::new(damaged)));
         }
@@ -360,7 +370,7 @@ impl Backend for GroupsBackend {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        // Of all groups: they share what asks scan servers.
+        // The figures of all groups, since they share the client of the scan servers.
         self.owners[0].figures()
     }
 

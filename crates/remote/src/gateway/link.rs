@@ -1,7 +1,8 @@
-//! The connection to the owner of a group, or to a scan server, and who answers there.
+//! The connection to the owner of a group or to a scan server, and the identity of the process at the other end.
 //!
-//! The owner that is asked is the one that its lease names at the time. It counts once it has named itself, with its first answer over this
-//! connection. Until then it may still be opening what it took over. One that refuses a call has to name itself anew, as the data may be another's.
+//! Calls go to the owner named by the lease at the time. That owner counts as serving once it has identified itself, in
+//! its first response over this connection. Until then it may still be opening the partitions it took over. A process
+//! that refuses a call has to identify itself again, as the data may have moved.
 
 use super::engine::{Engine, Patience};
 use super::{OwnerAt, RemoteOptions};
@@ -19,18 +20,19 @@ use tonic::Request;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 
-/// How long a connection may take to open.
+/// Max time to open a connection.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long the owner may be silent before it is pinged, and after that: a half-open connection is noticed within both.
+/// Time of silence before the owner is pinged, and then time to respond. A half-open connection is noticed within twice
+/// this.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Bytes of one answer that may lie here unread.
+/// Max unread bytes of one response.
 pub(super) const WINDOW_BYTES: u32 = 256 << 10;
-/// Bytes of all answers that may lie here unread.
+/// Max unread bytes of all responses.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 type Client = FlightServiceClient<Channel>;
 
-/// The epoch of the server that answered last, and its number.
+/// Epoch and instance number of the server that answered last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Answered {
     epoch: u64,
@@ -55,23 +57,23 @@ impl From<&OwnerAt> for Peer {
 struct Connection {
     peer: Peer,
     client: Client,
-    /// Since when this process is asked, or refuses.
+    /// Time since which this process is being asked, or refuses calls.
     since: Instant,
-    /// The number of the server there, once it has named itself.
+    /// Instance number of the server, once it has identified itself.
     instance: Option<u64>,
 }
 
-/// A connection to make one call over.
+/// A connection for one call.
 pub(super) struct Asked {
     pub(super) client: Client,
-    /// The number of the server, if it has named itself.
+    /// Instance number of the server, if it has identified itself.
     pub(super) instance: Option<u64>,
     peer: Peer,
     group: u16,
 }
 
 impl Asked {
-    /// A request that says whom it is for.
+    /// Builds a request with the headers that name its recipient.
     pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         let text = self.peer.process.and_then(|process| MetadataValue::try_from(format!("{process:016x}")).ok());
@@ -85,21 +87,21 @@ impl Asked {
     }
 }
 
-/// What a server is, that is asked.
+/// The role of the server at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Owner,
     Scan,
 }
 
-/// How the owner stands that is to be asked.
+/// State of the owner to be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// There is none.
+    /// There is no owner.
     Absent,
-    /// It is about to pass the data on, or has.
+    /// It is about to hand its data over, or has done so.
     Leaves,
-    /// It has not named itself since this moment: it may be opening what it took over.
+    /// It has not identified itself since this time: it may be opening the partitions it took over.
     Opens(Instant),
     /// It has answered.
     Serves,
@@ -128,13 +130,13 @@ impl Link {
         Link { engine, kind: Kind::Owner, group, owner, connection, answered, options }
     }
 
-    /// A connection to a scan server, on the threads of this one.
+    /// Makes a connection to a scan server, on the threads of this one.
     pub(super) fn to_scan_server(&self, at: OwnerAt) -> Link {
         Link {
             engine: self.engine.clone(),
             kind: Kind::Scan,
             group: 0,
-            // It stays there: one that moves is another one.
+            // A scan server never moves: at a new address it is another process.
             owner: watch::channel(Some(at)).1,
             connection: Mutex::default(),
             answered: Mutex::default(),
@@ -142,12 +144,12 @@ impl Link {
         }
     }
 
-    /// Runs work on the threads of calls.
+    /// Spawns a task on the threads of calls.
     pub(super) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.engine.spawn(work)
     }
 
-    /// Waits for work on the threads of calls; drops it when the caller gives up.
+    /// Waits for a task on the threads of calls, and drops it when the caller gives up.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         patience: &Patience,
@@ -156,17 +158,17 @@ impl Link {
         self.engine.wait(patience, work)
     }
 
-    /// The owner's address, as it changes.
+    /// Watches the owner's address.
     pub(super) fn owner(&self) -> watch::Receiver<Option<OwnerAt>> {
         self.owner.clone()
     }
 
-    /// The patience of a call without a deadline.
+    /// Patience of a call without a deadline.
     pub(super) fn patience(&self) -> Patience {
         Patience::within(self.options.timeout)
     }
 
-    /// How the owner stands now.
+    /// Current state of the owner.
     pub(super) fn standing(&self) -> Standing {
         let owner = self.owner.borrow();
         let Some(owner) = owner.as_ref() else { return Standing::Absent };
@@ -178,18 +180,19 @@ impl Link {
                 Some(_) => Standing::Serves,
                 None => Standing::Opens(connection.since),
             },
-            // Not asked yet.
+            // Not called yet.
             _ => Standing::Opens(Instant::now()),
         }
     }
 
-    /// The connection to the owner, made when it is first used; another where the owner has moved.
+    /// Returns the connection to the owner, made on first use and replaced when the owner moves.
     pub(super) fn connect(&self) -> Result<Asked, Fault> {
         let peer = self.owner.borrow().as_ref().map(Peer::from);
         let Some(peer) = peer else {
             let why = "no server owns the data at present: another takes over within seconds, try again";
             return Err(Fault::Unavailable(why.to_owned()));
         };
+        // Locked until the connection is stored, so that concurrent calls share one. Opening it does not block.
         let mut known = self.connection.lock();
         let connection = match known.take().filter(|known| known.peer == peer) {
             Some(connection) => connection,
@@ -202,7 +205,7 @@ impl Link {
         Ok(Asked { client, instance, peer, group: self.group })
     }
 
-    /// Notes that a process has refused a call, or no longer had the data in the middle of it.
+    /// Records that a process refused a call, or lost the data in the middle of one.
     pub(super) fn refused(&self, by: &Asked) {
         let mut known = self.connection.lock();
         if let Some(connection) = known.as_mut().filter(|known| known.peer == by.peer && known.instance.is_some()) {
@@ -211,7 +214,7 @@ impl Link {
     }
 
     fn open(&self, address: &str) -> Result<Client, Fault> {
-        // Also over TLS, which is below: tonic knows the scheme https for TLS of its own alone.
+        // Plain `http` even with TLS, which is a layer below: tonic accepts `https` only for its own TLS.
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
             .map_err(|e| Fault::Unavailable(format!("the owner's address {address:?} is none: {e}")))?
             .connect_timeout(CONNECT)
@@ -221,7 +224,8 @@ impl Link {
             .keep_alive_while_idle(true)
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            // Answers are let go of before their last frame. Those that come late would end the connection, and every call on it.
+            // Responses may be abandoned before their last frame. Late frames would otherwise end the connection and
+            // every call on it.
             .http2_max_local_error_reset_streams(None);
         let _engine = self.engine.handle().enter();
         let channel = tls::channel(&endpoint, address, &self.options.security).map_err(|why| {
@@ -232,8 +236,8 @@ impl Link {
             .max_encoding_message_size(MESSAGE_BYTES_MAX))
     }
 
-    /// Notes who answered, and refuses one that no longer owns the data: its lease passed to a later epoch. What it says of a change it was
-    /// asked for is true still (`of_change`): a change that it made stands before the later epoch began.
+    /// Records who answered, and rejects a process that no longer owns the data because its lease passed to a later
+    /// epoch. A response to a change (`of_change`) is still accepted: the change was made before the later epoch began.
     pub(super) fn heard(&self, asked: &Asked, metadata: &MetadataMap, of_change: bool) -> Result<(), Fault> {
         let text = metadata.get(OWNER_HEADER).and_then(|value| value.to_str().ok());
         let parsed = text.and_then(|text| {

@@ -1,8 +1,9 @@
-//! What the gateway knows of each collection: its last description, and whether that still holds.
+//! The gateway's cache of collections: the last description of each, and whether it is still valid.
 //!
-//! A description holds for [`FRESH`] after it was asked for, unless this gateway wrote to the collection since. So a
-//! request sees its own writes, and those of other gateways no later than that. The definition alone holds unless this gateway changed it
-//! since: a write needs no more, and beside other writes none would find a description that holds.
+//! A description is valid for [`FRESH`] after it was requested, unless this gateway has written to the collection
+//! since. So a request sees its own writes, and those of other gateways at most that much later. The definition alone
+//! stays valid until this gateway changes it. Writes need no more than that; beside other writes they would never find
+//! a valid description.
 
 use crate::wire::described::{CollectionRef, Description};
 use meridian_model::Positions;
@@ -12,15 +13,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a description holds: longer than a request asks for it again and again, shorter than anyone notices.
+/// How long a description is valid: long enough to serve one request's repeated lookups, too short to be noticed.
 const FRESH: Duration = Duration::from_millis(20);
-/// For how long a description stands for one that could not be had: each further try would delay its caller.
+/// How long the last description is used after a failed request for a new one: each retry would delay its caller.
 const FAILED: Duration = Duration::from_millis(250);
 
-/// Most collections that are known without being held.
+/// Max collections kept without being in use.
 const KNOWN_MAX: usize = 4_096;
 
-/// The mirror of one collection. Everything here that names the collection shares it.
+/// The cached state of one collection, shared by all handles of that collection.
 #[derive(Debug)]
 pub(super) struct Mirror {
     pub(super) place: CollectionRef,
@@ -30,66 +31,67 @@ pub(super) struct Mirror {
 #[derive(Debug)]
 struct State {
     description: Arc<Description>,
-    /// When it was asked for; `None`: it is assumed.
+    /// When it was requested; `None` if it is only assumed.
     asked: Option<Instant>,
-    /// When it was asked for last in vain.
+    /// When the last request for it failed.
     failed: Option<Instant>,
     /// When this gateway last wrote.
     written: Option<Instant>,
-    /// When this gateway last changed schema or settings.
+    /// When this gateway last changed the schema or the settings.
     changed: Option<Instant>,
-    /// The newest positions that were heard of.
+    /// The newest known positions.
     position: Positions,
 }
 
 impl State {
-    /// Whether the description was asked for just now, and after this.
+    /// Returns true if the description was requested a moment ago, and after this time.
     fn is_fresh_after(&self, last: Option<Instant>) -> bool {
         self.asked.is_some_and(|asked| asked.elapsed() < FRESH && last.is_none_or(|last| last < asked))
     }
 
-    /// Whether it was asked for in vain just now.
+    /// Returns true if a request for it failed a moment ago.
     fn has_failed(&self) -> bool {
         self.failed.is_some_and(|failed| failed.elapsed() < FAILED)
     }
 }
 
 impl Mirror {
-    /// The last description, and whether it still holds.
+    /// Returns the last description, and whether it is still valid.
     pub(super) fn last(&self) -> (Arc<Description>, bool) {
         let state = self.state.lock();
         let is_fresh = state.is_fresh_after(state.written.max(state.changed));
         (state.description.clone(), is_fresh || state.has_failed())
     }
 
-    /// The last description, and whether its schema, its settings and what it says of writes still hold.
+    /// Returns the last description, and whether its schema, settings and write limits are still valid.
     pub(super) fn definition(&self) -> (Arc<Description>, bool) {
         let state = self.state.lock();
         (state.description.clone(), state.is_fresh_after(state.changed) || state.has_failed())
     }
 
-    /// Whether the collection was there just now.
+    /// Returns true if the collection existed a moment ago.
     pub(super) fn is_fresh(&self) -> bool {
         let state = self.state.lock();
         state.is_fresh_after(state.changed)
     }
 
-    /// Whether its owner was asked in vain just now.
+    /// Returns true if its owner failed to answer a moment ago.
     pub(super) fn has_failed(&self) -> bool {
         self.state.lock().has_failed()
     }
 
-    /// Notes that this gateway has changed schema or settings, or may have.
+    /// Records that this gateway has changed the schema or settings, or may have.
     pub(super) fn changed(&self) {
         self.state.lock().changed = Some(Instant::now());
     }
 
-    /// Notes that a description was asked for in vain.
+    /// Records a failed request for a description.
     pub(super) fn failed(&self) {
         self.state.lock().failed = Some(Instant::now());
     }
 
-    /// The partitions of a whole collection, as far as questions to them need to know: the schema that they are bound to, and their places.
+    /// Returns the partitions of a whole collection, with just what queries to them need: the schema to bind to, and
+    /// their places.
     pub(super) fn parts(&self) -> Vec<Arc<Mirror>> {
         let (description, asked) = {
             let state = self.state.lock();
@@ -113,7 +115,7 @@ impl Mirror {
         state.position.later(&state.description.position)
     }
 
-    /// Notes a write of this gateway that has ended, whatever became of it.
+    /// Records that a write of this gateway ended, whatever its outcome.
     pub(super) fn written(&self, position: Option<&Positions>) {
         let mut state = self.state.lock();
         state.written = Some(Instant::now());
@@ -122,7 +124,7 @@ impl Mirror {
         }
     }
 
-    /// Notes a position of a partition.
+    /// Records a position of a partition.
     pub(super) fn moved(&self, partition: usize, position: u64) {
         let mut state = self.state.lock();
         let newest = state.position.at(partition).max(position);
@@ -131,7 +133,7 @@ impl Mirror {
 
     fn update(&self, description: Description, asked: Instant) {
         let mut state = self.state.lock();
-        // Of two that cross, the one that was asked for later is newer.
+        // If two descriptions cross, the one requested later is newer.
         if state.asked.is_some_and(|known| asked < known) {
             return;
         }
@@ -143,12 +145,12 @@ impl Mirror {
     }
 }
 
-/// The mirrors in use.
+/// All mirrors in use.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors(Mutex<HashMap<CollectionRef, Weak<Mirror>>>);
 
 impl Mirrors {
-    /// The mirror of a collection, with a description that was asked for at a time.
+    /// Returns the mirror of a collection, updated with a description requested at this time.
     pub(super) fn put(&self, description: Description, asked: Instant) -> Arc<Mirror> {
         match self.get(&description.place) {
             Some(mirror) => {
@@ -159,7 +161,7 @@ impl Mirrors {
         }
     }
 
-    /// The mirror of a collection, with a description that nobody was asked for if there is none yet.
+    /// Returns the mirror of a collection; if it is new, with an assumed description.
     pub(super) fn assume(&self, description: Description) -> Arc<Mirror> {
         match self.get(&description.place) {
             Some(mirror) => mirror,
@@ -169,11 +171,11 @@ impl Mirrors {
 
     fn add(&self, description: Description, asked: Option<Instant>) -> Arc<Mirror> {
         let mut mirrors = self.0.lock();
-        // Made by another caller meanwhile.
+        // Another caller created it meanwhile.
         if let Some(mirror) = mirrors.get(&description.place).and_then(Weak::upgrade) {
             return mirror;
         }
-        // Unheld ones go when as many again have come.
+        // Unused entries are removed each time the size doubles.
         if mirrors.len().is_power_of_two() {
             mirrors.retain(|_, mirror| mirror.strong_count() > 0);
         }
@@ -186,25 +188,25 @@ impl Mirrors {
         mirror
     }
 
-    /// The mirror of a collection, if anyone holds it.
+    /// Returns the mirror of a collection if it is in use.
     pub(super) fn get(&self, place: &CollectionRef) -> Option<Arc<Mirror>> {
         self.0.lock().get(place).and_then(Weak::upgrade)
     }
 }
 
-/// The mirrors of the collections that were asked for last, kept while nobody holds them: so few requests ask whether a collection is there, and scan
-/// servers answer for it without an owner.
+/// Mirrors of the most recently requested collections, kept while unused. So few requests ask whether a collection
+/// exists, and scan servers can serve it without an owner.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<HashMap<(String, String), Arc<Mirror>>>);
 
 impl Known {
-    /// Notes the mirror of a name, or that there is no collection of it.
+    /// Records the mirror of a name, or that no such collection exists.
     pub(super) fn note(&self, tenant: &str, name: &str, mirror: Option<Arc<Mirror>>) {
         let mut known = self.0.lock();
         let at = (tenant.to_owned(), name.to_owned());
         match mirror {
             Some(mirror) => {
-                // All are known again once they are asked for.
+                // Cleared entries come back when they are next requested.
                 if known.len() >= KNOWN_MAX && !known.contains_key(&at) {
                     known.clear();
                 }

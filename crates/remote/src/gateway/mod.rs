@@ -1,4 +1,4 @@
-//! The client: a backend whose collections the owners have.
+//! The client: a backend whose collections belong to remote owners.
 
 mod answer;
 mod append;
@@ -29,39 +29,40 @@ use meridian_backend::Random;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a gateway finds the owner.
+/// Location of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerAt {
     /// Its host and port.
     pub address: String,
-    /// The process that the lease names; another one that answers there owns other data. `None`: it is not checked.
+    /// Number of the process named by the lease. Any other process at this address owns other data. `None`: not
+    /// checked.
     pub process: Option<u64>,
-    /// It is about to pass the data on to another process, or has: a call that it refuses waits for that one.
+    /// Whether it is about to hand its data over, or has done so. A call it refuses then waits for its successor.
     pub leaves: bool,
 }
 
 impl From<String> for OwnerAt {
-    /// Whatever process answers there.
+    /// Any process at this address.
     fn from(address: String) -> OwnerAt {
         OwnerAt { address, process: None, leaves: false }
     }
 }
 
-/// How a gateway asks.
+/// Options of a gateway's calls.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
-    /// For the number under which this gateway's writes are known, and for keys of hashes.
+    /// Source of the producer number of this gateway's writes, and of hash keys.
     pub random: Arc<dyn Random>,
-    /// How long a call may take that has no deadline of its own.
+    /// Timeout of calls without a deadline of their own.
     pub timeout: Duration,
-    /// What is demanded of the owner.
+    /// Required security of the connection to the owner.
     pub security: Security,
-    /// What answers eventual reads. `None`: the owner does, as all others.
+    /// Scan servers for eventual reads. `None`: the owner serves these as well.
     pub scans: Option<ScanOptions>,
 }
 
 impl RemoteOptions {
-    /// Options with the default time for calls, for an owner on this machine.
+    /// Returns options with the default timeout, for an owner on this machine.
     pub fn new(random: Arc<dyn Random>) -> RemoteOptions {
         RemoteOptions { random, timeout: Duration::from_secs(10), security: Security::default(), scans: None }
     }

@@ -1,4 +1,4 @@
-//! Rows of one partition as a blocking iterator, each with its cursor, for a merge with those of the others.
+//! Rows of one partition as a blocking iterator, each with its cursor, to be merged with those of other partitions.
 
 use super::answer::{Message, MessageStream};
 use super::engine::Patience;
@@ -18,31 +18,32 @@ use meridian_query::wire::Question;
 use meridian_query::{Control, Cursor, Items, Order, QueryError, Stats};
 use std::sync::Arc;
 
-/// The rows of a partition that another process has. Where scan servers answer, another one goes on from the last row that has arrived.
+/// The rows of a partition held by another process. If a scan server fails, another one continues after the last
+/// received row.
 pub(super) struct RemotePartRows {
     /// `None` once the rows have ended.
     running: Option<(Via, MessageStream)>,
     control: Control,
     head: Head,
-    /// Its snapshot, where the owner does not show it itself.
+    /// Its snapshot, if a process other than the owner shows it.
     shown: Option<Shown>,
-    /// The schema of the answer that runs: another server may have it with a field more.
+    /// Schema of the current response. Another server's may have additional fields.
     schema: Arc<Schema>,
     so_far: RowsSoFar,
-    /// The cost of answers that broke off.
+    /// Cost of the responses that broke off.
     lost: Stats,
     at: At,
     question: Items,
-    /// Rows that have arrived, and the place of the last.
+    /// Rows received so far, and the place of the last.
     arrived: usize,
     last: Option<Cursor>,
-    /// What is left of a batch that was larger than wanted.
+    /// Remainder of a batch larger than requested.
     rest: Option<PartialRows>,
     batch_max: usize,
 }
 
 impl RemotePartRows {
-    /// Of an answer that has begun.
+    /// Wraps a response that has begun.
     pub(super) fn new(
         (via, answer, mut first): (Via, MessageStream, Message),
         (at, question): (At, &Items),
@@ -56,7 +57,7 @@ impl RemotePartRows {
             schema: head.schema.clone(),
             so_far: first.meta.rows.unwrap_or_default(),
             lost: Stats::default(),
-            // The server that continues reads the same snapshot.
+            // A server that takes over reads the same snapshot.
             at: At { seq: Some(head.seq.clone()), ..at },
             head,
             shown: None,
@@ -68,7 +69,7 @@ impl RemotePartRows {
         })
     }
 
-    /// The same rows, of a snapshot that its owner is told of: now, and as long as rows arrive.
+    /// Keeps the owner informed that the snapshot is shown: now, and whenever rows arrive.
     pub(super) fn showing(self, shown: Option<Shown>) -> RemotePartRows {
         shown.iter().for_each(Shown::note);
         RemotePartRows { shown, ..self }
@@ -119,7 +120,7 @@ impl RemotePartRows {
         Ok(None)
     }
 
-    /// Whether as many rows have arrived as a partition gives.
+    /// Returns true once as many rows as one partition contributes have arrived.
     fn has_all(&self) -> bool {
         let nearest = match (&self.question.order, &self.question.after) {
             (Order::Near { k: Some(k), .. }, Some(Cursor::Near { given, .. })) => {
@@ -131,7 +132,7 @@ impl RemotePartRows {
         self.question.limit.is_some_and(|limit| self.arrived > limit) || nearest.is_some_and(|k| self.arrived >= k)
     }
 
-    /// Asks for the rows after the last that has arrived, of the same snapshot.
+    /// Requests the rows after the last received one, from the same snapshot.
     fn go_on(&mut self, mut via: Via) -> Result<(), Fault> {
         let rest = Question::Items(rest_of(&self.question, self.arrived, self.last.clone()));
         via.ask_for(self.at.clone(), question_json(&rest, &self.head.schema, &self.control)?);
@@ -144,17 +145,18 @@ impl RemotePartRows {
     }
 }
 
-/// The question for the rows that follow the first `arrived` of an answer, of which `last` is the place of the last.
+/// Returns the query for the rows after the first `arrived` of a response; `last` is the place of the last one.
 fn rest_of(question: &Items, arrived: usize, last: Option<Cursor>) -> Items {
     let after = match (last, &question.after) {
-        // An order that ends after the nearest so many counts those before.
+        // A nearest-first order with a limit counts the rows before the cursor as well.
         (Some(Cursor::Near { distance_m, seq, .. }), before) => {
             let given = if let Some(Cursor::Near { given, .. }) = before { *given } else { 0 };
             Some(Cursor::Near { distance_m, seq, given: given + arrived as u64 })
         }
         (last, before) => last.or_else(|| before.clone()),
     };
-    // One more than the limit is given. Where only that one is missing, a limit of 0 would be refused: a row too many does no harm.
+    // A partition returns one row more than the limit. With only that one missing the limit would become 0, which is
+    // refused; one row too many does no harm.
     let limit = question.limit.map(|limit| limit.saturating_sub(arrived).max(1));
     Items { after, limit, ..question.clone() }
 }
@@ -176,7 +178,7 @@ impl Iterator for RemotePartRows {
     }
 }
 
-/// The first rows, at most `most`, and the rest.
+/// Splits off the first rows, at most `most`; returns them and the rest.
 fn split(rows: PartialRows, most: usize) -> (PartialRows, Option<PartialRows>) {
     let count = rows.batch.rows();
     if count <= most {
@@ -199,7 +201,7 @@ impl RowStream for RemotePartRows {
     }
 
     fn rest(&mut self) -> usize {
-        // The sender goes on until the window is full, and waits then without a thread.
+        // The sender continues until the window is full, and then waits without a thread.
         let rest = self.rest.as_ref().map_or(0, |rest| rest.batch.bytes());
         if self.running.is_some() { rest + WINDOW_BYTES as usize } else { rest }
     }

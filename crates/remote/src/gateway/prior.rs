@@ -1,4 +1,4 @@
-//! The state of objects before one of their events, asked of the owner one by one.
+//! State of objects before one of their events, requested from the owner one by one.
 
 use super::changes::schema_of;
 use super::link::Link;
@@ -16,11 +16,11 @@ use twox_hash::XxHash3_128;
 pub(super) struct RemotePriorEvents {
     pub(super) link: Arc<Link>,
     pub(super) place: CollectionRef,
-    /// Random, so that clients cannot construct two objects of one number.
+    /// Random, so that clients cannot construct two objects with the same hash.
     pub(super) seed: u64,
 }
 
-/// The object of a row.
+/// Returns the object of a row.
 fn object_of(batch: &Batch, row: usize) -> Option<ByValue> {
     match batch.field(batch.schema().object?)? {
         FieldColumn::Text(texts) if texts.is_valid(row) => Some(ByValue::Text(texts.value(row).to_owned())),

@@ -1,4 +1,4 @@
-//! How a collection that the owner has is asked: whom, for what, and what is known of it meanwhile.
+//! A collection at its owner: where its queries go, and what is cached of it.
 
 use super::answer::{Message, MessageStream};
 use super::append::Producer;
@@ -23,20 +23,20 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// What all collections of a gateway share.
+/// State shared by all collections of a gateway.
 pub(super) struct Shared {
     pub(super) link: Arc<Link>,
     pub(super) mirrors: Arc<Mirrors>,
     pub(super) producer: Producer,
-    /// What answers eventual reads, if anything but the owner does.
+    /// Scan servers for eventual reads; `None` if the owner serves them.
     pub(super) scans: Option<Arc<Scans>>,
-    /// Which snapshots these showed.
+    /// Snapshots shown by the scan servers.
     pub(super) uses: Arc<SnapshotUses>,
-    /// Keys the numbers of objects.
+    /// Key of object hashes.
     pub(super) seed: u64,
 }
 
-/// A collection by its mirror.
+/// A handle to a collection, by its mirror.
 pub(super) struct Remote {
     pub(super) shared: Arc<Shared>,
     pub(super) mirror: Arc<Mirror>,
@@ -53,12 +53,12 @@ impl Remote {
         &self.shared.link
     }
 
-    /// The collection as it is: what is known, if that still holds or the owner cannot be asked.
+    /// Returns the current description: the cached one if it is valid or the owner cannot be asked.
     pub(super) fn now(&self) -> Arc<Description> {
         self.newest(self.mirror.last())
     }
 
-    /// The same, where what was written since does not matter.
+    /// As [`Remote::now`], for callers that do not depend on recent writes.
     pub(super) fn defined(&self) -> Arc<Description> {
         self.newest(self.mirror.definition())
     }
@@ -68,7 +68,7 @@ impl Remote {
             return known;
         }
         let asked = Instant::now();
-        // While the owner is away what is known will do, and the question itself waits.
+        // While the owner is away the cached one will do; the query itself waits.
         match self.describe_newest() {
             Ok(Some(found)) if found.place == self.mirror.place => {
                 self.shared.mirrors.put(found, asked);
@@ -78,7 +78,8 @@ impl Remote {
         }
     }
 
-    /// What the owner says of the newest collection or partition of this name, if it says that soon; `None`: there is none.
+    /// Asks the owner for the newest collection or partition of this name, with a short timeout. `None`: it does not
+    /// exist.
     pub(super) fn describe_newest(&self) -> Result<Option<Description>, Fault> {
         let place = &self.mirror.place;
         let (tenant, name) = (place.tenant.clone(), place.name.clone());
@@ -90,7 +91,7 @@ impl Remote {
         found
     }
 
-    /// What the owner says of a place; `None`: it is gone.
+    /// Asks the owner to describe a place; `None` if it no longer exists.
     pub(super) fn describe(&self, place: &CollectionRef) -> Result<Option<Description>, Fault> {
         let (tenant, name) = (place.tenant.clone(), place.name.clone());
         let describe = Do::Describe { tenant, name, partition: place.partition };
@@ -98,12 +99,12 @@ impl Remote {
         Ok(found.filter(|found| found.place == *place))
     }
 
-    /// Whether the owner, which serves, has described the collection just now.
+    /// Returns true if the owner is serving and has described the collection a moment ago.
     pub(super) fn is_there(&self) -> bool {
         self.link().standing() == Standing::Serves && self.mirror.is_fresh()
     }
 
-    /// The schema that questions are bound to: fields only come, so any that is known reads the numbers of their fields.
+    /// The schema that queries are bound to. Fields are only ever added, so any known version resolves their numbers.
     pub(super) fn known_schema(&self) -> Arc<Schema> {
         self.mirror.last().0.schema.clone()
     }
@@ -114,7 +115,8 @@ impl Remote {
         Ok(Asked { place, at: at.into(), question, bytes_max, busy_timeout_us: None })
     }
 
-    /// Asks the owner or, of a partition that is read eventually, scan servers; the first message has arrived.
+    /// Sends a query to the owner or, for an eventual read of a partition, to scan servers. Returns once the first
+    /// message has arrived.
     pub(super) fn begin(
         &self,
         at: &At,
@@ -134,7 +136,8 @@ impl Remote {
         via.begin((asked, make), &Patience::of(control))
     }
 
-    /// The collection put together from its partitions, where these are to be asked one by one: of a partition that is one alone.
+    /// Returns the collection assembled from its partitions, if these are to be queried one by one. For a partition,
+    /// that is a collection of it alone.
     pub(super) fn in_parts(&self, at: &At) -> Option<Partitioned> {
         if at.eventual.is_none() || self.shared.scans.is_none() {
             return None;
@@ -147,12 +150,12 @@ impl Remote {
         Some(Partitioned::new(parts.into_iter().map(part).collect()))
     }
 
-    /// The same of a collection whose partitions this gateway does not know one by one.
+    /// As [`Remote::in_parts`], but only for a collection whose partitions this gateway does not address one by one.
     pub(super) fn in_unknown_parts(&self, at: &At) -> Option<Partitioned> {
         self.in_parts(at).filter(|_| self.mirror.place.partition.is_none())
     }
 
-    /// A snapshot that was shown by another process than the owner.
+    /// A snapshot shown by a process other than the owner.
     pub(super) fn shown(&self, seq: Seq) -> Shown {
         Shown { uses: self.shared.uses.clone(), place: self.mirror.place.clone(), seq }
     }
@@ -168,7 +171,7 @@ impl Remote {
             let head = head(&mut first, &self.known_schema())?;
             match answer.whole(first, via.link(), &patience) {
                 Ok(columns) => break (head, columns),
-                // Nothing of it was used: another server is asked for all of it.
+                // Nothing of it was used, so another server is asked for all of it.
                 Err(fault) => via.lost(fault)?,
             }
             (via, answer, first) = via.again(&patience)?;
@@ -183,7 +186,7 @@ impl Remote {
         Ok(Read { head, value })
     }
 
-    /// Passes the rows of an answer to a sink; returns whether there is one.
+    /// Passes the rows of a response to a sink; returns true if there is a response.
     pub(super) fn pass(&self, get: Get, patience: &Patience, sink: &mut dyn RowSink) -> Result<bool, Fault> {
         let (answer, mut first) = self.ask(get, patience)?;
         let (Some(total), Some(value)) = (first.meta.total, first.meta.value.take()) else { return Ok(false) };
@@ -211,7 +214,7 @@ impl Remote {
     }
 }
 
-/// A question on the wire.
+/// Encodes a query for the wire.
 pub(super) fn question_json(question: &Question, schema: &Schema, control: &Control) -> Result<Value, Fault> {
     let written = question.to_json(schema, control.time_left()).map_err(|e| Fault::internal(e.to_string()))?;
     serde_json::from_slice(&written).map_err(|e| Fault::internal(e.to_string()))

@@ -1,41 +1,42 @@
-//! When a call is made again: one rule for reads, writes and acts.
+//! When a call is retried: one rule for reads, writes and acts.
 //!
 //! | the owner | what a failed call does |
 //! |---|---|
-//! | none is known | it fails at once |
-//! | passes its data on | it waits for the next one, for 5 s at most |
-//! | has not named itself yet | it tries again for 5 s: the process may be opening what it took over |
-//! | has refused a call since | the same: another one is named within moments |
-//! | has answered before | it tries three times more, within half a second |
+//! | is unknown | it fails at once |
+//! | is handing its data over | it waits for the next owner, for 5 s at most |
+//! | has not identified itself yet | it retries for 5 s: the process may be opening the partitions it took over |
+//! | has since refused a call | the same: another owner is named within moments |
+//! | has answered before | it retries three times, within half a second |
 //!
-//! Only a fault of the link is tried again. Of a call that may be made once alone, the caller says whether it may have arrived: then it is not made again.
+//! Only link faults are retried. For a call that must run at most once, the caller reports whether it may have arrived;
+//! then it is not retried.
 
 use super::link::{Link, Standing};
 use crate::wire::fault::Fault;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pauses before a call is made again to a process that has answered before.
+/// Pauses before retries at a process that has answered before.
 const PAUSES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
-/// How long a call waits for the next owner, and then for that one to open what it took over.
+/// How long a call waits for the next owner, and then for that owner to open the partitions it took over.
 const CHANGE: Duration = Duration::from_secs(5);
-/// Interval of calls to a process that has not named itself.
+/// Retry interval at a process that has not identified itself.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The tries of one call.
+/// Retry state of one call.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// Tries at a process that has answered before.
+    /// Retries so far at a process that has answered before.
     tries: usize,
-    /// Since when the one that is asked has not named itself.
+    /// When the owner stopped identifying itself.
     opens: Option<Instant>,
 }
 
 impl Retry {
-    /// Waits until a call can be made again that failed.
+    /// Waits until a failed call can be retried.
     ///
     /// # Errors
-    /// The fault, where it is not to be made again.
+    /// The fault, if the call must not be retried.
     pub(super) async fn after(&mut self, link: &Link, fault: Fault) -> Result<(), Fault> {
         if !fault.is_of_the_link() {
             return Err(fault);
@@ -64,7 +65,7 @@ impl Retry {
 }
 
 impl Link {
-    /// Makes a call that may be made twice, again while it fails and there is hope.
+    /// Runs an idempotent call, and retries it while that may help.
     pub(super) async fn again<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         mut call: impl FnMut() -> F,
@@ -73,7 +74,7 @@ impl Link {
         loop {
             match call().await {
                 Ok(answer) => return Ok(answer),
-                // Made again, it is done once more at most.
+                // Each retry runs it once more at most, which is harmless.
                 Err(Fault::Unknown(why)) => retry.after(self, Fault::Unavailable(why)).await?,
                 Err(fault) => retry.after(self, fault).await?,
             }

@@ -1,4 +1,4 @@
-//! Rows of the owner as a blocking iterator.
+//! Rows from the owner as a blocking iterator.
 
 use super::answer::{Message, MessageStream};
 use super::engine::Patience;
@@ -15,7 +15,7 @@ use meridian_observe::{self as observe, Stage};
 use meridian_query::{Control, Cursor, Hits, QueryError, Stats};
 use std::sync::Arc;
 
-/// The error of a question, with what its account has to know.
+/// Converts a fault to the error of a query, and updates the query's account.
 pub(super) fn query_error(fault: Fault, control: &Control) -> QueryError {
     if matches!(fault, Fault::ReadsTooMuch { .. }) {
         control.refused_elsewhere();
@@ -23,13 +23,13 @@ pub(super) fn query_error(fault: Fault, control: &Control) -> QueryError {
     fault.into_query()
 }
 
-/// The head of an answer, which its first message has.
+/// Decodes the header of a response from its first message.
 pub(super) fn head(first: &mut Message, known: &Arc<Schema>) -> Result<Head, Fault> {
     let head = first.meta.head.take().ok_or_else(|| Fault::internal("an answer without a snapshot"))?;
     Ok(head.into_head(known))
 }
 
-/// The rows of a question for items.
+/// The rows of an items query.
 pub(super) struct RemoteRows {
     link: Arc<Link>,
     control: Control,
@@ -38,7 +38,7 @@ pub(super) struct RemoteRows {
     head: Head,
     so_far: RowsSoFar,
     next: Option<Cursor>,
-    /// What is left of a batch that was larger than wanted.
+    /// Remainder of a batch larger than requested.
     rest: Option<Hits>,
     batch_max: usize,
 }
@@ -99,7 +99,7 @@ impl Iterator for RemoteRows {
     }
 }
 
-/// The first events, at most `most`, and the rest.
+/// Splits off the first events, at most `most`; returns them and the rest.
 fn split(hits: Hits, most: usize) -> (Hits, Option<Hits>) {
     let rows = hits.batch.rows();
     if rows <= most {
@@ -138,7 +138,7 @@ impl Rows for RemoteRows {
     }
 
     fn park(&mut self) -> usize {
-        // The owner sends on until the window is full, and waits then without a thread.
+        // The owner keeps sending until the window is full, and then waits without a thread.
         let rest = self.rest.as_ref().map_or(0, |rest| rest.batch.bytes());
         if self.answer.is_some() { rest + WINDOW_BYTES as usize } else { rest }
     }

@@ -1,8 +1,8 @@
-//! Subscribers of the gateway, told of writes that the owner applies.
+//! Subscribers of the gateway, notified of writes that the owner applies.
 //!
-//! The owner says which collections moved and where to. The events between are read as changes: so nothing is lost when
-//! the connection breaks, and a burst of writes is read at once. Subscribers get each event once, in the order of its
-//! collection; events that were deleted or replaced before they were read are left out.
+//! The owner reports which collections moved, and to which position. The events in between are read as changes, so
+//! nothing is lost when the connection breaks, and a burst of writes is read at once. Subscribers get each event once,
+//! in the order of its collection. Events deleted or replaced before they were read are left out.
 
 use super::changes::schema_of;
 use super::link::Link;
@@ -19,22 +19,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-/// Events whose numbers are listed at a time.
+/// Max event numbers listed at a time.
 const EVENTS_MAX: usize = 1 << 16;
 /// Target size of one read of events.
 const READ_BYTES: usize = 256 << 10;
-/// Pause after the connection broke.
+/// Pause after the connection breaks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Pause before a collection is read again that was not to be read for the moment.
+/// Pause before retrying a collection that was temporarily unreadable.
 const BUSY: Duration = Duration::from_millis(500);
-/// Time for reads of changes: what a whole catch-up may take.
+/// Time limit of change reads, which covers a whole catch-up.
 const LEFT: Duration = Duration::from_secs(3600);
 
-/// All subscribers, and what the owner is told in return.
+/// All subscribers, and the weights sent to the owner in return.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     subscribers: Mutex<Vec<Arc<dyn Subscriber>>>,
-    /// The tenants' weights, which each new owner needs.
+    /// The tenants' weights, sent to each new owner.
     weights: Mutex<Vec<(String, u32)>>,
 }
 
@@ -56,17 +56,17 @@ impl Subscription {
     }
 }
 
-/// Follows the owner, also when it changes.
-/// `parts`: it has some partitions of a collection only, each of which is followed as a collection of its own.
+/// Follows the owner, across changes of owner. `parts`: it has only some partitions of a collection, each followed like
+/// a collection of its own.
 pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription: Arc<Subscription>, parts: bool) {
     let mut owner = link.owner();
     let mut follower =
         Follower { link, mirrors, subscription, parts, known: HashMap::new(), busy: HashSet::new(), began: false };
-    // Ends when nobody can name an owner any more.
+    // Ends once no owner can be named any more.
     while owner.wait_for(Option::is_some).await.is_ok() {
         let followed = tokio::select! {
             followed = follower.one_owner() => followed,
-            // Another owner: what this one says is no longer of interest.
+            // Another owner: the old one's reports no longer matter.
             changed = async { owner.changed().await } => match changed {
                 Ok(()) => continue,
                 Err(_) => return,
@@ -79,33 +79,33 @@ pub(super) async fn follow(link: Arc<Link>, mirrors: Arc<Mirrors>, subscription:
     }
 }
 
-/// Of each partition that is followed together, the event up to which every one was passed on; `None` of one that has not moved.
+/// For each partition followed together, the event up to which all were passed on; `None` until it first moves.
 #[derive(Clone)]
 struct Known {
-    /// How many partitions the collection has.
+    /// Number of partitions of the collection.
     partitions: u16,
     seqs: Vec<Option<Seq>>,
 }
 
 impl Known {
-    /// Nothing of a place in a collection of `partitions` partitions.
+    /// Starts without positions, for a place in a collection of `partitions` partitions.
     fn none(place: &CollectionRef, partitions: u16) -> Known {
         let partitions = partitions.max(1);
         let followed = if place.partition.is_some() { 1 } else { usize::from(partitions) };
         Known { partitions, seqs: vec![None; followed] }
     }
 
-    /// What is known of one of the partitions that are followed, if there are that many.
+    /// Returns the entry of a followed partition, if there are that many.
     fn of(&mut self, at: usize) -> Option<&mut Option<Seq>> {
         self.seqs.get_mut(at)
     }
 
-    /// Where to read on: nothing of a partition of which nothing is known.
+    /// Returns where to resume reading. A partition without a position reads nothing.
     fn after(&self) -> Seqs {
         self.seqs.iter().map(|seq| seq.unwrap_or(Seq(u64::MAX))).collect()
     }
 
-    /// Which of the partitions that are followed an event is in.
+    /// Returns the index of the followed partition that holds an event.
     fn at(&self, seq: Seq) -> usize {
         match self.seqs.len() {
             1 => 0,
@@ -118,13 +118,13 @@ struct Follower {
     link: Arc<Link>,
     mirrors: Arc<Mirrors>,
     subscription: Arc<Subscription>,
-    /// Whether each partition is followed by itself.
+    /// Whether each partition is followed separately.
     parts: bool,
-    /// By collection or partition: what was passed on.
+    /// Events passed on so far, by collection or partition.
     known: HashMap<CollectionRef, Known>,
-    /// What was not to be read for the moment: it is read again soon, and holds nothing else up.
+    /// Temporarily unreadable places: they are retried soon, and hold up nothing else.
     busy: HashSet<CollectionRef>,
-    /// Whether `known` is of an earlier connection.
+    /// Whether `known` is from an earlier connection.
     began: bool,
 }
 
@@ -135,16 +135,16 @@ impl Follower {
         if !weights.is_empty() {
             self.link.act(Do::Guarantee { weights }).await?;
         }
-        // What was written before anyone here listened is not passed on; what was written while the connection
-        // was broken is.
+        // Writes from before anyone subscribed here are not passed on; writes from while the connection was broken are.
         if self.subscription.listening().is_empty() {
             (self.known, self.began) = (HashMap::new(), false);
         }
-        // Places that may have more than what was passed on, among them unnamed ones: they are gone, or cannot be opened now.
+        // Places that may have unread events. They include places not in this report: those were dropped, or cannot be
+        // opened now.
         let mut behind: HashSet<CollectionRef> = self.known.keys().cloned().collect();
         let mut read = HashSet::new();
         for moved in first.meta.moved {
-            // Of a collection that the earlier connection did not name, all writes came after it.
+            // The earlier connection did not name this collection, so all of its writes came later.
             let upto = if self.began { moved.since } else { moved.position };
             let (place, at) = self.place_of(&moved);
             let nothing = Known::none(&place, moved.partitions);
@@ -192,7 +192,7 @@ impl Follower {
         }
     }
 
-    /// What is followed for a partition that has moved, and which of the partitions in it that is.
+    /// Returns the place followed for a partition that has moved, and the partition's index in it.
     fn place_of(&self, moved: &Moved) -> (CollectionRef, usize) {
         let place = CollectionRef::of(moved.tenant.as_str(), moved.name.as_str(), moved.made);
         match self.parts {
@@ -201,7 +201,7 @@ impl Follower {
         }
     }
 
-    /// Passes on what a place has beyond what is known, now or once it can be read.
+    /// Passes on the unread events of a place, or defers them until it is readable.
     async fn pass_on(&mut self, place: &CollectionRef) -> Result<(), Fault> {
         match self.read_on(place).await {
             Err(Fault::Busy(_)) => {
@@ -219,12 +219,12 @@ impl Follower {
             let after = known.after().map(|seq| seq.0);
             let get = Get::After { place: place.clone(), after, max: EVENTS_MAX, step_bytes: READ_BYTES };
             let (mut answer, _) = match self.link.get(Call::of(get, LEFT).to_json()?).await {
-                // The collection is gone.
+                // The collection no longer exists.
                 Err(Fault::Closed) => {
                     self.known.remove(place);
                     return Ok(());
                 }
-                // A new owner may be unable to open it for now. Once it moves, what was not passed on before is read.
+                // A new owner may be unable to open it for now. The unread events are read when it next moves.
                 Err(Fault::Damaged(_)) => return Ok(()),
                 other => other?,
             };
@@ -240,13 +240,13 @@ impl Follower {
                     passed = true;
                     if let Some(last) = seqs.last() {
                         self.notify(place, known.partitions, &batch, &seqs);
-                        // Noted with each piece: after a break the rest is read, and nothing twice.
+                        // Recorded after each piece: after a break only the rest is read, and nothing twice.
                         self.note(place, known.at(*last), *last);
                     }
                 }
             }
             for (partition, upto) in upto.iter().flat_map(|upto| upto.as_slice()).enumerate() {
-                // Of one that was not read nothing is known still.
+                // A partition that was not read still has no position.
                 if known.seqs.get(partition).is_some_and(Option::is_some) {
                     self.note(place, partition, Seq(*upto));
                 }
@@ -257,7 +257,7 @@ impl Follower {
         }
     }
 
-    /// Notes that all of a partition up to an event was passed on.
+    /// Records that everything in a partition up to an event was passed on.
     fn note(&mut self, place: &CollectionRef, partition: usize, upto: Seq) {
         if let Some(known) = self.known.get_mut(place).and_then(|known| known.of(partition)) {
             *known = Some(upto);
@@ -268,7 +268,7 @@ impl Follower {
         let listening = self.subscription.listening();
         let (tenant, collection): (Arc<str>, Arc<str>) = (place.tenant.as_str().into(), place.name.as_str().into());
         let mut from = 0;
-        // Numbers that follow one by one are those of one write, or of a part of one.
+        // Consecutive numbers belong to one write, or to a part of one.
         for run in seqs.chunk_by(|a, b| b.0 == a.0 + 1 && a.position() == b.position()) {
             let written = WrittenBatch {
                 tenant: tenant.clone(),

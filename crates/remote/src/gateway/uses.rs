@@ -1,10 +1,11 @@
-//! Snapshots that scan servers showed, told to the owner of their partition.
+//! Snapshots shown by scan servers, reported to the owner of their partition.
 //!
-//! A page token of an eventual read names a snapshot that the owner never showed. It must stay for as long after each page as one of the owner's,
-//! whatever becomes of the scan server and of this gateway. So each use is told to the owner, and counts there as a use of its own.
+//! A page token of an eventual read names a snapshot that the owner never showed. After each page it must be kept for
+//! as long as one of the owner's, even if the scan server and this gateway die. So each use is reported to the owner,
+//! and counts there as its own.
 //!
-//! No request waits for that. Until the owner is told, the pin of the scan server holds the snapshot. While the data changes owners, the next one
-//! holds everything ([`meridian_model::policy::horizon`]).
+//! No request waits for that. Until the report arrives, the scan server's pin holds the snapshot. While the data
+//! changes owners, the next one holds everything ([`meridian_model::policy::horizon`]).
 
 use super::calls::one;
 use super::link::Link;
@@ -18,21 +19,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long uses are collected before they are told together. Shorter than the second by which the owner keeps a snapshot longer.
+/// How long uses are collected into one report. Shorter than the extra second for which the owner keeps a snapshot.
 const COLLECT: Duration = Duration::from_millis(500);
-/// Most partitions of which something waits to be told.
+/// Max partitions with an unreported use.
 const WAITING_MAX: usize = 1 << 16;
-/// Most partitions of one call.
+/// Max partitions in one report.
 const TOLD_MAX: usize = 1_024;
 
-/// The uses that an owner was not told of yet.
+/// Uses not yet reported to an owner.
 #[derive(Debug)]
 pub(super) struct SnapshotUses {
     waiting: Mutex<Uses<CollectionRef>>,
     noted: Notify,
 }
 
-/// A snapshot of a partition that is shown.
+/// A snapshot of a partition that is being shown.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) uses: Arc<SnapshotUses>,
@@ -41,14 +42,14 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Notes that it is shown now.
+    /// Records that it is shown now.
     pub(super) fn note(&self) {
         self.uses.note(self.place.clone(), self.seq.0);
     }
 }
 
 impl SnapshotUses {
-    /// None yet.
+    /// Starts empty.
     pub(super) fn new() -> Arc<SnapshotUses> {
         Arc::new(SnapshotUses { waiting: Mutex::new(Uses::new(WAITING_MAX)), noted: Notify::new() })
     }
@@ -60,7 +61,7 @@ impl SnapshotUses {
         self.noted.notify_one();
     }
 
-    /// Tells the owner, for as long as it runs.
+    /// Reports uses to the owner, until dropped.
     pub(super) async fn tell(self: Arc<Self>, link: Arc<Link>) {
         loop {
             self.noted.notified().await;
@@ -74,12 +75,12 @@ impl SnapshotUses {
                 let done = link.act(Do::Used { uses }).await.and_then(|bodies| one::<()>(&bodies));
                 match done {
                     Ok(()) => {}
-                    // An owner of the version before does not know the call, and there is nothing to repeat.
+                    // An owner of the previous version does not know the call, so there is nothing to retry.
                     Err(fault @ Fault::Internal(_)) => {
                         tracing::debug!(?fault, "the owner was not told which snapshots are in use");
                     }
                     Err(_) => {
-                        // The next owner is told, or this one again.
+                        // Reported again to the next owner, or to this one.
                         told.into_iter().for_each(|(place, seq)| self.note(place, seq));
                         break;
                     }

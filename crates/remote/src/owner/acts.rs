@@ -1,4 +1,4 @@
-//! Actions: everything that is answered by a value.
+//! Actions: calls that return a value.
 
 use super::Owner;
 use crate::wire::answer::{Hello, Reply, WireDeleted, WireFiles};
@@ -17,10 +17,10 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
 
-/// How long files may be written for one call.
+/// Max time to write the files of one call.
 const FILES_MAX: Duration = Duration::from_secs(86_400);
 
-/// Raises a flag when the call that holds it is dropped: its caller has gone.
+/// Raises a cancel flag when dropped, that is, when the caller has gone.
 struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
@@ -29,7 +29,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Does what a call asks for. A list is a message for each of its elements, so that no message grows with the list.
+/// Runs an act. A list is sent as one message per element, so no message grows with the list.
 pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     let cancel = CancelOnDrop(CancelFlag::new());
     let control = (owner.options.control)(call.left(), cancel.0.clone());
@@ -43,10 +43,10 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
             | Do::All
             | Do::Flush { .. }
             | Do::Files { .. }
-            // A former owner keeps nothing for the next one.
+            // A former owner cannot keep anything for the next one.
             | Do::Used { .. }
     );
-    // The work of a question, and as long.
+    // These do the work of a query, and take as long.
     let of_question = match &ask {
         Do::DeleteMatching { place, .. } | Do::Files { place } => Some(place.tenant.clone()),
         Do::Flush { tenant, .. } => Some(tenant.clone()),
@@ -62,7 +62,8 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     };
     match observe::within(current, done).await {
         Ok(replies) => match owner.still() {
-            // What is not there may be elsewhere by now; what was refused because another has taken over can be done there.
+            // Anything missing here may be at another owner by now. A change refused because of a takeover can be made
+            // there.
             Err(fault) if lists || is_refused(&replies) => one(Err::<(), Fault>(fault)),
             _ => replies,
         },
@@ -70,7 +71,7 @@ pub(super) async fn act(owner: &Arc<Owner>, call: Call<Do>) -> Vec<Bytes> {
     }
 }
 
-/// Whether a change was refused for the moment, and not made.
+/// Returns true if a change was refused temporarily and not made.
 fn is_refused(replies: &[Bytes]) -> bool {
     let first = replies.first().map(|first| Reply::<IgnoredAny>::read(first));
     matches!(first, Some(Err(Fault::Busy(_) | Fault::Closed)))
@@ -158,7 +159,7 @@ fn run(owner: &Owner, ask: Do, control: &Control) -> Vec<Bytes> {
     }
 }
 
-/// Keeps a snapshot that a scan server showed. Of a collection that was dropped there is nothing to keep.
+/// Keeps a snapshot that a scan server showed. For a dropped collection there is nothing to keep.
 fn note_use(owner: &Owner, used: &SnapshotUse) -> Result<(), Fault> {
     let part = owner.part(&used.place, used.place.partition.unwrap_or(0));
     match part.map(|part| part.note_use(Seq(used.seq))) {

@@ -1,8 +1,8 @@
-//! Answers to `DoGet`.
+//! Responses to `DoGet`.
 //!
-//! An answer runs in steps, each on a thread that may block, and sends what a step gave before the next. While the caller
-//! reads nothing, no thread is held and what can be read again is released. A caller that goes away raises the flag that
-//! stops the running step.
+//! A response runs in steps. Each runs on a thread that may block, and its result is sent before the next step. While
+//! the caller reads nothing, no thread is held, and memory that can be read again is released. If the caller goes away,
+//! a flag stops the running step.
 
 use super::collected::Collected;
 use super::seat::{self, Bound, Seat};
@@ -23,19 +23,19 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-/// Max parts that an answer is cut into.
+/// Max parts that the events are cut into.
 const PARTS_MAX: usize = 256;
 
-/// Where the messages of an answer go.
+/// Channel for the messages of a response.
 pub(super) type Out = mpsc::Sender<Result<FlightData, Status>>;
 
-/// Answers a call.
+/// Responds to a call.
 pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
     let cancel = CancelFlag::new();
     let left = call.left();
     let control = (owner.options.control)(left, cancel.clone());
     let mut closing = owner.closing.clone();
-    // One that never ends by itself ends with the first word of it.
+    // An endless response ends as soon as closing begins.
     let is_endless = matches!(call.ask, Get::Positions);
     let (current, _span) = owner.span(call.trace.as_deref(), "answer");
     let work = observe::within(current, run(&owner, call.ask, &control, &out));
@@ -52,12 +52,12 @@ pub(super) async fn answer(owner: Arc<Owner>, call: Call<Get>, out: Out) {
     };
     if let Err(fault) = done {
         cancel.cancel();
-        // The caller may not be reading; the connection's own limits end the wait.
+        // The caller may not be reading; the limits of the connection end the wait.
         drop(out.send(Ok(Meta::fault(fault).alone())).await);
     }
 }
 
-/// Sends messages in order. A caller that is gone ends the answer from outside.
+/// Sends messages in order. If the caller goes away, the response is dropped from outside.
 pub(super) async fn send(out: &Out, messages: impl IntoIterator<Item = FlightData>) {
     for message in messages {
         drop(out.send(Ok(message)).await);
@@ -156,7 +156,7 @@ async fn cuts(
     parts: usize,
     control: &Control,
 ) -> Result<Vec<FlightData>, Fault> {
-    // A caller's number must not size the work.
+    // A caller's number must not determine the amount of work.
     if parts > PARTS_MAX {
         return Err(Fault::internal(format!("{parts} parts: at most {PARTS_MAX}")));
     }
@@ -174,7 +174,7 @@ async fn event(owner: &Owner, place: &CollectionRef, id: String, control: &Contr
     one(head, value)
 }
 
-/// An answer that is one event at most.
+/// Returns a response of at most one event.
 fn one(head: Meta, event: Option<(Batch, Seq)>) -> Result<Vec<FlightData>, Fault> {
     let mut messages = vec![head.alone()];
     match event {
@@ -187,7 +187,7 @@ fn one(head: Meta, event: Option<(Batch, Seq)>) -> Result<Vec<FlightData>, Fault
     Ok(messages)
 }
 
-/// Collects the rows that a question passes to a sink.
+/// Collects the rows that a query passes to a sink.
 async fn collect(
     owner: &Owner,
     place: &CollectionRef,
@@ -225,7 +225,7 @@ async fn prior(
     one(Meta { value: Some(value), ..Meta::default() }, found)
 }
 
-/// A batch of one row that has the object and nothing else.
+/// Makes a batch of one row that has only the object.
 fn of_object(schema: &Arc<Schema>, object: ByValue) -> Result<Batch, StoreError> {
     let layout = Arc::new(Layout::of(schema));
     let mut columns = vec![None; layout.columns.len()];

@@ -1,18 +1,18 @@
-//! Writes, each applied once however often it is sent.
+//! Writes, each applied at most once however often it is sent.
 //!
-//! A gateway numbers its writes. One whose answer was lost is sent again with its number:
+//! A gateway numbers its writes. A write whose response was lost is resent with the same number:
 //!
 //! ```text
-//! meant for another server                      -> refused, so that the gateway knows whom each attempt may have reached
+//! meant for another server                      -> refused, so that the gateway knows which server it may have reached
 //! number unknown here, first attempt            -> written; its outcome is remembered
 //! number known                                  -> the outcome, or the wait for it
 //! sent before to another server, without a key  -> Unknown: that server may have written it
 //! sent before to another server, with a key     -> written: the store knows the key if that server wrote it
-//! older than what is remembered                 -> Unknown
-//! of a gateway that is not remembered           -> Unknown
+//! older than the outcomes remembered             -> Unknown
+//! from a gateway that is not remembered         -> Unknown
 //! ```
 //!
-//! A write goes on when its caller goes away: only so is its outcome known to the next attempt.
+//! A write continues when its caller goes away. Otherwise the next attempt could not learn its outcome.
 
 use super::Owner;
 use crate::wire::answer::WireWritten;
@@ -32,37 +32,37 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
-/// Outcomes that are remembered.
+/// Max outcomes remembered.
 const REMEMBERED_MAX: usize = 1 << 14;
-/// Producers of which it is remembered what was forgotten. Each start of a gateway is one.
+/// Max producers whose forgotten numbers are tracked. Each start of a gateway is a new producer.
 const PRODUCERS_MAX: usize = 1 << 10;
-/// How often a waiting write checks whether a flush has made room.
+/// How often a waiting write checks whether a flush has freed memory.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
-/// Max bytes of a write that is put in the queue on the thread that received it.
+/// Max bytes of a write that is queued on the thread that received it.
 const SMALL_BYTES: usize = 64 << 10;
 
 type Outcome = Result<WireWritten, Fault>;
-/// A producer and its number of a write.
+/// A producer, and its number for a write.
 type Number = (u64, u64);
 
-/// The writes of late, by number.
+/// Recent writes, by number.
 #[derive(Debug, Default)]
 pub(super) struct Appends(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     outcomes: HashMap<Number, watch::Receiver<Option<Outcome>>>,
-    /// In the order of their beginning.
+    /// Numbers in the order in which the writes began.
     order: VecDeque<Number>,
-    /// By producer: everything up to this number may have been forgotten, and when that was noted last.
+    /// Per producer: the number up to which writes may have been forgotten, and the tick of the last such change.
     forgotten: HashMap<u64, (u64, u64)>,
-    /// How often something was forgotten: the time by which producers are.
+    /// Number of writes forgotten so far: the clock of these ticks.
     times: u64,
-    /// Whether a producer was: then one that is not known may have been it.
+    /// Whether a producer was forgotten, so that an unknown one may not be new.
     lost_producers: bool,
 }
 
-/// What is known of a number.
+/// What is known of a numbered write.
 enum Known {
     New(watch::Sender<Option<Outcome>>, watch::Receiver<Option<Outcome>>),
     Begun(watch::Receiver<Option<Outcome>>),
@@ -71,6 +71,7 @@ enum Known {
 
 impl Appends {
     fn begin(&self, number: Number, is_repeated: bool) -> Known {
+        // Checked and registered under one lock, so that concurrent attempts of a write begin it only once.
         let mut state = self.0.lock();
         if let Some(outcome) = state.outcomes.get(&number) {
             return Known::Begun(outcome.clone());
@@ -103,7 +104,7 @@ impl State {
         if self.forgotten.len() <= PRODUCERS_MAX {
             return;
         }
-        // The one that has been silent for longest: most likely its process is gone.
+        // The producer silent for longest, whose process is most likely gone.
         let silent = self.forgotten.iter().min_by_key(|(_, (_, last))| *last).map(|(producer, _)| *producer);
         if let Some(silent) = silent {
             self.forgotten.remove(&silent);
@@ -112,10 +113,10 @@ impl State {
     }
 }
 
-/// Receives a write and answers with its outcome.
+/// Receives a write and responds with its outcome.
 ///
 /// # Errors
-/// That of the connection. Errors of the write are outcomes.
+/// Those of the connection. Errors of the write are outcomes.
 pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>) -> Result<Outcome, Status> {
     let Some(first) = messages.message().await? else {
         return Ok(Err(Fault::internal("a write without a message")));
@@ -130,7 +131,8 @@ pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>)
     if announced > limit {
         return Ok(Err(Fault::BatchTooLarge { bytes: announced as u64, limit: limit as u64 }));
     }
-    // The room for all of it, before the rest is read: writes that each hold a part would wait for one another.
+    // Takes room for all of it before the rest is read. Otherwise writes that each hold a part would wait for one
+    // another.
     let kib = u32::try_from(announced.div_ceil(1024)).unwrap_or(u32::MAX);
     let room = tokio::time::timeout(left, owner.received.clone().acquire_many_owned(kib)).await;
     let Ok(Ok(room)) = room else { return Ok(Err(Fault::Deadline)) };
@@ -138,7 +140,7 @@ pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>)
     let (mut next, mut received) = (Some(first), 0);
     while let Some(message) = next {
         received += message.data_body.len();
-        // There is room for what was announced, and no more.
+        // The room was taken for the announced size only.
         if received > announced {
             let detail = format!("a write of {announced} bytes, as it said of itself, that is larger");
             return Ok(Err(Fault::internal(detail)));
@@ -165,13 +167,13 @@ pub(super) async fn put(owner: &Arc<Owner>, mut messages: Streaming<FlightData>)
     })
 }
 
-/// Begins a write, unless its number says that it was begun before.
+/// Begins a write, unless its number shows that it was begun before.
 fn begin(
     owner: &Arc<Owner>,
     put: Put,
     columns: RecordBatch,
     deadline: Instant,
-    // What is held until it ends.
+    // Held until the write ends.
     held: impl Send + 'static,
     current: Current,
 ) -> Result<watch::Receiver<Option<Outcome>>, Fault> {
@@ -205,7 +207,8 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
     let is_keyed = put.key.is_some();
     let write = Write { batch, key: put.key, on_conflict: put.on_conflict.into(), deadline: None };
     match append(collection, write, bytes, deadline).await? {
-        // Refused by what is here, where another owner may have changed it since, or because another has taken over. Nothing is stored.
+        // Refused because of the state here, which another owner may have changed, or because of a takeover. Nothing
+        // was stored.
         Err(
             error @ (WriteError::Conflict { .. }
             | WriteError::KeyReused { .. }
@@ -216,8 +219,8 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
             owner.still()?;
             Err(error.into())
         }
-        // Some partitions have taken their share, and another owner has the others by now. It knows by the key which ones; without one the
-        // shares that are stored would be stored again.
+        // Some partitions have stored their shares; another owner has the others by now. By the key it knows which
+        // ones. Without a key the stored shares would be stored twice.
         Err(error @ (WriteError::Partly { .. } | WriteError::Unknown(_))) if is_keyed => {
             owner.still()?;
             Err(error.into())
@@ -226,7 +229,7 @@ async fn write(owner: &Owner, put: Put, columns: &RecordBatch, deadline: Instant
     }
 }
 
-/// Hands a write to its collection once there is room, and waits for it.
+/// Passes a write to its collection once there is room, and waits for it.
 async fn append(
     collection: Arc<dyn Collection>,
     write: Write,
@@ -236,7 +239,7 @@ async fn append(
     if let Err(error) = wait_for_room(&*collection, deadline).await {
         return Ok(Err(error));
     }
-    // A large batch would hold a worker for as long as it is encoded.
+    // Encoding a large batch would block a worker.
     let queued = match bytes <= SMALL_BYTES {
         true => collection.append(write, deadline),
         false => tokio::task::spawn_blocking(move || collection.append(write, deadline))
@@ -249,7 +252,7 @@ async fn append(
     })
 }
 
-/// Waits until a flush has made room in memory, for as long as a write may wait.
+/// Waits until a flush has freed memory, as long as a write may wait.
 async fn wait_for_room(collection: &dyn Collection, deadline: Instant) -> Result<(), WriteError> {
     let until = deadline.min(Instant::now() + collection.room_wait());
     while !collection.request_room()? {
@@ -276,10 +279,10 @@ mod tests {
         for number in 3..=REMEMBERED_MAX as u64 + 1 {
             assert!(matches!(begin(number, false), Known::New(..)));
         }
-        // The first has gone to make room; whether it was written is not known any more.
+        // The first was evicted; whether it was written is no longer known.
         assert!(matches!(begin(1, true), Known::Forgotten));
         assert!(matches!(begin(2, true), Known::Begun(_)));
-        // Of many producers the one that was silent for longest is not told from a new one.
+        // With many producers, the one silent for longest cannot be told from a new one.
         let mut state = State::default();
         for producer in 0..=PRODUCERS_MAX as u64 {
             assert!(!state.may_have_forgotten((producer, 1)), "{producer}");
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(state.forgotten.len(), PRODUCERS_MAX);
         assert!(state.may_have_forgotten((0, 1)) && state.may_have_forgotten((1, 1)));
         assert!(!state.may_have_forgotten((1, 2)), "what is remembered still counts");
-        // Another producer's numbers are its own.
+        // Each producer has its own numbers.
         assert!(matches!(appends.begin((8, 1), true), Known::New(..)));
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that a question passes one by one, collected for the wire.
+//! Collects the rows of a query, passed one by one, for the wire.
 
 use crate::wire::answer::Meta;
 use crate::wire::encode::Encoder;
@@ -8,7 +8,7 @@ use arrow_flight::FlightData;
 use meridian_backend::RowSink;
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 
-/// Rows with all columns: which of them the gateway's sink wants, it says only there.
+/// Rows with all columns: only the gateway's sink knows which ones it wants.
 #[derive(Default)]
 pub(super) struct Collected {
     begun: Option<(Schema, u64)>,
@@ -24,7 +24,7 @@ impl RowSink for Collected {
     }
 
     fn row(&mut self, batch: &Batch, row: usize, seq: Option<Seq>, distance_m: Option<f64>) {
-        // Copied: a slice would keep the whole block of each row.
+        // Copied: a slice would keep the whole block of each row alive.
         self.rows.push(batch.take(&[row as u32]));
         self.seqs.push(seq.unwrap_or_default());
         self.distances.extend(distance_m);
@@ -32,7 +32,7 @@ impl RowSink for Collected {
 }
 
 impl Collected {
-    /// The messages: schema and total first, if the question began to pass rows, then the rows.
+    /// Returns the messages: schema and total first if the query began to pass rows, then the rows.
     pub(super) fn finish(self) -> Result<Vec<FlightData>, Fault> {
         let Some((schema, total)) = self.begun else { return Ok(vec![Meta::done().alone()]) };
         let value = serde_json::to_value(&schema).map_err(|e| Fault::internal(e.to_string()))?;

@@ -1,4 +1,4 @@
-//! The server: answers for backends of this process, one for each group of partitions.
+//! The server: exposes backends of this process, one for each group of partitions.
 
 mod acts;
 mod answers;
@@ -34,44 +34,46 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, watch};
 use tokio::task;
 
-/// Steps of questions that run at a time, and acts, by default.
+/// Default max number of concurrent query steps, and of concurrent acts.
 const RUNNING_MAX: usize = 64;
-/// KiB of writes that are being received at a time.
+/// Max KiB of writes being received at a time.
 const RECEIVED_KIB_MAX: usize = 512 << 10;
 
-/// Makes the control of a call from the time that is left for it.
+/// Makes the control of a call from its time left.
 pub type Controls = Arc<dyn Fn(Duration, CancelFlag) -> Control + Send + Sync>;
 
-/// Says whether a process owns the data at this moment. Asked at each call.
+/// Returns whether a process owns the data at this moment. Called for each call.
 pub type Owns = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How a backend is served.
 #[derive(Clone)]
 pub struct ServeOptions {
-    /// The epoch of the lease under which this process owns the data; callers refuse answers of an older one.
+    /// Epoch of the lease under which this process owns the data. Callers reject responses of an older epoch.
     pub epoch: u64,
-    /// The control of each call: its clock, and the memory that queries share.
+    /// Makes the control of each call: its clock, and the memory shared by queries.
     pub control: Controls,
-    /// For the number of this server, and for random events.
+    /// Source of this server's instance number, and of random events.
     pub random: Arc<dyn Random>,
-    /// How many steps of questions run at a time, and how many acts; others wait for one to end.
+    /// Max number of concurrent query steps, and of concurrent acts; others wait.
     pub running_max: usize,
-    /// Records what calls do here, as parts of their callers' traces.
+    /// Tracer of the calls, as children of their callers' spans.
     pub tracer: Tracer,
     /// Whether this process owns the data now, by its own clock.
     pub owns: Owns,
-    /// The number of this process in the lease, or among scan servers: calls for another one are refused. `None`: it is not checked.
+    /// Number of this process in the lease, or among scan servers. Calls for another process are refused. `None`: not
+    /// checked.
     pub process: Option<u64>,
-    /// Asks each caller of a port that this backend alone is served at for a certificate; `None`: all may call, and without TLS.
+    /// TLS of a port that serves this backend alone: each caller must show a certificate. `None`: no TLS, and any
+    /// caller.
     pub tls: Option<RoleTls>,
-    /// The turns of questions, of a scan server. `None`: this process owns the data, and starts whatever it is asked.
+    /// Turns of queries, for a scan server. `None`: this process owns the data, and starts every query.
     pub scans: Option<Arc<ScanExecutor>>,
-    /// How long batches of rows take, of a study with dilated time.
+    /// Modelled time of row batches, for a study with dilated time.
     pub pace: Option<Arc<dyn Pace>>,
 }
 
 impl ServeOptions {
-    /// Options with the default number of steps at a time, of a process that owns the data for ever.
+    /// Returns options with the default concurrency, for a process that always owns the data.
     pub fn new(epoch: u64, control: Controls, random: Arc<dyn Random>) -> ServeOptions {
         let owns = Arc::new(|| true);
         ServeOptions {
@@ -88,7 +90,7 @@ impl ServeOptions {
         }
     }
 
-    /// Options of a scan server, which owns nothing: `process` is its number in its pin.
+    /// Returns options for a scan server, which owns nothing. `process` is its number in its pin.
     pub fn of_scans(
         process: u64,
         scans: Arc<ScanExecutor>,
@@ -106,15 +108,15 @@ impl fmt::Debug for ServeOptions {
     }
 }
 
-/// What all calls share.
+/// State shared by all calls.
 struct Owner {
     backend: Arc<dyn Backend>,
     options: ServeOptions,
-    /// A random number that tells this server from every other, of the same epoch too.
+    /// Random number that distinguishes this server from every other, even of the same epoch.
     instance: u64,
-    /// For steps of questions, by the turns of tenants.
+    /// Slots of query steps, shared fairly among tenants.
     running: Arc<FairSlots>,
-    /// For acts, which must not wait for questions: gateways ask what a collection is at every request.
+    /// Slots of acts. They must not wait for queries: gateways look up the collection at every request.
     acting: Arc<Semaphore>,
     received: Arc<Semaphore>,
     appends: Appends,
@@ -122,19 +124,19 @@ struct Owner {
     closing: watch::Receiver<Closing>,
 }
 
-/// How far a group is from being served no more.
+/// Stage of the shutdown of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     /// It is served.
     Open,
-    /// Another process has it, by the will of this one. Nothing begins; answers that have begun go on.
+    /// Handed over to another process. No call begins; running responses continue.
     Passed,
-    /// Answers end.
+    /// Running responses end.
     Cut,
 }
 
 impl Owner {
-    /// The span of a call that is recorded where it comes from, and the work within it.
+    /// Returns the span of a call, recorded where the call comes from, and the context of its work.
     fn span(&self, trace: Option<&str>, name: &'static str) -> (Current, Span) {
         let Some(parent) = trace.and_then(|text| Parent::parse(text.as_bytes(), None)) else {
             return (Current::default(), Span::none());
@@ -143,7 +145,7 @@ impl Owner {
         (Current { trace, ..Current::default() }, span)
     }
 
-    /// The collection or partition of a place, unless another has its name by now.
+    /// Returns the collection or partition of a place, unless another one has its name by now.
     fn collection(&self, place: &CollectionRef) -> Result<Arc<dyn Collection>, Fault> {
         match place.partition {
             None => self.whole(place),
@@ -151,7 +153,7 @@ impl Owner {
         }
     }
 
-    /// A partition of the collection of a place.
+    /// Returns a partition of the collection of a place.
     fn part(&self, place: &CollectionRef, number: u16) -> Result<Arc<dyn Part>, Fault> {
         match self.newest_part(&place.tenant, &place.name, number, Some(place.made))? {
             Some(part) => Ok(part),
@@ -162,8 +164,8 @@ impl Owner {
         }
     }
 
-    /// A partition of a collection, made at this time if one is named. One that is not known yet may have been made by the owner of the first
-    /// partition since.
+    /// Returns a partition of a collection; if `made` is given, of the one made then. An unknown one may have been
+    /// created since by the owner of the first partition.
     fn newest_part(
         &self,
         tenant: &str,
@@ -179,7 +181,7 @@ impl Owner {
         match look()? {
             None if number > 0 => {
                 let adopt = || self.backend.adopt(tenant, name);
-                // Calls to the bucket: the other tasks of this worker go on elsewhere meanwhile.
+                // Calls the bucket, so the other tasks of this worker move to another thread meanwhile.
                 match Handle::try_current() {
                     Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => task::block_in_place(adopt),
                     _ => adopt(),
@@ -201,8 +203,9 @@ impl Owner {
         }
     }
 
-    /// Whether what was just found absent really is. A store that closes lets go of its collections, and a former owner has none that
-    /// were made since. In both cases the next owner is to be asked.
+    /// Checks that this process still owns the data, so that something just found missing really is. A store that
+    /// closes releases its collections, and a former owner lacks those created since. In both cases the next owner has
+    /// to be asked.
     fn still(&self) -> Result<(), Fault> {
         match *self.closing.borrow() == Closing::Open && (self.options.owns)() {
             true => Ok(()),
@@ -210,7 +213,7 @@ impl Owner {
         }
     }
 
-    /// Runs a step of a tenant's question, when it is the tenant's turn.
+    /// Runs a step of a tenant's query when it is the tenant's turn.
     async fn step<T: Send + 'static>(
         &self,
         tenant: &str,
@@ -221,7 +224,7 @@ impl Owner {
         run(slot.map_err(|_| Fault::Deadline)??, work).await
     }
 
-    /// Runs an act, once there is a slot for it.
+    /// Runs an act once a slot is free.
     async fn act<T: Send + 'static>(
         &self,
         control: &Control,
@@ -232,7 +235,8 @@ impl Owner {
     }
 }
 
-/// Runs work on a thread that may block, and holds its slot meanwhile. A caller that goes away does not end the work: its control does.
+/// Runs work on a thread that may block, and holds its slot meanwhile. A caller that goes away does not end the work;
+/// its control does.
 async fn run<T: Send + 'static>(
     slot: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Batches of rows that take as long as a study wants.
+//! Row batches that take as long as a study prescribes.
 
 use super::Owner;
 use crate::wire::fault::Fault;
@@ -8,17 +8,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long batches of rows take: of a study that models processors and storage, and runs all else for real (decision 063).
+/// Durations of row batches, for a study that models processors and storage and runs everything else for real (decision
+/// 063).
 pub trait Pace: fmt::Debug + Send + Sync {
-    /// Blocks for as long as a batch takes. Its scan has its place meanwhile.
+    /// Blocks for the duration of a batch. The scan keeps its place meanwhile.
     fn take(&self, batch: &Batch) -> io::Result<()>;
 
-    /// How long a scan's caller takes over a batch, before the scan wants its place for the next one.
+    /// Time that the caller takes over a batch before the scan needs a place for the next one.
     fn turnaround(&self) -> Duration;
 }
 
-/// The pace of one answer, if there is one. It reads one item `T` ahead, so that a scan ends with its last batch. In a turn of its own
-/// the end would wait for a place once more.
+/// The pace of one response, if there is one. It reads one item `T` ahead, so a scan ends together with its last batch.
+/// Otherwise the end would need a turn of its own, and wait for a place once more.
 pub(super) struct Paced<T> {
     pace: Option<Arc<dyn Pace>>,
     ahead: Option<Option<T>>,
@@ -34,12 +35,12 @@ impl<T> Paced<T> {
         self.pace.as_ref().map(|_| 1)
     }
 
-    /// The next item: the one that was read ahead, or what `read` gives.
+    /// Returns the next item: the one read ahead, or the result of `read`.
     pub(super) fn next(&mut self, read: impl FnOnce() -> Option<T>) -> Option<T> {
         self.ahead.take().unwrap_or_else(read)
     }
 
-    /// Whether no item follows. Without a pace nothing is read ahead, and the answer is no.
+    /// Returns true if no item follows. Always false without a pace, which then reads nothing ahead.
     pub(super) fn is_end(&mut self, read: impl FnOnce() -> Option<T>) -> bool {
         self.pace.is_some() && self.ahead.get_or_insert_with(read).is_none()
     }

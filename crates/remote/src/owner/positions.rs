@@ -1,11 +1,12 @@
-//! Positions of collections, as their writes move them: what the gateways' subscribers start from.
+//! Positions of collections as writes advance them, which the gateways' subscribers start from.
 //!
-//! Partitions that have not moved are named too. So a reader that was told by the owner before knows which partitions there were, and where each
-//! was. One that it does not know was made since, and all of its writes are new. Without them, what the owner before took while no reader was
-//! connected would be missed in a partition that had not moved until then.
+//! Partitions that have not moved are reported too. So a reader with reports of the previous owner knows which
+//! partitions existed, and their positions. One that it does not know was created since, and all of its writes are new.
+//! Otherwise, in a partition without moves so far, it would miss writes that the previous owner took while no reader
+//! was connected.
 //!
-//! A reader gets the newest position of each collection that moved since its last message, however many writes that were.
-//! What is kept is bounded by the number of collections, and a slow reader delays no other.
+//! A reader gets the newest position of each collection that moved since its last message, however many writes that
+//! covers. The state is bounded by the number of collections, and a slow reader delays no other.
 
 use super::answers::Out;
 use crate::wire::answer::{Meta, Moved};
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
-/// Max partitions of collections that are remembered; beyond it, the ones without a move for longest are forgotten.
+/// Max partitions remembered. Beyond that, those without a move for longest are forgotten.
 const COLLECTIONS_MAX: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -30,30 +31,30 @@ pub(super) struct Positions {
 #[derive(Debug, Default)]
 struct State {
     moves: u64,
-    /// By tenant, name and time of creation of a collection, and partition.
+    /// By tenant, name and creation time of a collection, and partition.
     last: HashMap<(Arc<str>, Arc<str>, i64, usize), Move>,
 }
 
 /// The last move of a collection.
 #[derive(Debug, Clone, Copy)]
 struct Move {
-    /// Its number among all moves.
+    /// Number of this move, in the order of all moves.
     number: u64,
-    /// How many partitions the collection has.
+    /// Number of partitions of the collection.
     partitions: u16,
-    /// Where to.
+    /// The new position.
     position: u64,
-    /// The position before the first move that was noted; 0 of one that was there before.
+    /// The position before the first recorded move; 0 if the partition existed before recording began.
     since: u64,
 }
 
-/// What the backend notifies, for as long as the server runs: a backend may be served again and again.
+/// Subscriber registered with the backend. It ends with the server, as a backend may be served repeatedly.
 #[derive(Debug)]
 pub(super) struct Noting(pub(super) Weak<Positions>);
 
 impl Subscriber for Noting {
     fn listens(&self) -> bool {
-        // Always: a reader is told where each collection was when it began to read.
+        // Always true: a new reader is told where each collection was when it began to read.
         self.0.strong_count() > 0
     }
 
@@ -65,13 +66,13 @@ impl Subscriber for Noting {
 }
 
 impl Positions {
-    /// Notes where partitions are before any of them moves.
+    /// Records where partitions are before any of them moves.
     pub(super) fn begin(&self, held: Vec<Held>) {
         let mut state = self.state.lock();
         for Held { tenant, collection, made, partition, partitions, position } in held {
             state.moves += 1;
             let there = Move { number: state.moves, partitions, position, since: 0 };
-            // A write that was noted meanwhile is newer.
+            // A write recorded meanwhile is newer.
             let known = state.last.entry((tenant, collection, made, partition)).or_insert(there);
             known.since = 0;
         }
@@ -93,7 +94,7 @@ impl Positions {
         self.moves.send_replace(number);
     }
 
-    /// What moved after a move, and the number of the newest.
+    /// Returns what moved after a move, and the number of the newest.
     fn since(&self, after: u64) -> (u64, Vec<Moved>) {
         let state = self.state.lock();
         let newer = state.last.iter().filter(|(_, moved)| moved.number > after);

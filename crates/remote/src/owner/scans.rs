@@ -1,6 +1,6 @@
-//! The turns of questions at a scan server: which one works on a batch, which waits, which is answered busy.
+//! Turns of queries at a scan server: which one works on a batch, which waits, and which gets a busy response.
 //!
-//! The rules are those of [`meridian_model::policy::busy`]. What is here keeps time for them, and wakes up who waits.
+//! The rules are in [`meridian_model::policy::busy`]. This module supplies the clock and wakes the waiters.
 
 use meridian_model::policy::busy::{Executor, Limits, Turn};
 use parking_lot::Mutex;
@@ -12,22 +12,22 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// How much a scan server has to do.
+/// Load of a scan server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ScanLoad {
-    /// Scans that work on a batch.
+    /// Scans working on a batch.
     pub working: u64,
-    /// Scans that have started and not ended.
+    /// Scans started and not ended.
     pub started: u64,
-    /// Scans that wait for their start.
+    /// Scans waiting to start.
     pub waiting: u64,
 }
 
-/// The scans of a server. Shared by its calls and by what reports its load.
+/// The scans of a server. Shared by its calls and its load reports.
 #[derive(Debug)]
 pub struct ScanExecutor {
     state: Mutex<State>,
-    /// Notified where a scan has left.
+    /// Notified when a scan leaves.
     left: Notify,
     begun: Instant,
     answered_busy: AtomicU64,
@@ -38,18 +38,18 @@ pub struct ScanExecutor {
 #[derive(Debug)]
 struct State {
     executor: Executor<u64>,
-    /// Who waits for its turn: told whether it may work, or is busy.
+    /// Waiters; each receives whether it may run, or false for busy.
     waits: HashMap<u64, oneshot::Sender<bool>>,
     numbers: u64,
     draining: bool,
 }
 
-/// A scan that was not started in time, and never will be.
+/// The scan was not started in time, and never will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotStarted;
 
 impl ScanExecutor {
-    /// No scans yet, within these limits.
+    /// Starts without scans, within these limits.
     pub fn new(limits: Limits) -> Arc<ScanExecutor> {
         let state = State { executor: Executor::new(limits), waits: HashMap::new(), numbers: 0, draining: false };
         Arc::new(ScanExecutor {
@@ -62,46 +62,47 @@ impl ScanExecutor {
         })
     }
 
-    /// What there is to do now.
+    /// Returns the current load.
     pub fn load(&self) -> ScanLoad {
         let executor = &self.state.lock().executor;
         let (working, started) = (executor.working() as u64, executor.started() as u64);
         ScanLoad { working, started, waiting: executor.waiting() as u64 }
     }
 
-    /// Scans that were answered busy so far.
+    /// Number of scans answered busy so far.
     pub fn answered_busy(&self) -> u64 {
         self.answered_busy.load(Ordering::Relaxed)
     }
 
-    /// Scans that have started so far.
+    /// Number of scans started so far.
     pub fn begun(&self) -> u64 {
         self.begun_scans.load(Ordering::Relaxed)
     }
 
-    /// Turns that scans had so far: one for each batch.
+    /// Number of turns so far: one for each batch.
     pub fn given(&self) -> u64 {
         self.given.load(Ordering::Relaxed)
     }
 
-    /// From now on nothing starts: what waits or comes is answered busy.
+    /// Stops starting scans: waiting and new ones are answered busy.
     pub fn drain(&self) {
         let mut state = self.state.lock();
         state.draining = true;
         for scan in state.executor.drain() {
-            // Who does not wait any more has left.
+            // Without an entry, the waiter has gone.
             state.waits.remove(&scan).map(|wait| wait.send(false));
         }
     }
 
-    /// Whether nothing starts any more.
+    /// Returns true once no more scans start.
     pub(super) fn is_draining(&self) -> bool {
         self.state.lock().draining
     }
 
-    /// Waits until all scans that have started have left.
+    /// Waits until all started scans have left.
     pub(super) async fn ended(&self) {
         loop {
+            // Created before the check, so that a scan that leaves in between is not missed.
             let left = self.left.notified();
             if self.state.lock().executor.started() == 0 {
                 return;
@@ -110,13 +111,13 @@ impl ScanExecutor {
         }
     }
 
-    /// Counts a scan that is answered busy.
+    /// Counts a scan answered busy.
     pub(super) fn refuse(&self) -> NotStarted {
         self.answered_busy.fetch_add(1, Ordering::Relaxed);
         NotStarted
     }
 
-    /// Waits for the start of a scan, for so long at most; zero: for as long as the caller does.
+    /// Waits for the start of a scan, at most this long; zero: as long as the caller does.
     pub(super) async fn start(self: &Arc<Self>, busy_timeout: Duration) -> Result<Arc<Scan>, NotStarted> {
         let (scan, turn) = {
             let mut state = self.state.lock();
@@ -125,7 +126,7 @@ impl ScanExecutor {
             if state.executor.arrive(number, busy_timeout, self.begun.elapsed()).is_err() {
                 return Err(self.refuse());
             }
-            // Dropped from here on, for example with a caller that goes away, it leaves.
+            // From here on, dropping the scan (for example when the caller goes away) makes it leave.
             (Arc::new(Scan { turns: self.clone(), number }), wait_for(&mut state, number))
         };
         self.pump();
@@ -138,7 +139,8 @@ impl ScanExecutor {
         }
     }
 
-    /// Waits to be told. At the end of its patience a scan asks the rules itself: nobody else keeps time for it.
+    /// Waits for the verdict. When its patience ends, a scan applies the rules itself, since nothing else keeps time
+    /// for it.
     async fn turn(&self, mut turn: oneshot::Receiver<bool>, until: Option<Instant>) -> bool {
         if let Some(until) = until {
             tokio::select! {
@@ -147,7 +149,7 @@ impl ScanExecutor {
                 () = tokio::time::sleep_until(until) => self.pump(),
             }
         }
-        // A clock that is read a moment early leaves it waiting for a moment more.
+        // A clock read slightly early can leave it waiting, so it checks again until the verdict arrives.
         loop {
             tokio::select! {
                 biased;
@@ -157,7 +159,7 @@ impl ScanExecutor {
         }
     }
 
-    /// Tells whose turn it is.
+    /// Notifies the scans whose turn it is.
     fn pump(&self) {
         let mut state = self.state.lock();
         while let Some(next) = state.executor.next(self.begun.elapsed()) {
@@ -166,13 +168,13 @@ impl ScanExecutor {
                 Turn::Busy(scan) => (scan, false),
             };
             self.given.fetch_add(u64::from(works), Ordering::Relaxed);
-            // A call that is dropped meanwhile leaves by itself.
+            // If its call was dropped meanwhile, the scan leaves by itself.
             state.waits.remove(&scan).map(|wait| wait.send(works));
         }
     }
 }
 
-/// Interval at which a scan looks again whose time has passed.
+/// Interval of further checks after a scan's patience has ended.
 const LOOK: Duration = Duration::from_millis(1);
 
 fn wait_for(state: &mut State, scan: u64) -> oneshot::Receiver<bool> {
@@ -181,7 +183,7 @@ fn wait_for(state: &mut State, scan: u64) -> oneshot::Receiver<bool> {
     told
 }
 
-/// A started scan, which has a place. It leaves once nothing holds it any more: its work holds it too.
+/// A started scan, which has a place. It leaves when the last reference is dropped; its work holds one as well.
 #[derive(Debug)]
 pub(super) struct Scan {
     turns: Arc<ScanExecutor>,
@@ -189,13 +191,13 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// A batch is done: another scan may have the place.
+    /// Ends a batch: another scan may take the place.
     pub(super) fn rest(&self) {
         self.turns.state.lock().executor.rest(&self.number);
         self.turns.pump();
     }
 
-    /// Waits for a place for the next batch, behind all who wait. It is never answered busy.
+    /// Waits for a place for the next batch, behind all other waiters. Never answered busy.
     pub(super) async fn again(&self) {
         let turn = {
             let mut state = self.turns.state.lock();
@@ -243,11 +245,11 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert_eq!(load(&turns), (1, 1, 1));
-        // As many wait as may.
+        // The queue is full.
         assert_eq!(turns.start(Duration::from_secs(9)).await.unwrap_err(), NotStarted);
         assert_eq!(waits.await.unwrap(), Err(NotStarted));
         assert_eq!((load(&turns), turns.answered_busy(), turns.begun()), ((1, 1, 0), 2, 1));
-        // A place that becomes free is taken by the one that waits.
+        // The waiter takes the place that becomes free.
         let waits = tokio::spawn({
             let turns = turns.clone();
             async move { turns.start(Duration::from_secs(33)).await }

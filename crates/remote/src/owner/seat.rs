@@ -1,4 +1,4 @@
-//! Where a question runs: in slots that all calls share, or, at a scan server, by the turns of its scans.
+//! Where a query runs: in the slots shared by all calls or, at a scan server, by the turns of its scans.
 
 use super::scans::{NotStarted, Scan, ScanExecutor};
 use super::{Owner, streams};
@@ -13,26 +13,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How soon a scan server looks again whether it has what a question names. It doubles up to the max: each look reads the question.
+/// First interval at which a scan server checks for what a query names. It doubles up to the max, as each check decodes
+/// the query.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_millis(160);
 
-/// A question of a collection or partition that is here.
+/// A query of a collection or partition held here.
 pub(super) struct Bound {
     pub(super) collection: Arc<dyn Collection>,
     pub(super) at: At,
     pub(super) question: Question,
-    /// With what the question may read.
+    /// The control, which limits what the query may read.
     pub(super) control: Control,
 }
 
-/// The place of a question.
+/// The place of a query.
 pub(super) enum Seat {
-    /// A slot of the shared pool, taken anew for each step, in the line of this tenant.
+    /// A slot of the shared pool, acquired for each step, in the line of this tenant.
     Slots(Arc<str>),
-    /// A turn of a scan that has started.
+    /// A turn of a started scan.
     Scan(Arc<Scan>),
-    /// The same while it has its place already: its first batch is still to come.
+    /// A turn of a scan that still has its place: its first batch is yet to come.
     NewScan(Arc<Scan>),
 }
 
@@ -42,22 +43,22 @@ impl From<NotStarted> for Fault {
     }
 }
 
-/// Takes a place for a question. A scan server begins it within its busy timeout, or answers busy.
+/// Acquires a place for a query. A scan server starts it within its busy timeout, or answers busy.
 pub(super) async fn take(owner: &Arc<Owner>, asked: &Asked, control: &Control) -> Result<(Bound, Seat), Fault> {
     let Some(turns) = &owner.options.scans else { return Ok((bind(owner, asked, control)?, Seat::of(&asked.place))) };
     let (begun, patience) = (Instant::now(), asked.busy_timeout());
     let bound = follow(owner, turns, asked, control).await?;
     let left = match patience.is_zero() {
         true => patience,
-        // Never zero, which is for ever.
+        // Never zero, which would mean no limit.
         false => patience.saturating_sub(begun.elapsed()).max(Duration::from_micros(1)),
     };
     let scan = turns.start(left).await?;
     Ok((bound, Seat::NewScan(scan)))
 }
 
-/// Waits until this scan server has what a question names: a collection, a field or a snapshot that another process has already. A server
-/// that follows is some moments behind, and a gateway asks for nothing that is not there.
+/// Waits until this scan server has the collection, field or snapshot that a query names and another process already
+/// has. A follower is a few moments behind, and a gateway only asks for things that exist.
 async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
     let (begun, patience, mut look) = (Instant::now(), asked.busy_timeout(), LOOK);
     loop {
@@ -66,7 +67,7 @@ async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &Asked, control: &Co
             Ok(_) | Err(Fault::Closed | Fault::Invalid(_)) => {}
             Err(fault) => return Err(fault),
         }
-        // Zero is for ever.
+        // Zero means no limit.
         let left = if patience.is_zero() { Duration::MAX } else { patience.saturating_sub(begun.elapsed()) };
         if turns.is_draining() || left.is_zero() {
             return Err(turns.refuse().into());
@@ -76,7 +77,7 @@ async fn follow(owner: &Owner, turns: &ScanExecutor, asked: &Asked, control: &Co
     }
 }
 
-/// The collection, snapshot and question of a call.
+/// Returns the collection, snapshot and query of a call.
 fn bind(owner: &Owner, asked: &Asked, control: &Control) -> Result<Bound, Fault> {
     let collection = owner.collection(&asked.place)?;
     let bytes = serde_json::to_vec(&asked.question).map_err(|e| Fault::internal(e.to_string()))?;
@@ -89,13 +90,13 @@ fn bind(owner: &Owner, asked: &Asked, control: &Control) -> Result<Bound, Fault>
 }
 
 impl Bound {
-    /// Whether the snapshot is not one that this server has yet to reach.
+    /// Returns true unless this server has yet to reach the snapshot.
     fn is_there(&self) -> bool {
         self.at.seq.as_ref().is_none_or(|seq| self.collection.position().ends().covers(seq))
     }
 }
 
-/// Gives a scan's place up, whatever became of its step.
+/// Releases a scan's place when dropped, whatever the outcome of its step.
 struct Resting(Arc<Scan>);
 
 impl Drop for Resting {
@@ -105,13 +106,13 @@ impl Drop for Resting {
 }
 
 impl Seat {
-    /// A place in the line of a collection's tenant.
+    /// Returns a seat in the line of a collection's tenant.
     pub(super) fn of(place: &CollectionRef) -> Seat {
         Seat::Slots(place.tenant.as_str().into())
     }
 
-    /// Runs what comes before the first batch on a thread that may block. A scan keeps its place for that batch: it waits once for each, and not
-    /// for its plan.
+    /// Runs the work before the first batch on a thread that may block. A scan keeps its place for that batch: it waits
+    /// once for each batch, and not for its plan as well.
     pub(super) async fn open<T: Send + 'static>(
         &mut self,
         owner: &Owner,
@@ -120,11 +121,11 @@ impl Seat {
     ) -> Result<T, Fault> {
         let Seat::NewScan(scan) = self else { return self.step(owner, control, work).await };
         let scan = scan.clone();
-        // The place is the scan's until the work ends, also where the caller goes away before.
+        // The scan keeps the place until the work ends, even if the caller goes away before.
         run(move || (work(), drop(scan)).0).await
     }
 
-    /// Runs a step of a question on a thread that may block, when it is its turn.
+    /// Runs a step of a query on a thread that may block, when its turn comes.
     pub(super) async fn step<T: Send + 'static>(
         &mut self,
         owner: &Owner,
@@ -141,7 +142,7 @@ impl Seat {
         };
         *self = Seat::Scan(scan.clone());
         run(move || {
-            // The same here.
+            // Released when the work ends, even if the caller goes away before.
             let _resting = Resting(scan);
             work()
         })

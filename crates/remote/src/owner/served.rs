@@ -1,4 +1,4 @@
-//! The groups that a process serves at one port: they come and go while it answers.
+//! The groups a process serves at one port. They come and go while it serves.
 
 use super::positions::{Noting, Positions};
 use super::scans::ScanExecutor;
@@ -20,19 +20,19 @@ use tokio::time::Instant;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-/// How long started scans have to end after a stop, while others are answered busy.
+/// How long started scans may run after a stop, while new ones are answered busy.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long running calls have to end after a stop.
+/// How long running calls may take to end after a stop.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether they have.
+/// Poll interval for their end.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a peer may be silent before it is pinged, and after that.
+/// Time of silence before a peer is pinged, and then time to respond.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Bytes of one answer on their way: a reader that stalls holds no more.
+/// Bytes of one response in flight: a stalled reader holds no more.
 const WINDOW_BYTES: u32 = 2 << 20;
-/// Bytes of all answers of a connection on their way.
+/// Bytes in flight of all responses of a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
-/// Calls at a time on one connection.
+/// Max concurrent calls on one connection.
 const STREAMS_MAX: u32 = 4096;
 
 /// The groups that a process serves, by number.
@@ -42,7 +42,7 @@ pub struct Served(watch::Sender<Groups>);
 #[derive(Default)]
 struct Groups {
     owners: BTreeMap<u16, Arc<Owner>>,
-    /// Groups that were passed on, some of whose answers still go on.
+    /// Number of groups handed over that still have running responses.
     ending: usize,
 }
 
@@ -53,12 +53,12 @@ impl fmt::Debug for Served {
 }
 
 impl Served {
-    /// Serves a group by a backend that has its partitions, until what is returned is dropped.
+    /// Serves a group through a backend with its partitions, until the returned value is dropped.
     pub fn mount(self: &Arc<Self>, group: u16, backend: Arc<dyn Backend>, options: ServeOptions) -> Mounted {
         let (close, closing) = watch::channel(Closing::Open);
         let positions = Arc::new(Positions::default());
         backend.subscribe(Arc::new(Noting(Arc::downgrade(&positions))));
-        // After that: no write comes between the two.
+        // After the registration, so that no write falls between the two.
         positions.begin(backend.held());
         let owner = Arc::new(Owner {
             backend,
@@ -75,24 +75,24 @@ impl Served {
         Mounted { served: self.clone(), group, owner, close }
     }
 
-    /// The owner of a group.
+    /// Returns the owner of a group.
     pub(super) fn of(&self, group: u16) -> Option<Arc<Owner>> {
         self.0.borrow().owners.get(&group).cloned()
     }
 
     /// Waits until a group is served.
     pub async fn any(&self) {
-        // The sender is this.
+        // Never fails: the sender is `self`.
         drop(self.0.subscribe().wait_for(|groups| !groups.owners.is_empty()).await);
     }
 
-    /// Waits until no group is served, and no answer goes on.
+    /// Waits until no group is served and no response is running.
     pub async fn none(&self) {
         drop(self.0.subscribe().wait_for(|groups| groups.owners.is_empty() && groups.ending == 0).await);
     }
 }
 
-/// A group that is served.
+/// A group being served; dropping it ends that.
 pub struct Mounted {
     served: Arc<Served>,
     group: u16,
@@ -107,14 +107,15 @@ impl fmt::Debug for Mounted {
 }
 
 impl Mounted {
-    /// Takes no more calls for the group, cuts the answers that have begun, and gives what else runs some time to end.
+    /// Takes no more calls for the group, ends its running responses, and lets other calls finish for a while.
     pub async fn unmount(self) {
         self.close(Closing::Cut);
         self.ended().await;
     }
 
-    /// Takes no more calls for the group, which another process has by the will of this one. Answers that have begun go on until they end, for 5 s
-    /// at most, or until `back`. Then this process has the group again, and needs what they hold.
+    /// Takes no more calls for the group, which this process has handed over. Running responses continue until they
+    /// end, at most 5 s, or until `back` resolves. Then this process owns the group again, and needs the memory they
+    /// hold.
     pub async fn pass_on(self, back: impl Future<Output = ()>) {
         self.served.0.send_modify(|groups| groups.ending += 1);
         let _ending = Ending(self.served.clone());
@@ -126,10 +127,10 @@ impl Mounted {
         self.unmount().await;
     }
 
-    /// Waits until no call runs, for a while.
+    /// Waits until no call is running, with a timeout.
     async fn ended(&self) {
         let begun = Instant::now();
-        // Each call holds it. Streams that never end by themselves see that it closes.
+        // Each call holds a reference. Endless streams end by themselves when they see the close.
         while Arc::strong_count(&self.owner) > 1 && begun.elapsed() < GRACE {
             tokio::time::sleep(LOOK).await;
         }
@@ -147,7 +148,7 @@ impl Drop for Mounted {
     }
 }
 
-/// A group that was passed on, until its answers have ended.
+/// Counts a group that was handed over, until its responses have ended.
 struct Ending(Arc<Served>);
 
 impl Drop for Ending {
@@ -156,7 +157,7 @@ impl Drop for Ending {
     }
 }
 
-/// Serves one backend, as the only group, until `stop` resolves, then lets running calls end for a while.
+/// Serves one backend as the only group until `stop` resolves, then lets running calls end for a while.
 ///
 /// # Errors
 /// Those of the listener.
@@ -176,8 +177,8 @@ pub async fn serve(
     serve_groups(served.clone(), (listener, tls), stopped).await
 }
 
-/// Serves groups, whichever there are at each moment, until `stop` resolves, then lets running calls end for a while. With TLS each caller is
-/// asked for a certificate; without it all may call.
+/// Serves the current groups until `stop` resolves, then lets running calls end for a while. With TLS each caller must
+/// show a certificate; without it anyone may call.
 ///
 /// # Errors
 /// Those of the listener.
@@ -195,7 +196,7 @@ pub async fn serve_groups(
         .initial_stream_window_size(WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
-        // Clients of a gateway that leave at the same time must not end the calls of the others.
+        // When many clients of a gateway leave at once, the calls of the others must go on.
         .http2_max_pending_accept_reset_streams(Some(STREAMS_MAX as usize))
         .http2_keepalive_interval(Some(SILENCE))
         .http2_keepalive_timeout(Some(SILENCE))
@@ -213,19 +214,19 @@ pub async fn serve_groups(
         served = &mut server => return served.map_err(io::Error::other),
         () = stop => drop(close.send(true)),
     }
-    // What still runs after the grace is cut.
+    // Calls still running after the grace period are cut off.
     match tokio::time::timeout(GRACE, server).await {
         Ok(served) => served.map_err(io::Error::other),
         Err(_) => Ok(()),
     }
 }
 
-/// Resolves at the stop, of a scan server once what it has started has ended. Gateways ask others meanwhile.
+/// Resolves at the stop; for a scan server, once the started scans have ended. Gateways use other servers meanwhile.
 async fn drained(scans: Option<Arc<ScanExecutor>>, stop: impl Future<Output = ()>) {
     stop.await;
     if let Some(scans) = scans {
         scans.drain();
-        // What is cut after that goes on elsewhere, from the last row that arrived.
+        // Scans cut off after that continue at another server, from the last row that arrived.
         drop(tokio::time::timeout(DRAIN, scans.ended()).await);
     }
 }

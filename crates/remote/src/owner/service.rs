@@ -1,4 +1,4 @@
-//! The calls of Arrow Flight that are served.
+//! The Arrow Flight calls that are served.
 
 use super::{Closing, Owner, Served, acts, answers, appends};
 use crate::wire::answer::{Meta, Reply};
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Messages of an answer that wait to be sent: one is encoded while another is on its way.
+/// Messages of a response queued for sending: one is encoded while another is in flight.
 const AHEAD: usize = 2;
 
 pub(crate) struct Service(pub(crate) Arc<Served>);
@@ -26,7 +26,7 @@ pub(crate) struct Service(pub(crate) Arc<Served>);
 type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Service {
-    /// Who answers a call: the owner of the group that it names.
+    /// Returns the owner of the group that a call names.
     fn owner<T>(&self, request: &Request<T>) -> Result<Arc<Owner>, Status> {
         let asked = request.metadata().get(GROUP_HEADER).and_then(|value| value.to_str().ok());
         let group =
@@ -36,10 +36,10 @@ impl Service {
 }
 
 impl Owner {
-    /// A response that says who answers.
+    /// Builds a response with the header that identifies this server.
     fn response<T>(&self, body: T) -> Response<T> {
         let mut response = Response::new(body);
-        // A scan server has no epoch: it cannot be taken for the owner.
+        // A scan server has no epoch, so it cannot be taken for the owner.
         let text = match self.options.scans {
             Some(_) => format!("{SCAN_SERVER}-{:016x}", self.instance),
             None => format!("{}-{:016x}", self.options.epoch, self.instance),
@@ -50,8 +50,8 @@ impl Owner {
         response
     }
 
-    /// Whether new calls are taken: a server that stops is refused like one that is gone, and the next owner asked. A call for another process
-    /// is of a gateway over another bucket, whose owner was at this address.
+    /// Checks that new calls are accepted. A stopping server refuses them like one that is gone, so the next owner is
+    /// asked. A call for another process comes from a gateway of another bucket, whose owner used to have this address.
     fn open<T>(&self, request: &Request<T>) -> Result<(), Status> {
         let asked = request.metadata().get(OWNER_HEADER).and_then(|value| value.to_str().ok());
         let asked = asked.and_then(|text| u64::from_str_radix(text, 16).ok());
@@ -66,9 +66,9 @@ impl Owner {
         }
     }
 
-    /// The same for a call that shows data, or changes it without a number. A process that was paused for longer than its lease
-    /// misses what the next owner has acknowledged. A gateway that has not heard of that next owner may still ask it. The time
-    /// of the check is enough: until then nothing was acknowledged elsewhere, and the call had begun.
+    /// As above, for calls that return data, or change it without a number. After a pause longer than its lease, a
+    /// process has missed writes acknowledged by the next owner. A gateway that has not learnt of that owner may still
+    /// call it. Checking once is enough: until then nothing was acknowledged elsewhere, and the call had begun.
     fn owns<T>(&self, request: &Request<T>) -> Result<(), Status> {
         self.open(request)?;
         match (self.options.owns)() {
@@ -78,14 +78,14 @@ impl Owner {
     }
 }
 
-/// A call that was refused before any work on it: it can be made elsewhere.
+/// Status of a call refused before any work was done: it can be made elsewhere.
 fn refused(why: &'static str) -> Status {
     let mut status = Status::unavailable(why);
     status.metadata_mut().insert(REFUSED_HEADER, MetadataValue::from_static("1"));
     status
 }
 
-/// All of an answer that is known already.
+/// Returns a response whose messages are all known already.
 fn all<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
     Box::pin(stream::iter(messages.into_iter().map(Ok)))
 }

@@ -1,7 +1,8 @@
-//! The turns of tenants at an owner: whose step of a question gets the next slot.
+//! Fair turns of tenants at an owner: whose query step gets the next slot.
 //!
-//! The rules are those of [`meridian_model::policy::turns`], with the weights that gateways tell. A step is short, whatever its question: it gives a piece of an answer, after which the question waits in line again. So
-//! a tenant with many questions delays one of another tenant by one step of its own.
+//! The rules are in [`meridian_model::policy::turns`], with the weights sent by gateways. A step is short for any
+//! query: it produces a piece of the response, after which the query queues again. So a tenant with many queries delays
+//! a query of another tenant by one step only.
 
 use crate::wire::fault::Fault;
 use meridian_model::policy::queue::{Class, Dequeued, Patience};
@@ -12,24 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Steps of a tenant that wait. Gateways bound what they have under way far below.
+/// Max waiting steps of a tenant. The limits of the gateways are far lower.
 const WAITING_MAX: usize = 16_384;
 
-/// The slots of an owner, and the lines before them.
+/// The slots of an owner, and the queues for them.
 pub(super) struct FairSlots(Mutex<State>);
 
 struct State {
     free: usize,
     lines: TenantQueues<Arc<str>, oneshot::Sender<Slot>>,
-    /// Of tenants that gateways have named; others have a weight of 1.
+    /// Weights of tenants named by gateways; others have a weight of 1.
     weights: HashMap<Arc<str>, u32>,
 }
 
-/// A slot; another step gets it when it is dropped.
+/// A slot; dropping it passes it to another step.
 pub(super) struct Slot(Arc<FairSlots>);
 
 impl FairSlots {
-    /// So many slots, all of them free.
+    /// Starts with this many slots, all free.
     pub(super) fn new(slots: usize) -> Arc<FairSlots> {
         Arc::new(FairSlots(Mutex::new(State {
             free: slots,
@@ -38,17 +39,17 @@ impl FairSlots {
         })))
     }
 
-    /// Sets the weights of all tenants from now on.
+    /// Replaces the weights of all tenants.
     pub(super) fn set_weights(&self, weights: &[(Arc<str>, u32)]) {
         self.0.lock().weights = weights.iter().cloned().collect();
     }
 
-    /// Waits for a slot, in the line of a tenant. A caller that goes away leaves the line.
+    /// Waits for a slot in the queue of a tenant. A caller that goes away leaves the queue.
     pub(super) async fn take(self: &Arc<Self>, tenant: &str) -> Result<Slot, Fault> {
         let (tell, mut told) = oneshot::channel();
         {
             let mut state = self.0.lock();
-            // Also where a slot is free: it counts as a turn.
+            // Queued even if a slot is free, so that it counts as a turn.
             let weight = state.weights.get(tenant).copied().unwrap_or(1);
             let pushed =
                 state.lines.push((tenant.into(), weight), Class::Default, Duration::ZERO, Patience::Endless, tell);
@@ -60,15 +61,15 @@ impl FairSlots {
             return Ok(slot);
         }
         let mut waits = Waits { turns: self, in_line: true };
-        // The sender is in line until it is used: the line ends with this process.
+        // The sender stays in the queue until it is used; the queue lives as long as the process.
         let slot = told.await.map_err(|_| Fault::Closed);
         waits.in_line = false;
         slot
     }
 
-    /// Gives free slots to the steps whose turn it is.
+    /// Hands free slots to the steps whose turn it is.
     fn give(self: &Arc<Self>) {
-        // Dropped after the lock: the slot of a caller that has just gone comes back here.
+        // Dropped after the lock is released: a slot that its caller no longer wants comes back through this lock.
         let mut returned = Vec::new();
         let mut state = self.0.lock();
         while state.free > 0
@@ -88,7 +89,7 @@ impl Drop for Slot {
     }
 }
 
-/// A wait. Where its caller goes away, its place in line goes.
+/// A wait in the queue. Its place is removed if the caller goes away.
 struct Waits<'t> {
     turns: &'t Arc<FairSlots>,
     in_line: bool,
@@ -96,7 +97,7 @@ struct Waits<'t> {
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        // Lines are searched only here: callers that go away while they wait are rare beside those that are served.
+        // Queues are searched only here, since callers rarely go away while they wait.
         if self.in_line {
             self.turns.0.lock().lines.retain(|tell| !tell.is_closed());
         }
@@ -118,7 +119,7 @@ mod tests {
         let mut few = pin!(turns.take("few"));
         assert!(few.as_mut().now_or_never().is_none());
         drop(first);
-        // Its tag is that of the tenant that was served last, and the other one has been charged for its turn.
+        // Its tag equals that of the tenant served last, and the other one has been charged for its turn.
         let slot = few.as_mut().now_or_never().unwrap().unwrap();
         drop(slot);
         assert!(many[0].as_mut().now_or_never().is_some());
@@ -161,7 +162,7 @@ mod tests {
         let mut left = Box::pin(turns.take("a"));
         assert!(left.as_mut().now_or_never().is_none());
         drop(held);
-        // Given both slots and never polled again.
+        // It was handed both slots and never polled again.
         drop(left);
         let _both = [turns.take("b").await.unwrap(), turns.take("b").await.unwrap()];
         assert!(turns.take("c").now_or_never().is_none());

@@ -1,4 +1,4 @@
-//! Answers without a bound: rows and changes, in steps.
+//! Unbounded responses: rows and changes, in steps.
 
 use super::Owner;
 use super::answers::{Out, send};
@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 /// Rows after which a turn ends.
 const TURN_ROWS: usize = 512;
-/// The same in messages, whose rows may be large.
+/// Messages after which a turn ends, since rows may be large.
 const TURN_MESSAGES: usize = 4;
 
-/// The fault of a question or an answer that cannot be read or written.
+/// The fault of a query or response that cannot be encoded or decoded.
 pub(super) fn wire_fault(error: WireError) -> Fault {
     match error {
         WireError::Refused(error) => error.into(),
@@ -32,7 +32,7 @@ pub(super) fn wire_fault(error: WireError) -> Fault {
     }
 }
 
-/// The question for items that is expected.
+/// Returns the items query; any other kind is a fault.
 pub(super) fn items(question: Question) -> Result<Items, Fault> {
     match question {
         Question::Items(items) => Ok(items),
@@ -40,12 +40,12 @@ pub(super) fn items(question: Question) -> Result<Items, Fault> {
     }
 }
 
-/// An answer that is given batch by batch.
+/// A response produced batch by batch.
 pub(super) trait Steps: Send {
-    /// What it begins with.
+    /// Its first message.
     fn head(&self) -> Meta;
 
-    /// The messages of the next batch, and its rows; `None` at the end. Blocks.
+    /// Returns the messages of the next batch, and its number of rows; `None` at the end. Blocks.
     fn next(&mut self, encoder: &mut Encoder) -> Result<Option<(Vec<FlightData>, usize)>, Fault>;
 
     /// Rows after which a turn ends.
@@ -53,26 +53,27 @@ pub(super) trait Steps: Send {
         TURN_ROWS
     }
 
-    /// Whether it is known that no batch follows.
+    /// Returns true if it is known that no batch follows.
     fn is_end(&mut self) -> bool {
         false
     }
 
-    /// What it ends with.
+    /// Its last message.
     fn end(&self) -> Meta;
 
-    /// Releases what can be read again, before a wait of unknown length.
+    /// Releases memory that can be read again, before a wait of unknown length.
     fn park(&mut self);
 }
 
-/// What one turn gives.
+/// Output of one turn.
 struct Given {
     messages: Vec<FlightData>,
-    /// Whether the answer has ended with it.
+    /// Whether the response ends with it.
     is_end: bool,
 }
 
-/// Takes the batches of one turn: so many rows that it was worth the wait, or the end, which a small answer reaches at once.
+/// Takes the batches of one turn: until there are enough rows to be worth the wait for a turn, or the end, which a
+/// small response reaches at once.
 fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<Given, Fault> {
     let (mut all, mut taken) = (Vec::new(), 0);
     while taken < steps.turn_rows() && all.len() < TURN_MESSAGES {
@@ -83,7 +84,7 @@ fn take(steps: &mut dyn Steps, encoder: &mut Encoder) -> Result<Given, Fault> {
     Ok(Given { messages: all, is_end: steps.is_end() })
 }
 
-/// Sends an answer, turn by turn.
+/// Sends a response, turn by turn.
 pub(super) async fn stream(
     (owner, mut seat): (&Owner, Seat),
     mut steps: Box<dyn Steps>,
@@ -95,7 +96,8 @@ pub(super) async fn stream(
     loop {
         if out.capacity() == 0 {
             steps.park();
-            // Only to wait: the room is taken when there is a message. A caller that is gone ends the answer from outside.
+            // Only waits for room, which is taken when there is a message. If the caller is gone, the response is
+            // dropped from outside.
             drop(out.reserve().await);
         }
         let step = seat.step(owner, control, move || {
@@ -116,7 +118,7 @@ pub(super) async fn stream(
     }
 }
 
-/// The rows of a question for items.
+/// The rows of an items query.
 pub(super) struct AllRows {
     rows: Box<dyn Rows>,
     pace: Paced<Result<Hits, QueryError>>,
@@ -218,7 +220,7 @@ impl Steps for PartRows {
     }
 }
 
-/// Changes, and their schema before the first that has it.
+/// Changes; each schema precedes the first change that has it.
 pub(super) struct AllChanges {
     changes: Box<dyn Changes>,
     schema: Option<Arc<Schema>>,

@@ -1,4 +1,4 @@
-//! Connections to a server of roles.
+//! Client connections to a server of roles.
 
 use super::{RoleTls, Security, refusal, server_name};
 use hyper_util::rt::TokioIo;
@@ -17,7 +17,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
 
-/// A server that was found, and that is not talked to. The text completes "the server that has the data cannot be reached: ".
+/// A server that was reached and then rejected. The text completes "the server that has the data cannot be reached: ".
 #[derive(Debug)]
 struct Refused(String);
 
@@ -29,7 +29,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// An address of another machine, and no certificate to call it with.
+/// The address is on another machine, and there is no certificate to call it with.
 #[derive(Debug)]
 pub(crate) struct Unprotected;
 
@@ -42,7 +42,7 @@ impl fmt::Display for Unprotected {
     }
 }
 
-/// The channel of an endpoint, connected when it is first used.
+/// Returns the channel of an endpoint, which connects on first use.
 pub(crate) fn channel(endpoint: &Endpoint, address: &str, security: &Security) -> Result<Channel, Unprotected> {
     match security {
         Security::Tls(tls) => {
@@ -54,11 +54,11 @@ pub(crate) fn channel(endpoint: &Endpoint, address: &str, security: &Security) -
     }
 }
 
-/// Why the certificates of two ends keep them apart, if that is why a call failed.
+/// Returns the certificate problem of either end, if that is why a call failed.
 pub(crate) fn refusal_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a str> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // An `io::Error` does not name what it holds as its source, but the source of that.
+        // The source of an `io::Error` is not the error it wraps, but that error's source.
         let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let found = held.and_then(|held| held.downcast_ref::<Refused>()).or_else(|| error.downcast_ref::<Refused>());
         if let Some(Refused(why)) = found {
@@ -69,19 +69,19 @@ pub(crate) fn refusal_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> Op
     None
 }
 
-/// The host of an address of host and port.
+/// Returns the host of an address `host:port`.
 fn host_of(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
-/// Whether what is sent to an address stays on this machine.
+/// Returns true if traffic to an address stays on this machine.
 fn is_here(address: &str) -> bool {
     let host = host_of(address);
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Connects to one server, anew whenever the connection is lost.
+/// Connects to one server, again each time the connection is lost.
 #[derive(Clone)]
 struct Connector {
     tls: RoleTls,
@@ -111,7 +111,8 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection to the server at an address, which has shown a certificate for its host, and has taken that of this process.
+/// Connects to the server at an address. Both ends have then accepted each other's certificate, the server's for its
+/// host.
 pub(super) async fn connect(tls: &RoleTls, address: &str) -> io::Result<TlsStream<TcpStream>> {
     let host = host_of(address);
     let name: ServerName<'static> = server_name(host).map_err(refused)?;
@@ -122,8 +123,9 @@ pub(super) async fn connect(tls: &RoleTls, address: &str) -> io::Result<TlsStrea
         None => error,
     };
     let mut stream = TlsConnector::from(tls.client()).connect(name, stream).await.map_err(failed)?;
-    // In TLS 1.3 a client is done before the server has seen its certificate. A server of HTTP/2 speaks first once it has (RFC 9113, 3.4).
-    // So a refusal shows here, and not in the middle of the first call. What was read stays in the stream.
+    // In TLS 1.3 a client is done before the server has seen its certificate. An HTTP/2 server speaks first, once it
+    // has (RFC 9113, 3.4). So a rejection shows here, and not in the middle of the first call. The bytes read stay in
+    // the stream.
     match stream.fill_buf().await.map_err(failed)? {
         [] => Err(ErrorKind::UnexpectedEof.into()),
         _ => Ok(stream),

@@ -1,7 +1,8 @@
-//! TLS between roles: each process has one certificate, shows it, and expects one of the same authorities.
+//! TLS between roles: each process shows its one certificate, and expects one signed by the same authorities.
 //!
-//! `caller.rs` connects to a server of roles, `server.rs` takes connections for one; `refusal.rs` says why a peer was refused. Only
-//! TLS 1.3 is spoken, as both ends are this program. Sessions are not resumed: every connection is verified anew.
+//! `caller.rs` connects to a server of roles, `server.rs` accepts connections for one; `refusal.rs` explains why a peer
+//! was rejected. Only TLS 1.3 is supported, as both ends are this program. Sessions are not resumed: every connection
+//! is verified from scratch.
 
 mod caller;
 mod refusal;
@@ -32,30 +33,31 @@ use std::sync::Arc;
 /// HTTP/2 in ALPN (RFC 9113, 3.2).
 const H2: &[u8] = b"h2";
 
-/// What a process demands of the other end of a connection between roles.
+/// What a process requires of the other end of a connection between roles.
 #[derive(Debug, Clone, Default)]
 pub enum Security {
     /// Both ends show certificates.
     Tls(RoleTls),
-    /// No TLS, and no connection that leaves this machine.
+    /// No TLS; connections stay on this machine.
     #[default]
     PlainHere,
-    /// No TLS. The network keeps strangers away.
+    /// No TLS; the network must be trusted.
     Plain,
 }
 
-/// The certificate of this process, and the authorities of all. Clones share both, which can change while connections are open.
+/// The certificate of this process, and the shared authorities. Clones share both, which can change while connections
+/// are open.
 #[derive(Clone)]
 pub struct RoleTls(Arc<Shared>);
 
 struct Shared {
     names: Vec<NamePattern>,
-    /// By which callers reach this process, if it is a server of roles.
+    /// Host under which callers reach this process, if it is a server of roles.
     host: Option<ServerName<'static>>,
     current: RwLock<Current>,
 }
 
-/// What new connections use.
+/// Configuration of new connections.
 #[derive(Clone)]
 struct Current {
     server: Arc<ServerConfig>,
@@ -69,12 +71,12 @@ impl fmt::Debug for RoleTls {
 }
 
 impl RoleTls {
-    /// TLS with this certificate and its key. `authorities` are certificates in PEM: one of them must have signed what a peer shows.
-    /// Callers need a name that one of `names` describes, unless there are none. `host` is the host by which callers reach this process,
-    /// if it is a server of roles.
+    /// Makes the TLS of this certificate and its key. `authorities`: certificates in PEM, one of which must have signed
+    /// a peer's certificate. `names`: patterns, one of which must match a name of the caller; empty to allow any.
+    /// `host`: host under which callers reach this process, if it is a server of roles.
     ///
     /// # Errors
-    /// A sentence about the certificate, or about the authorities.
+    /// The problem with the certificate or the authorities.
     pub fn new(
         certificate: Arc<CertifiedKey>,
         authorities: &[u8],
@@ -86,10 +88,10 @@ impl RoleTls {
         Ok(RoleTls(Arc::new(Shared { names, host, current: RwLock::new(current) })))
     }
 
-    /// Uses another certificate and these authorities for new connections. Open ones keep theirs.
+    /// Replaces the certificate and the authorities for new connections. Open ones keep theirs.
     ///
     /// # Errors
-    /// Those of [`RoleTls::new`]; nothing has changed then.
+    /// As [`RoleTls::new`]; nothing has changed then.
     pub fn replace(&self, certificate: Arc<CertifiedKey>, authorities: &[u8]) -> Result<(), RoleTlsFault> {
         let new = Current::new(certificate, authorities, &self.0.names, self.0.host.as_ref())?;
         *self.0.current.write() = new;
@@ -99,8 +101,7 @@ impl RoleTls {
     /// Connects to the server of roles at an address, and closes the connection. There is no deadline.
     ///
     /// # Errors
-    /// Those of the connection; of a server that is there and is not trusted, or does not trust this process, a sentence without its
-    /// beginning.
+    /// Those of the connection. If either end rejects the other's certificate, a sentence without its beginning.
     pub async fn reach(&self, address: &str) -> std::io::Result<()> {
         caller::connect(self, address).await.map(drop)
     }
@@ -117,9 +118,9 @@ impl RoleTls {
 /// Why certificates cannot be used. The text completes "FILE: ".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoleTlsFault {
-    /// The certificate of this process is at fault.
+    /// The problem is the certificate of this process.
     Certificate(String),
-    /// The certificates of the authorities are at fault.
+    /// The problem is the certificates of the authorities.
     Authorities(String),
 }
 
@@ -155,7 +156,8 @@ impl Current {
             .with_client_cert_verifier(Arc::new(callers))
             .with_cert_resolver(shown.clone());
         server.alpn_protocols = vec![H2.to_vec()];
-        // A resumed session is not verified: a certificate that has expired since, or a removed authority, would still count.
+        // A resumed session is not verified: a certificate that has since expired, or a removed authority, would still
+        // count.
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
         let servers = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
@@ -170,7 +172,7 @@ impl Current {
     }
 }
 
-/// The certificates of authorities in PEM.
+/// Parses the certificates of authorities in PEM.
 fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for found in CertificateDer::pem_slice_iter(pem) {
@@ -183,7 +185,7 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     }
 }
 
-/// Callers compare the certificate with the host that they were told, so one without it would be refused by each of them.
+/// Callers verify the certificate against this host, so each of them would reject one without it.
 fn expect_host(certificate: &CertifiedKey, host: &ServerName<'_>) -> Result<(), String> {
     let own = certificate.end_entity_cert().map_err(|e| e.to_string())?;
     let parsed = webpki::EndEntityCert::try_from(own).map_err(|e| format!("the certificate cannot be read: {e}"))?;
@@ -193,13 +195,13 @@ fn expect_host(certificate: &CertifiedKey, host: &ServerName<'_>) -> Result<(), 
     })
 }
 
-/// The host of an address, as certificates name it.
+/// Converts the host of an address to the form used in certificates.
 fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     ServerName::try_from(bare.to_owned()).map_err(|_| format!("{host:?} is no name that a certificate could have"))
 }
 
-/// Verifies callers: signed by an authority, within its time, and with a name that is allowed.
+/// Verifies callers: signed by an authority, within the validity period, and with an allowed name.
 #[derive(Debug)]
 struct Callers {
     inner: Arc<dyn ClientCertVerifier>,
@@ -211,7 +213,7 @@ impl Callers {
         if self.names.is_empty() {
             return Ok(());
         }
-        // It was read just now, by the verifier of the library.
+        // The library's verifier has just parsed it.
         let parsed = webpki::EndEntityCert::try_from(certificate)
             .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
         let names: Vec<&str> = parsed.valid_dns_names().chain(parsed.valid_uri_names()).collect();

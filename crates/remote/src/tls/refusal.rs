@@ -1,4 +1,4 @@
-//! Why a peer is refused, in words for a log: what TLS found, or what the other end answered.
+//! Why a peer is rejected, in words for a log: a problem found by TLS, or the alert of the other end.
 
 use rustls::{AlertDescription, CertificateError, Error};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::io;
 /// Max characters of a certificate's names in a message.
 const NAMES_MAX: usize = 400;
 
-/// The certificate of a caller has none of the names that are allowed.
+/// The certificate of a caller has no allowed name.
 #[derive(Debug)]
 pub(super) struct NotAllowed {
     names: String,
@@ -35,12 +35,12 @@ impl fmt::Display for NotAllowed {
 
 impl std::error::Error for NotAllowed {}
 
-/// What TLS says about a failed connection; `None`: it broke off for another reason, such as a peer that went away.
+/// Returns the TLS error of a failed connection; `None` if it failed for another reason, such as a peer that went away.
 pub(super) fn of_tls(error: &io::Error) -> Option<&Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
 }
 
-/// Why a caller is refused, in words of the server.
+/// Explains to the server why a caller is rejected.
 pub(super) fn of_caller(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => "it shows no certificate".to_owned(),
@@ -53,13 +53,13 @@ pub(super) fn of_caller(error: &Error) -> String {
     }
 }
 
-/// Why a server is refused, or refuses this process, in words of the caller.
+/// Explains to the caller why a server is rejected, or rejects this process.
 pub(super) fn of_server(error: &Error, host: &str) -> String {
     let refuses = |why: &str| format!("it refuses the certificate of this process: {why}");
     match error {
         Error::AlertReceived(alert) => match alert {
             AlertDescription::CertificateExpired => refuses("it has expired, or is not valid yet"),
-            // Authorities of one name are told apart by their signatures alone.
+            // Authorities of the same name differ only in their signatures.
             AlertDescription::UnknownCA | AlertDescription::DecryptError => {
                 refuses("no authority in its cluster.tls.ca has signed it")
             }
@@ -80,7 +80,7 @@ pub(super) fn of_server(error: &Error, host: &str) -> String {
     }
 }
 
-/// What is wrong with a peer's certificate.
+/// Explains what is wrong with a peer's certificate.
 fn of_peer(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => match why {

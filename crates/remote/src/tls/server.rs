@@ -1,4 +1,5 @@
-//! Connections for a server of roles. Every such server takes them from here, so none is served without its caller's certificate.
+//! Connections accepted by a server of roles. Every such server accepts them here, so none is served without its
+//! caller's certificate.
 
 use super::RoleTls;
 use super::refusal;
@@ -10,13 +11,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::TcpIncoming;
 
-/// Handshakes at a time; further callers wait to be accepted.
+/// Max concurrent handshakes; further callers wait to be accepted.
 const HANDSHAKES_MAX: usize = 1024;
-/// How long a handshake may take.
+/// Timeout of a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// The connections of a listener whose callers have shown a certificate that is allowed. The others are closed, and named in the log.
-/// The listener closes when the stream is dropped.
+/// Accepts the connections of a listener whose callers show an allowed certificate. The others are closed, and named in
+/// the log. Dropping the stream closes the listener.
 pub(crate) fn incoming(listener: TcpListener, tls: RoleTls) -> impl Stream<Item = io::Result<TlsStream<TcpStream>>> {
     TcpIncoming::from(listener)
         .with_nodelay(Some(true))
@@ -33,18 +34,18 @@ pub(crate) fn incoming(listener: TcpListener, tls: RoleTls) -> impl Stream<Item 
         .filter_map(std::future::ready)
 }
 
-/// The connection, if its caller may call.
+/// Returns the connection if its caller is allowed.
 async fn shake_hands(tls: &RoleTls, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
     let caller = stream.peer_addr().map(|address| address.to_string()).unwrap_or_default();
-    // Taken now, so that a certificate that is exchanged counts from the next connection on.
+    // Read now, so that a replaced certificate counts from the next connection on.
     let accepted = TlsAcceptor::from(tls.server()).accept(stream);
     match tokio::time::timeout(HANDSHAKE, accepted).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
             match refusal::of_tls(&error) {
-                // The log bounds lines of one text, so the caller is a field.
+                // The log rate-limits lines of the same text, so the caller is a field.
                 Some(found) => tracing::warn!(caller, "a caller is refused: {}", refusal::of_caller(found)),
-                // One that looks whether the port is open says nothing.
+                // A mere port check sends nothing.
                 None => tracing::debug!(caller, %error, "no TLS handshake"),
             }
             None

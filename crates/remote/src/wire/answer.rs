@@ -1,4 +1,4 @@
-//! Answers: what accompanies columns in a stream, and what actions return.
+//! Responses: the metadata beside the columns of a stream, and the results of actions.
 
 use super::described::{WireHead, WireProblem};
 use super::fault::{Fault, shown};
@@ -12,55 +12,55 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What a message of a stream says besides its columns.
+/// Metadata of a message of a stream.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Meta {
-    /// In the first message of an answer from a snapshot.
+    /// Set in the first message of a response from a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<WireHead>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<RowsSoFar>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<ChangesHead>,
-    /// Everything up to these numbers was returned.
+    /// Numbers up to which everything was returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upto: Option<Positions>,
-    /// Total number of events, of a page of them.
+    /// Total number of events, for a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
-    /// The answer, where it is no column.
+    /// The result, where it is not columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) value: Option<Value>,
     /// Positions of collections that have moved.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) moved: Vec<Moved>,
-    /// Why the stream ends early. In the stream rather than in its status: that has no room for a hundred mistakes.
+    /// Why the stream ends early. Sent in the stream, because its status has no room for a hundred mistakes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<Fault>,
-    /// Whether the answer is complete: a stream that ends without this was cut.
+    /// Whether the response is complete. A stream that ends without this was truncated.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) done: bool,
 }
 
-/// The state of a stream of rows.
+/// Running state of a stream of rows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RowsSoFar {
     pub(crate) stats: Stats,
     pub(crate) matched: Option<u64>,
     pub(crate) over: bool,
-    /// The cursor of the next page in base64url, once the rows have ended.
+    /// Cursor of the next page in base64url, once the rows have ended.
     pub(crate) next: Option<String>,
 }
 
-/// What is known of changes before the first is read.
+/// State of a changes stream before its first event.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangesHead {
     pub(crate) left_out: u64,
     pub(crate) missing: Vec<WireProblem>,
 }
 
-/// The position of a partition of a collection.
+/// Position of a partition of a collection.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Moved {
     pub(crate) tenant: String,
@@ -68,11 +68,11 @@ pub(crate) struct Moved {
     pub(crate) made: i64,
     #[serde(default)]
     pub(crate) partition: usize,
-    /// How many the collection has.
+    /// Number of partitions of the collection.
     #[serde(default = "one")]
     pub(crate) partitions: u16,
     pub(crate) position: u64,
-    /// The position before the first write that was noted.
+    /// The position before the first recorded write.
     pub(crate) since: u64,
 }
 
@@ -90,11 +90,12 @@ impl Meta {
     }
 
     pub(crate) fn to_bytes(&self) -> Bytes {
-        // Numbers, texts and lists: nothing in it can fail to be written. Were it to, an empty message is refused there.
+        // Only numbers, texts and lists, so encoding cannot fail. If it did, the receiver would refuse the empty
+        // message.
         serde_json::to_vec(self).map(Bytes::from).unwrap_or_default()
     }
 
-    /// As a message without columns.
+    /// Returns it as a message without columns.
     pub(crate) fn alone(&self) -> FlightData {
         FlightData::new().with_app_metadata(self.to_bytes())
     }
@@ -156,7 +157,7 @@ impl<T: DeserializeOwned> Reply<T> {
     }
 }
 
-/// What the owner says of itself.
+/// Identity of the owner.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) ephemeral: bool,
@@ -186,12 +187,12 @@ impl From<WireWritten> for Written {
     }
 }
 
-/// [`Deleted`] on the wire, and why a deletion by filter stopped early.
+/// [`Deleted`] on the wire, with the reason if a deletion by filter stopped early.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WireDeleted {
     pub(crate) deleted: u64,
     pub(crate) position: Positions,
-    /// Of a deletion that stopped: how many events matched, whether a write failed, and why.
+    /// For a deletion that stopped early: the number of matching events, whether a write failed, and why.
     pub(crate) stopped: Option<(u64, bool, Fault)>,
 }
 

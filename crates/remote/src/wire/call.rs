@@ -1,9 +1,9 @@
 //! Calls: JSON in tickets, actions and descriptors.
 //!
-//! What is asked must be understood whole, since a condition left out would give a wrong answer. Members of it that a reader does not know are
-//! refused, as is a later version. Besides what is asked, a call may carry hints, such as its place in a trace; unknown ones are left out. A
-//! program that adds to what can be asked writes its calls of that kind with a later version. It does so only once all processes read it
-//! (`policy::level`).
+//! A call must be understood completely, since an ignored condition would give a wrong result. So a reader refuses
+//! unknown members of what is asked, and later versions. A call may also carry hints, such as its place in a trace;
+//! unknown ones are ignored. A program that extends what can be asked writes such calls with a later version. It does
+//! so only once all processes can read it (`policy::level`).
 
 use super::described::CollectionRef;
 use super::fault::Fault;
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Version of calls that is written, and the latest that is read.
+/// Version of the calls written here, and the latest that is read.
 pub(crate) const VERSION: u32 = 1;
 
-/// A call with what every call carries.
+/// A call with its common members.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Call<T> {
     version: u32,
-    /// The time that is left: a time span, since clocks of two servers differ.
+    /// Time left, as a duration, since clocks of two servers differ.
     pub(crate) left_us: u64,
     /// Its place in a trace (W3C Trace Context).
     pub(crate) trace: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Call<T> {
 }
 
 impl<T: Serialize> Call<T> {
-    /// A call of the work that this thread does.
+    /// Makes a call on behalf of this thread's work.
     pub(crate) fn of(ask: T, left: Duration) -> Call<T> {
         let trace = observe::current().trace.map(|trace| trace.to_pass_on().traceparent());
         Call { version: VERSION, left_us: u64::try_from(left.as_micros()).unwrap_or(u64::MAX), trace, ask }
@@ -44,7 +44,7 @@ impl<T: Serialize> Call<T> {
 
 impl<T: DeserializeOwned> Call<T> {
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Call<T>, Fault> {
-        /// The only field that is read before the version is known.
+        /// The only field read before the version is known.
         #[derive(Deserialize)]
         struct Head {
             version: u32,
@@ -65,7 +65,7 @@ impl<T> Call<T> {
     }
 }
 
-/// The snapshot that a question reads.
+/// The snapshot that a query reads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WireAt {
@@ -85,7 +85,7 @@ impl From<WireAt> for At {
     }
 }
 
-/// A circle, and which of the events in it.
+/// A circle, and a condition on the events in it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WireNear {
@@ -110,16 +110,17 @@ impl From<WireNear> for Near {
     }
 }
 
-/// A question as the module `query::wire` writes it, of a snapshot.
+/// A query in the encoding of `query::wire`, with its snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Asked {
     pub(crate) place: CollectionRef,
     pub(crate) at: WireAt,
     pub(crate) question: Value,
-    /// Bytes of events that it may read.
+    /// Max bytes of events that it may read.
     pub(crate) bytes_max: Option<u64>,
-    /// How long a scan server may leave it unstarted, in microseconds; zero: as long as its caller waits. Owners start what they are asked.
+    /// How long a scan server may leave it waiting to start, in microseconds; zero: as long as its caller waits. Owners
+    /// start every query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) busy_timeout_us: Option<u64>,
 }
@@ -130,27 +131,27 @@ impl Asked {
     }
 }
 
-/// What `DoGet` answers.
+/// Calls of `DoGet`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Get {
-    /// Rows of a question for items.
+    /// Rows of an items query.
     Rows(Asked),
-    /// The same of one partition, each row with its cursor.
+    /// Rows of an items query from one partition, each with its cursor.
     PartRows(Asked),
-    /// A partial answer to any other question.
+    /// Partial result of any other query.
     Partial(Asked),
-    /// The cost of a question for items.
+    /// Cost of an items query.
     Explain(Asked),
     /// Where to cut all events into parts.
     Cuts { place: CollectionRef, at: WireAt, parts: usize },
-    /// The event of an id, from the history.
+    /// The event with an id, from the history.
     Event { place: CollectionRef, id: String },
     /// The events in a circle, nearest first.
     Near { place: CollectionRef, near: WireNear },
     /// A page of all events.
     Page { place: CollectionRef, skip: u64, limit: usize },
-    /// The event of an id.
+    /// The event with an id.
     Find { place: CollectionRef, id: String },
     /// A random event.
     Sample { place: CollectionRef },
@@ -158,22 +159,22 @@ pub(crate) enum Get {
     After { place: CollectionRef, after: Positions, max: usize, step_bytes: usize },
     /// Events written between two positions.
     Between { place: CollectionRef, after: Positions, upto: Positions, max: usize },
-    /// The event of an object before another.
+    /// The event of an object before another one.
     Prior { place: CollectionRef, object: ByValue, before: u64, columns: Vec<String> },
-    /// The positions of all collections, whenever one moves.
+    /// Positions of all collections, whenever one moves.
     Positions,
 }
 
-/// What `DoAction` does.
+/// Calls of `DoAction`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Do {
-    /// Says what the server is.
+    /// Returns the identity of the server.
     Hello,
     Describe {
         tenant: String,
         name: String,
-        /// The number of a partition; `None`: all of the collection.
+        /// Number of a partition; `None`: the whole collection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partition: Option<u16>,
     },
@@ -197,7 +198,7 @@ pub(crate) enum Do {
         tenant: String,
         name: String,
     },
-    /// Takes up what the first partition of a collection says.
+    /// Adopts the state of a collection's first partition.
     Adopt {
         tenant: String,
         name: String,
@@ -217,7 +218,7 @@ pub(crate) enum Do {
     Room {
         place: CollectionRef,
     },
-    /// Says which snapshot a question would read.
+    /// Returns the snapshot that a query would read.
     Head {
         place: CollectionRef,
         at: WireAt,
@@ -238,26 +239,26 @@ pub(crate) enum Do {
         at: WireAt,
         bytes_max: Option<u64>,
     },
-    /// Archives everything, and names the files.
+    /// Archives everything, and lists the files.
     Files {
         place: CollectionRef,
     },
-    /// Names all collections of all tenants.
+    /// Lists all collections of all tenants.
     All,
-    /// Flushes what was acknowledged before.
+    /// Flushes everything acknowledged before.
     Flush {
         tenant: String,
         name: String,
     },
     MetFullDisk,
     FullDisk,
-    /// Keeps snapshots that scan servers showed.
+    /// Keeps snapshots shown by scan servers.
     Used {
         uses: Vec<SnapshotUse>,
     },
 }
 
-/// A snapshot of a partition that was shown elsewhere.
+/// A snapshot of a partition, shown elsewhere.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotUse {
@@ -265,21 +266,21 @@ pub(crate) struct SnapshotUse {
     pub(crate) seq: u64,
 }
 
-/// What `DoPut` writes: the batches that follow are one batch of events.
+/// The write of a `DoPut`: the batches that follow are one batch of events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Put {
     pub(crate) place: CollectionRef,
     pub(crate) key: Option<String>,
     pub(crate) on_conflict: WireConflict,
-    /// Number of events: fewer mean that the stream was cut.
+    /// Number of events; fewer mean that the stream was truncated.
     pub(crate) rows: usize,
-    /// Bytes of the messages that follow: what the receiver makes room for, and the most that it takes.
+    /// Bytes of the messages that follow. The receiver reserves this much, and accepts no more.
     pub(crate) bytes: usize,
-    /// Who numbers, and its number of this write: a write that is sent twice is applied once.
+    /// The producer, whose number for this write makes a resent write apply once.
     pub(crate) producer: u64,
     pub(crate) number: u64,
-    /// The server that it is meant for, by its number: any other refuses it.
+    /// Instance number of the intended server: any other refuses it.
     pub(crate) to: u64,
     /// The server that an earlier attempt may have reached.
     pub(crate) sent_to: Option<u64>,

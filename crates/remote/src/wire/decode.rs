@@ -1,4 +1,4 @@
-//! Messages of Arrow Flight into record batches. What a peer sends is checked, not trusted.
+//! Arrow Flight messages to record batches. Input of a peer is checked, not trusted.
 
 use super::answer::Meta;
 use super::fault::Fault;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Max bytes of an answer that is put together from pieces.
+/// Max bytes of a response assembled from pieces.
 const WHOLE_BYTES_MAX: usize = 1 << 30;
 
 /// Decodes the messages of one stream.
@@ -24,7 +24,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// The columns of a message, if it has any, and what it says besides.
+    /// Returns the columns of a message, if it has any, and its metadata.
     pub(crate) fn decode(&mut self, message: FlightData) -> Result<(Option<RecordBatch>, Option<Meta>), Fault> {
         let meta = match message.app_metadata.is_empty() {
             true => None,
@@ -33,7 +33,8 @@ impl Decoder {
         if message.data_header.is_empty() {
             return Ok((None, meta));
         }
-        // Arrow's reader panics at some types that do not exist. No call reads on after an error, so nothing half-changed is used.
+        // Arrow's reader panics at some types that do not exist. No call reads on after an error, so no half-changed
+        // state is used.
         let read = catch_unwind(AssertUnwindSafe(|| self.columns(message)));
         let read = read.unwrap_or_else(|_| Err(ArrowError::IpcError("the message is damaged".to_owned())));
         let columns = read.map_err(|e| Fault::internal(format!("columns cannot be read: {e}")))?;
@@ -85,7 +86,7 @@ fn check(batch: arrow_ipc::RecordBatch<'_>, body: usize) -> Result<(), ArrowErro
     }
 }
 
-/// An answer that is one batch, put together from its pieces.
+/// A response that is one batch, assembled from its pieces.
 #[derive(Default)]
 pub(crate) struct Whole {
     pieces: Vec<RecordBatch>,
@@ -120,7 +121,7 @@ mod tests {
     use arrow_array::{Array, DictionaryArray, Int64Array, LargeStringArray, UInt32Array};
     use arrow_schema::Field;
 
-    /// Rows of a number and of a text in a dictionary.
+    /// Rows of a number and a dictionary-encoded text.
     fn rows(count: u32, texts: usize) -> RecordBatch {
         let list: LargeStringArray = (0..texts).map(|n| Some(format!("{n} {}", "x".repeat(40)))).collect();
         let keys: UInt32Array = (0..count).map(|n| (n % 11 > 0).then_some(n % texts as u32)).collect();
@@ -156,7 +157,7 @@ mod tests {
         let mut decoder = Decoder::default();
         let batch = rows(10, 2);
         let messages = Encoder::new().encode(&batch, &Meta::default()).unwrap();
-        // Columns before their schema, a head that is cut, and a body that is cut.
+        // Columns before their schema, a truncated header, and a truncated body.
         assert!(decoder.decode(messages[2].clone()).is_err());
         let cut = FlightData { data_header: messages[0].data_header.slice(..7), ..messages[0].clone() };
         assert!(decoder.decode(cut).is_err());

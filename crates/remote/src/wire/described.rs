@@ -1,4 +1,4 @@
-//! What a gateway holds of a collection, and of an answer's snapshot.
+//! What a gateway caches of a collection and of a response's snapshot.
 
 use super::fault::shown;
 use meridian_backend::{Collection, CollectionStats, Head, Imported, Problem, Settings, WriteError};
@@ -6,7 +6,7 @@ use meridian_model::{Positions, Schema, Seq};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A shared schema as the schema itself.
+/// Serializes a shared schema as the schema itself.
 mod shared {
     use meridian_model::Schema;
     use serde::de::Error;
@@ -19,37 +19,37 @@ mod shared {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Schema>, D::Error> {
         let schema = Schema::deserialize(deserializer)?;
-        // Roles are numbers of fields; users of the schema rely on them.
+        // Roles are field numbers, which users of the schema index with.
         schema.validate().map_err(D::Error::custom)?;
         Ok(Arc::new(schema))
     }
 }
 
-/// Names one collection, or a partition of it: another of its name was made at another time.
+/// Identifies one collection, or a partition of it. A later collection of the same name has another creation time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CollectionRef {
     pub(crate) tenant: String,
     pub(crate) name: String,
-    /// When it was made, in microseconds since 1970.
+    /// Creation time in microseconds since 1970.
     pub(crate) made: i64,
-    /// The number of the partition; `None`: all of the collection.
+    /// Number of the partition; `None`: the whole collection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) partition: Option<u16>,
 }
 
 impl CollectionRef {
-    /// A whole collection.
+    /// Refers to a whole collection.
     pub(crate) fn of(tenant: impl Into<String>, name: impl Into<String>, made: i64) -> CollectionRef {
         CollectionRef { tenant: tenant.into(), name: name.into(), made, partition: None }
     }
 }
 
-/// A collection as of one moment.
+/// A collection at one moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Description {
     pub(crate) place: CollectionRef,
-    /// When what it holds began; servers of earlier versions do not say.
+    /// Start of the collection's data; earlier server versions do not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<i64>,
     #[serde(with = "shared")]
@@ -58,22 +58,22 @@ pub(crate) struct Description {
     pub(crate) stats: CollectionStats,
     pub(crate) position: Positions,
     pub(crate) oldest: Positions,
-    /// Whether there is room in memory for a write.
+    /// Whether there is memory for a write.
     pub(crate) room: bool,
-    /// Whether more is written than its log takes, so that writes are refused at once.
+    /// Whether writes exceed the throughput of its log, so that they are refused at once.
     #[serde(default)]
     pub(crate) late: bool,
     /// How long a write waits for room, in microseconds.
     pub(crate) room_wait_us: u64,
-    /// What a restore has divided among its partitions.
+    /// Restored data that is divided among its partitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported: Option<Imported>,
 }
 
 impl Description {
-    /// A collection, or a partition of it.
+    /// Describes a collection, or a partition of it.
     pub(crate) fn of(tenant: &str, partition: Option<u16>, collection: &dyn Collection) -> Description {
-        // The position first: what is described is then no older than the position says.
+        // The position is read first, so the description is never older than it.
         let position = collection.position();
         let room = collection.has_room();
         Description {
@@ -86,13 +86,13 @@ impl Description {
             oldest: collection.oldest().map(|seq| seq.0),
             room,
             late: !room && matches!(collection.request_room(), Err(WriteError::Busy(_))),
-            // Each partition says the same. One that does not answer says nothing now.
+            // All partitions agree. One that does not respond contributes nothing now.
             imported: collection.part(partition.unwrap_or(0).into()).ok().flatten().and_then(|part| part.imported()),
             room_wait_us: u64::try_from(collection.room_wait().as_micros()).unwrap_or(u64::MAX),
         }
     }
 
-    /// Why the collection takes no writes, if so.
+    /// Returns why the collection takes no writes, if so.
     pub(crate) fn refusal(&self) -> Option<WriteError> {
         self.stats.refuses.clone().map(WriteError::Refused)
     }
@@ -141,7 +141,7 @@ impl From<&Head> for WireHead {
 }
 
 impl WireHead {
-    /// The head, with the schema that the gateway holds already where it is the same: readers compare the pointers.
+    /// Returns the head. Reuses the gateway's schema if they are equal, as readers compare the pointers.
     pub(crate) fn into_head(self, known: &Arc<Schema>) -> Head {
         Head {
             seq: self.seq.map(Seq),

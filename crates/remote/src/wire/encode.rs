@@ -1,4 +1,4 @@
-//! Record batches into messages of Arrow Flight: a schema, then pieces of bounded size.
+//! Record batches to Arrow Flight messages: a schema, then pieces of bounded size.
 
 use super::answer::Meta;
 use super::fault::Fault;
@@ -13,7 +13,7 @@ pub(crate) struct Encoder {
     options: IpcWriteOptions,
     dictionaries: DictionaryTracker,
     context: IpcWriteContext,
-    /// The schema that was sent last.
+    /// The schema sent last.
     schema: Option<SchemaRef>,
 }
 
@@ -27,13 +27,13 @@ impl Encoder {
         }
     }
 
-    /// The messages of a batch; `meta` goes with the last of them.
+    /// Returns the messages of a batch; `meta` goes with the last of them.
     pub(crate) fn encode(&mut self, batch: &RecordBatch, meta: &Meta) -> Result<Vec<FlightData>, Fault> {
         let mut messages = Vec::new();
         if self.schema.as_ref() != Some(batch.schema_ref()) {
             self.dictionaries = DictionaryTracker::new(false);
             let (schema, dictionaries) = (batch.schema_ref(), &mut self.dictionaries);
-            // With the tracker, which numbers the dictionaries that the schema names.
+            // With the tracker, which assigns ids to the dictionaries in the schema.
             let schema = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
                 schema,
                 dictionaries,
@@ -43,7 +43,7 @@ impl Encoder {
             self.schema = Some(batch.schema());
         }
         let rows = batch.num_rows();
-        // Of rows of one size; a batch whose rows differ much gives pieces of other sizes, which the limit still bounds.
+        // Assumes rows of similar size. If they differ much, pieces vary in size, but the limit still bounds them.
         let pieces = batch.get_array_memory_size().div_ceil(PIECE_BYTES).max(1);
         let step = rows.div_ceil(pieces).max(1);
         let mut from = 0;

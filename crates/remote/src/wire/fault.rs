@@ -1,4 +1,4 @@
-//! Errors on the wire: those of the store and of queries with all that a client is told, and those of the link.
+//! Errors on the wire: those of the store and of queries with all details for clients, and those of the link.
 
 use meridian_backend::{Damaged, Gone, Problem, StoreError, WriteError};
 use meridian_model::{Invalid, Seq};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// An error, by the variant that it has in its crate.
+/// An error, named like the variant of its crate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
-    // Of queries.
+    // Errors of queries.
     Deadline,
     Cancelled,
     Gone {
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
         bytes: u64,
         limit: Option<u64>,
     },
-    // Of the store.
+    // Errors of the store.
     Invalid(WireInvalid),
     Exists {
         tenant: String,
@@ -58,7 +58,7 @@ pub(crate) enum Fault {
     /// The owner has lost its partition to another one.
     Fenced(String),
     Closed,
-    // Of writes.
+    // Errors of writes.
     InvalidBatch(Vec<WireInvalid>),
     Conflict {
         ids: Vec<String>,
@@ -71,7 +71,7 @@ pub(crate) enum Fault {
         events: u64,
     },
     Changed,
-    /// Events of a write that are stored, and why the others are not.
+    /// Number of stored events of a write, and why the others are not stored.
     Partly(u64, Box<Fault>),
     BatchTooLarge {
         bytes: u64,
@@ -81,13 +81,13 @@ pub(crate) enum Fault {
     Refused(String),
     Failed(String),
     Unknown(String),
-    // Of a scan server.
-    /// It did not start the question within its busy timeout, and never will.
+    // Errors of a scan server.
+    /// It did not start the query within its busy timeout, and never will.
     NotStarted,
-    // Of the link.
-    /// No owner answers: ask again later.
+    // Errors of the link.
+    /// No owner responds: retry later.
     Unavailable(String),
-    /// The peer said what it must not say.
+    /// The peer sent something invalid.
     Internal(String),
 }
 
@@ -138,7 +138,7 @@ impl From<WireDamaged> for Damaged {
     }
 }
 
-/// A path as text: it is shown, never opened by the other side.
+/// Converts a path to text: it is displayed, never opened by the other side.
 pub(crate) fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -212,18 +212,19 @@ impl Fault {
         Fault::Internal(detail.into())
     }
 
-    /// Whether another owner, or the same one a little later, may answer.
+    /// Returns true if another owner, or the same one a little later, may respond.
     pub(crate) fn is_of_the_link(&self) -> bool {
         matches!(self, Fault::Unavailable(_) | Fault::Fenced(_))
     }
 
-    /// Whether nobody has answered: the owner is away, or slow.
+    /// Returns true if the owner did not respond because it is away or slow.
     pub(crate) fn is_of_absence(&self) -> bool {
         self.is_of_the_link() || matches!(self, Fault::Deadline)
     }
 
-    /// Whether the server that was asked cannot read what it needs, and another one may. Its way to the bucket is cut, or it
-    /// is of an older version. Or it has just met damage, which it works around once it has read the manifest again.
+    /// Returns true if the server cannot read what it needs but another one may be able to. Its connection to the
+    /// bucket is down, or its version is older. Or it has just found damage, which it works around once it has read the
+    /// manifest again.
     pub(crate) fn is_of_the_reader(&self) -> bool {
         matches!(
             self,
@@ -293,7 +294,7 @@ impl Fault {
         }
     }
 
-    /// What it says, where no error of the crates below has its variant.
+    /// Returns its text, for a variant without a counterpart in the crates below.
     fn text(self) -> String {
         match self {
             Fault::Internal(why) => why,
@@ -305,7 +306,7 @@ impl Fault {
     }
 }
 
-/// The name of a call to a disk; messages show it, and errors hold it for ever.
+/// Returns the static name of a disk operation, for messages and errors.
 fn known(action: &str) -> &'static str {
     const ACTIONS: [&str; 14] = [
         "read", "write", "sync", "open", "create", "rename", "remove", "list", "lock", "stat", "seal", "cut", "move",

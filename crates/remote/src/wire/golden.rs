@@ -1,4 +1,5 @@
-//! Messages as each version of calls has them, kept in `tests/fixtures/wire-VERSION.json`: they read, and are written so still.
+//! Messages of each version of calls, in `tests/fixtures/wire-VERSION.json`: they can be read, and are still written in
+//! the same way.
 
 use super::answer::{Meta, Reply, WireWritten};
 use super::call::{Call, Do, Get, Put, VERSION};
@@ -16,7 +17,7 @@ fn fixture(version: u32) -> Value {
 fn calls<T: Serialize + DeserializeOwned>(all: &Value) {
     for call in all.as_array().unwrap() {
         let read = Call::<T>::from_json(&serde_json::to_vec(call).unwrap()).unwrap_or_else(|e| panic!("{call}: {e:?}"));
-        // This version is the one of the file, so nothing of it was left out.
+        // The file has this version, so reading it dropped nothing.
         assert_eq!(serde_json::to_value(&read).unwrap(), *call);
     }
 }
@@ -44,7 +45,7 @@ fn a_hint_of_a_newer_version_is_left_out_and_what_it_asks_is_not() {
     let mut hinted = call.clone();
     hinted["of_a_newer_version"] = json!({"hint": 1});
     assert!(read(&hinted).is_ok());
-    // A condition that is left out would give a wrong answer.
+    // An ignored condition would give a wrong result.
     for at in ["/ask/rows", "/ask/rows/place", "/ask/rows/at"] {
         let mut asked = call.clone();
         asked.pointer_mut(at).unwrap()["of_a_newer_version"] = json!(1);
@@ -55,7 +56,7 @@ fn a_hint_of_a_newer_version_is_left_out_and_what_it_asks_is_not() {
     later["version"] = json!(VERSION + 1);
     let why = format!("{:?}", read(&later).err());
     assert!(why.contains("versions that go together"), "{why}");
-    // Answers may say more than is known.
+    // Responses may have unknown members.
     let meta = json!({"done": true, "of_a_newer_version": 1});
     assert!(Meta::from_bytes(&serde_json::to_vec(&meta).unwrap()).unwrap().done);
 }

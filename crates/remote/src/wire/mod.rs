@@ -1,4 +1,4 @@
-//! What crosses the wire, for both sides.
+//! The wire format, for both sides.
 
 pub(crate) mod answer;
 pub(crate) mod call;
@@ -10,15 +10,16 @@ pub(crate) mod fault;
 mod golden;
 pub(crate) mod rows;
 
-/// Target size of a message: small enough that a slow reader holds little, large enough that its head costs nothing.
+/// Target size of a message: small enough that a slow reader holds little, large enough that its header costs nothing.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
-/// Max size of a message: that of the largest event with room to spare.
+/// Max size of a message: that of the largest event, with room to spare.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
-/// Header of each response: epoch and instance of the owner that answers. Of a call: the process that its caller takes for the owner.
+/// Header of each response: epoch and instance of the owner that responds. Of a call: the process that the caller takes
+/// for the owner.
 pub(crate) const OWNER_HEADER: &str = "meridian-owner";
-/// Header of a call: the group of partitions whose owner is asked; none: the first.
+/// Header of a call: the group of partitions whose owner is called; absent: the first.
 pub(crate) const GROUP_HEADER: &str = "meridian-group";
-/// What a scan server has in that header in the place of an epoch.
+/// Value of a scan server in that header, in place of an epoch.
 pub(crate) const SCAN_SERVER: &str = "scan";
-/// Says in the status of a call that nothing of it was done.
+/// Header in the status of a call of which nothing was done.
 pub(crate) const REFUSED_HEADER: &str = "meridian-refused";

@@ -1,4 +1,5 @@
-//! Events as a record batch: their columns by physical names, their numbers and, in an order by distance, these.
+//! Events as a record batch: columns under their physical names, event numbers and, if ordered by distance, the
+//! distances.
 
 use super::fault::Fault;
 use arrow_array::cast::AsArray;
@@ -8,7 +9,7 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use meridian_model::{Batch, Layout, Projection, Schema, Seq};
 use std::sync::Arc;
 
-// Physical columns of a collection begin with one `@`.
+// Physical columns of a collection begin with a single `@`.
 const SEQ: &str = "@@seq";
 const DISTANCE: &str = "@@distance";
 
@@ -24,7 +25,7 @@ impl Events {
         to_arrow(&self.batch, Some(&self.seqs), self.distances.as_deref())
     }
 
-    /// Reads what [`Events::to_arrow`] wrote of events of a schema.
+    /// Decodes the output of [`Events::to_arrow`] for events of a schema.
     pub(crate) fn from_arrow(columns: &RecordBatch, schema: &Arc<Schema>) -> Result<Events, Fault> {
         let batch = batch_from_arrow(columns, schema)?;
         let seqs = columns.column_by_name(SEQ).and_then(|column| column.as_primitive_opt::<UInt64Type>());
@@ -41,7 +42,7 @@ impl Events {
     }
 }
 
-/// Events to be written, which have no numbers yet.
+/// Encodes events to be written, which have no numbers yet.
 pub(crate) fn batch_to_arrow(batch: &Batch) -> Result<RecordBatch, Fault> {
     to_arrow(batch, None, None)
 }
@@ -69,17 +70,17 @@ fn to_arrow(batch: &Batch, seqs: Option<&[Seq]>, distances: Option<&[f64]>) -> R
         .map_err(|e| Fault::internal(format!("events cannot be written: {e}")))
 }
 
-/// Events of a schema, with the columns that are there.
+/// Decodes events of a schema, with the columns that are present.
 pub(crate) fn batch_from_arrow(columns: &RecordBatch, schema: &Arc<Schema>) -> Result<Batch, Fault> {
     let layout = Arc::new(Layout::of(schema));
     let named = layout.columns.iter().map(|field| columns.column_by_name(field.name()).cloned()).collect();
     let batch = Batch::new(schema.clone(), layout, columns.num_rows(), named).map_err(|e| malformed(e.detail))?;
-    // Readers of a batch rely on what its writer keeps; over a wire that has to be proven.
+    // Users of a batch rely on invariants that its writer ensures. Over a wire these have to be verified.
     batch.check_nulls().map_err(|e| malformed(e.to_string()))?;
     Ok(batch)
 }
 
-/// Events to be written: fields that the schema has gained since they were encoded are null.
+/// Decodes events to be written. Fields that the schema has gained since they were encoded are null.
 pub(crate) fn whole_batch_from_arrow(columns: &RecordBatch, schema: &Arc<Schema>) -> Result<Batch, Fault> {
     let layout = Arc::new(Layout::of(schema));
     let rows = columns.num_rows();
@@ -93,12 +94,12 @@ pub(crate) fn whole_batch_from_arrow(columns: &RecordBatch, schema: &Arc<Schema>
     Ok(batch)
 }
 
-/// The columns of a projection by name.
+/// Returns the names of a projection's columns.
 pub(crate) fn names(projection: &Projection, layout: &Layout) -> Vec<String> {
     projection.columns().filter_map(|column| Some(layout.columns.get(column)?.name().clone())).collect()
 }
 
-/// The projection of these columns; unknown ones are not wanted.
+/// Returns the projection to these columns; ignores unknown ones.
 pub(crate) fn projection(names: &[String], layout: &Layout) -> Projection {
     let mut projection = Projection::none(layout);
     for (at, _) in layout.columns.iter().enumerate().filter(|(_, column)| names.contains(column.name())) {

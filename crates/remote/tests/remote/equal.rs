@@ -1,4 +1,4 @@
-//! Every question through a gateway has the answer that the owner's own backend gives.
+//! Every query through a gateway has the same result as at the owner's own backend.
 
 use super::world::{PATIENCE, Ship, TENANT, World, control, fleet, ships};
 use meridian_backend::{At, Backend, Collection, Near, Partitioned, Read, RowSink, Write};
@@ -18,7 +18,7 @@ fn ship() -> impl Strategy<Value = Ship> {
         .prop_map(|(id, object, (speed, crew), second, place)| Ship { id, object, speed, crew, second, place })
 }
 
-/// Ships of different ids: a batch holds each once.
+/// Ships with distinct ids, since a batch holds each id once.
 fn batch() -> impl Strategy<Value = Vec<Ship>> {
     prop::collection::vec(ship(), 1..80).prop_map(|mut ships| {
         ships.sort_by_key(|ship| ship.id);
@@ -41,7 +41,7 @@ fn predicate(text: Option<&str>, schema: &Schema) -> Predicate {
     text.map_or_else(Predicate::all, |text| Predicate::bind(&parse_text(text).unwrap(), schema).unwrap())
 }
 
-/// All rows of a page: ids, numbers, distances and columns as text, and how it ends.
+/// All rows of a page: ids, numbers, distances and columns as text, and how the page ends.
 type Page = (Vec<String>, Option<Cursor>, Option<u64>, u64, Seqs);
 
 fn page(collection: &dyn Collection, at: At, items: &Items) -> Page {
@@ -62,7 +62,7 @@ fn page(collection: &dyn Collection, at: At, items: &Items) -> Page {
     (all, rows.next_page().cloned(), rows.number_matched(), rows.stats().events_matched, rows.head().seq.clone())
 }
 
-/// All pages of a question, on the snapshot of the first.
+/// Returns all pages of a query, on the snapshot of the first.
 fn pages(collection: &dyn Collection, items: &Items) -> Vec<Page> {
     let (mut items, mut at, mut pages) = (items.clone(), At::newest(), Vec::new());
     loop {
@@ -76,7 +76,7 @@ fn pages(collection: &dyn Collection, items: &Items) -> Vec<Page> {
     }
 }
 
-/// An answer without what differs from one time to the next.
+/// Returns a result without the parts that differ from run to run.
 fn timeless<T: std::fmt::Debug>(read: Result<Read<T>, QueryError>, stats: impl Fn(&mut T) -> &mut Stats) -> String {
     match read {
         Err(error) => format!("{error:?}"),
@@ -88,7 +88,7 @@ fn timeless<T: std::fmt::Debug>(read: Result<Read<T>, QueryError>, stats: impl F
     }
 }
 
-/// Writes down what it is passed.
+/// A sink that records its rows.
 #[derive(Default)]
 struct Noted(Vec<String>);
 
@@ -109,7 +109,7 @@ fn noted(pass: impl FnOnce(&mut Noted)) -> Vec<String> {
     sink.0
 }
 
-/// Holds both against each other.
+/// Asserts that both backends return the same.
 macro_rules! same {
     ($world:expr, $ask:expr) => {{
         let (theirs, ours) = &$world;
@@ -148,7 +148,7 @@ proptest! {
         let schema = both.0.schema();
         let predicate = predicate(filter, &schema);
         let within = || control(PATIENCE);
-        // A gateway asks partition by partition where several servers have them.
+        // A gateway queries partition by partition where several servers have them.
         let both = match in_parts && partitions > 1 {
             true => {
                 let part = |number: u16| both.1.part(number.into()).unwrap().unwrap();
@@ -160,7 +160,7 @@ proptest! {
         };
 
         same!(both, |c: &dyn Collection| (c.schema(), c.settings(), c.position(), c.oldest(), c.created(), c.name().to_owned()));
-        // Once the description is asked for anew: the owner's was written to behind the gateway's back.
+        // With a new description: the owner was written to without the gateway.
         let fresh = world.remote.collection(TENANT, "ships").unwrap().unwrap();
         let (theirs, ours) = (both.0.stats(), fresh.stats());
         prop_assert_eq!((theirs.events, theirs.bounds, theirs.position), (ours.events, ours.bounds, ours.position));
@@ -246,7 +246,7 @@ fn fields_that_come_later_are_known_at_once() {
     let flag = Field { name: "flag".into(), kind: FieldType::Text, required: false, title: None };
     ours.change(vec![flag], None).unwrap();
     assert_eq!(ours.schema(), theirs.schema());
-    // A batch of the schema before is written with nulls, and its answer has the new schema.
+    // A batch with the previous schema is written with nulls, and the response has the new schema.
     ours.write(Write::new(ships(&before, &fleet(3)))).unwrap();
     let items = Items::all(&ours.schema());
     assert_eq!(page(&*ours, At::newest(), &items), page(&*theirs, At::newest(), &items));

@@ -34,12 +34,12 @@ fn what_an_owner_does_not_know_is_said_and_not_done_again() {
     let error = remote.create(TENANT, DOUBTFUL, schema(), Settings::default()).unwrap_err();
     assert!(matches!(error, StoreError::Unknown(ref why) if why == "the bucket did not answer"), "{error:?}");
     assert_eq!(backend.doubts.load(Ordering::Relaxed), 1);
-    // Done, and certainly not done, are other outcomes.
+    // "Done" and "certainly not done" are other outcomes.
     remote.create(TENANT, "ships", schema(), Settings::default()).unwrap();
     let error = remote.create(TENANT, "ships", schema(), Settings::default()).unwrap_err();
     assert!(matches!(error, StoreError::Exists { .. }), "{error:?}");
     drop(owner);
-    // On a connection whose end was not noticed yet, a call may have arrived.
+    // On a connection whose end has not been noticed yet, a call may have arrived.
     remote.reach().unwrap_err();
     let error = remote.create(TENANT, "later", schema(), Settings::default()).unwrap_err();
     assert!(matches!(error, StoreError::Busy(_)), "it never arrived: {error:?}");

@@ -1,4 +1,4 @@
-//! Several owners, each of a group of partitions.
+//! Several owners, each of one group of partitions.
 
 use super::scans::{LIMITS, at, eventual, options, rows};
 use super::world::{Group, Owner, SHIPS, TENANT, fleet, ships, store};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 const GROUPS: u16 = 2;
 
-/// A store for each group, its owner, and a gateway.
+/// A store and an owner for each group, and a gateway.
 struct World {
     stores: Vec<Arc<dyn Backend>>,
     addresses: Vec<watch::Sender<Option<OwnerAt>>>,
@@ -40,7 +40,7 @@ impl World {
         World { stores, addresses, gateway, _owners: owners }
     }
 
-    /// Makes the owner of a group one that never answers.
+    /// Replaces the owner of a group by one that never responds.
     fn silence(&self, group: u16) -> TcpListener {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         self.addresses[usize::from(group)].send_replace(Some(silent.local_addr().unwrap().to_string().into()));
@@ -53,7 +53,7 @@ impl World {
     }
 }
 
-/// A name whose first partition is in a group.
+/// Returns a name whose first partition is in a group.
 fn name_in(group: u16) -> String {
     let is_there = |name: &String| Groups::new(GROUPS).unwrap().of(TENANT, name, 0).number() == group;
     (0..).map(|n| format!("ships{n}")).find(is_there).unwrap()
@@ -65,14 +65,14 @@ fn what_the_owner_of_the_first_partition_decides_does_not_need_the_others() {
     let (first, second) = (name_in(0), name_in(1));
     let of_second = world.create(&second, 1);
     let _silent = world.silence(1);
-    // Whether there is a collection.
+    // Whether the collection exists.
     assert!(world.gateway.collection(TENANT, &first).unwrap().is_none());
     assert!(world.gateway.why_damaged(TENANT, &first).unwrap().is_none());
-    // Made and dropped without them: they find out later.
+    // Created and dropped without them: they find out later.
     world.create(&first, 2);
     assert!(world.gateway.remove(TENANT, &first).unwrap());
     assert!(world.gateway.collection(TENANT, &first).unwrap().is_none());
-    // What was known stands.
+    // The last known state is used.
     let known = world.gateway.collection(TENANT, &second).unwrap().expect("it is known");
     assert_eq!(known.created(), of_second.created());
     assert_eq!(known.schema(), of_second.schema());

@@ -1,4 +1,4 @@
-//! The owner moves, goes away, and is told when the caller has.
+//! The owner moves, goes away, and learns when the caller has.
 
 use super::proxy::Proxy;
 use super::world::{Group, Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const MANY: u32 = 60_000;
 
-/// A collection of many events behind a gateway, whose answers take many messages.
+/// A collection of many events behind a gateway; its responses take many messages.
 fn large(world: &World) -> Arc<dyn Collection> {
     let (theirs, ours) = world.collection("ships", IdRole::Given);
     theirs.write(Write::new(ships(&theirs.schema(), &fleet(MANY)))).unwrap();
@@ -63,7 +63,7 @@ fn an_owner_that_goes_away_in_the_middle_is_an_error_and_no_short_answer() {
     assert!(events < MANY as usize);
     assert!(matches!(error, Some(QueryError::Store(StoreError::Busy(_)))), "{error:?}");
     assert!(rows.next().is_none() && rows.next_page().is_none());
-    // The next question finds its way.
+    // The next query gets through.
     proxy.heal();
     assert!(begin(&*ours, &control(PATIENCE)).next().unwrap().is_ok());
 }
@@ -89,7 +89,7 @@ fn a_caller_that_goes_away_stops_the_question_at_the_owner() {
 fn callers_that_leave_early_end_no_other_call() {
     let world = World::new();
     let ours = large(&world);
-    // More than HTTP/2 lets a connection have of streams that were reset while frames were under way.
+    // More streams reset with frames in flight than HTTP/2 allows a connection.
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -129,7 +129,7 @@ fn an_owner_that_moves_is_followed_and_a_former_one_is_refused() {
     world.address.send_replace(Some(successor.address.to_string().into()));
     ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap();
     assert!(ours.event("id1").unwrap().value.is_some());
-    // The former owner answers again, of an epoch that has passed.
+    // The former owner answers again, with an epoch that has passed.
     world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string().into()));
     let error = ours.event("id1").map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::Busy(ref why) if why.contains("no longer owns")), "{error:?}");
@@ -146,10 +146,10 @@ fn an_owner_whose_lease_has_ended_shows_nothing_though_no_other_was_heard_of() {
     owns.store(false, Ordering::Relaxed);
     let error = ours.event("id1").map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::Busy(_)), "{error:?}");
-    // Nothing is absent, and nothing is deleted.
+    // Nothing is reported missing, and nothing is deleted.
     assert!(world.remote.collection(TENANT, "others").is_err());
     assert!(ours.delete(&["id1".to_owned()]).is_err());
-    // Nor does it refuse ids that are there, as they may be deleted by now.
+    // Nor does it refuse existing ids, as they may be deleted by now.
     let write = || ours.write(Write::new(ships(&ours.schema(), &fleet(3)))).unwrap_err();
     let refused = write();
     assert!(matches!(refused, WriteError::Busy(_)), "{refused:?}");
@@ -158,7 +158,7 @@ fn an_owner_whose_lease_has_ended_shows_nothing_though_no_other_was_heard_of() {
     assert!(ours.event("id1").unwrap().value.is_some());
     let refused = write();
     assert!(matches!(refused, WriteError::Conflict { .. }), "{refused:?}");
-    // A write to a collection that it does not have, as the next owner may.
+    // A write to a collection that this server lacks, but the next owner may have.
     assert!(world.embedded.remove(TENANT, "ships").unwrap());
     owns.store(false, Ordering::Relaxed);
     let refused = write();
@@ -191,11 +191,11 @@ fn without_an_owner_everything_is_refused_and_nothing_is_absent() {
     let refused = |error: StoreError| matches!(error, StoreError::Busy(why) if why.contains("no server owns the data"));
     assert!(refused(remote.collection(TENANT, "ships").unwrap_err()));
     assert!(refused(remote.list(TENANT).unwrap_err()));
-    // Records need none.
+    // Records need no owner.
     remote.records("access").put("one", b"here").unwrap();
     assert_eq!(remote.records("access").get("one").unwrap().as_deref(), Some(&b"here"[..]));
     assert!(refused(remote.reach().unwrap_err()));
-    // An address where no process listens is no owner either.
+    // An address without a listening process is no owner either.
     let gone = Owner::serve(store(), 1).address;
     address.send_replace(Some(gone.to_string().into()));
     assert!(matches!(remote.list(TENANT), Err(StoreError::Busy(_))));
@@ -219,7 +219,7 @@ fn calls_wait_on_any_thread_of_any_runtime() {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(asks());
 }
 
-/// Keeps the ends of spans.
+/// Collects ended spans.
 #[derive(Debug, Default)]
 struct Spans(Mutex<Vec<EndedSpan>>);
 
@@ -258,7 +258,7 @@ fn what_the_owner_does_is_a_part_of_the_callers_trace() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(at_owner.0.lock().iter().all(|span| format!("{:032x}", span.trace) == id));
-    // A call that nobody traces begins none.
+    // A call without a trace starts none.
     at_owner.0.lock().clear();
     remote.list(TENANT).unwrap();
     assert!(at_owner.0.lock().is_empty());
@@ -286,7 +286,7 @@ fn calls_wait_for_a_process_that_opens_what_it_took_over() {
     assert!(ours.event("id1").unwrap().value.is_some());
     let _third = taking_over(true, &opening(3));
     ours.write(Write::new(ships(&ours.schema(), &fleet(4)[3..]))).unwrap();
-    // What is done once alone is not sent to it before it has named itself.
+    // Calls that must run at most once are not sent before it has identified itself.
     let _fourth = taking_over(true, &opening(4));
     assert_eq!(ours.delete(&["id1".to_owned()]).unwrap().deleted, 1);
     let _fifth = taking_over(false, &opening(5));
@@ -294,7 +294,7 @@ fn calls_wait_for_a_process_that_opens_what_it_took_over() {
     assert_eq!(theirs.stats().events, 3);
 }
 
-/// Reads a large answer, whose group ends in a way once it has begun; its events, and its error.
+/// Reads a large response, and ends its group this way once it has begun. Returns the number of events, and the error.
 fn read_across<F: Future<Output = ()> + Send + 'static>(way: impl FnOnce(Mounted) -> F) -> (usize, Option<QueryError>) {
     let world = World::new();
     large(&world);
@@ -306,7 +306,7 @@ fn read_across<F: Future<Output = ()> + Send + 'static>(way: impl FnOnce(Mounted
     former.end(way);
     let next = Owner::serve(world.embedded.clone(), 3);
     address.send_replace(Some(next.address.to_string().into()));
-    // What begins now is answered by the next owner.
+    // Calls that start now are answered by the next owner.
     assert!(ours.event("id1").unwrap().value.is_some());
     let mut error = None;
     for hits in rows.by_ref() {
@@ -347,7 +347,7 @@ fn a_call_that_is_refused_waits_until_the_next_owner_is_named() {
         (5, &|| assert_eq!(ours.delete(&["id1".to_owned()]).unwrap().deleted, 1)),
     ];
     for (epoch, call) in calls {
-        // It has answered, and its lease passes on; the gateway has not heard of that.
+        // It has answered, and its lease passes on without the gateway's knowledge.
         world.remote.reach().unwrap();
         let next = Owner::serve(world.embedded.clone(), epoch);
         former.owns.store(false, Ordering::Relaxed);

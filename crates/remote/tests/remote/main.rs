@@ -1,6 +1,6 @@
 //! A gateway's backend against the owner's, over a real socket.
 
-// Clippy takes only the test functions themselves for tests.
+// Clippy treats only the test functions themselves as tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(clippy::disallowed_methods, reason = "tests read clocks as they are")]
 

@@ -1,4 +1,4 @@
-//! A proxy that can be told to swallow what comes back, and to cut.
+//! A proxy that can swallow responses, and cut connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub struct Proxy {
 
 #[derive(Default)]
 struct State {
-    /// Answers are read and thrown away.
+    /// Whether responses are read and thrown away.
     swallows: AtomicBool,
-    /// Connections of a lower number are cut.
+    /// Connections with a lower number are cut.
     cut: AtomicUsize,
-    /// Bytes that answers may still have before the connection is cut; the max if it is not.
+    /// Response bytes left until the connection is cut; the max for never.
     left: AtomicUsize,
     connections: AtomicUsize,
 }
@@ -45,7 +45,7 @@ impl Proxy {
         Proxy { address, state, runtime: Some(runtime) }
     }
 
-    /// Throws answers away from now on.
+    /// Throws responses away from now on, or passes them again.
     pub fn swallow(&self, swallows: bool) {
         self.state.swallows.store(swallows, Ordering::Release);
     }
@@ -55,7 +55,7 @@ impl Proxy {
         self.state.cut.store(self.state.connections.load(Ordering::Acquire), Ordering::Release);
     }
 
-    /// Cuts a connection once answers have had `bytes` more bytes.
+    /// Cuts a connection after `bytes` more bytes of responses.
     pub fn cut_after(&self, bytes: usize) {
         self.state.left.store(bytes, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! A backend that cannot say anything about one of its collections for a while, and does not know whether it made another.
+//! A backend that temporarily knows nothing of one of its collections, and does not know whether it created another.
 
 use meridian_backend::{
     AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Records, Settings, StoreError,
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The name of that collection.
+/// Name of the unknown collection.
 pub const BUSY: &str = "busy";
 
-/// The name of the other one.
+/// Name of the collection in doubt.
 pub const DOUBTFUL: &str = "doubtful";
 
 #[derive(Debug)]
 pub struct Reluctant {
     pub backend: Arc<dyn Backend>,
     pub is_busy: AtomicBool,
-    /// How often that one was to be made.
+    /// Number of attempts to create the latter.
     pub doubts: AtomicUsize,
 }
 

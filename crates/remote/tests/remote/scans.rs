@@ -1,4 +1,4 @@
-//! Eventual reads: scan servers answer them, and go on where another one was lost.
+//! Eventual reads: scan servers answer them, and take over when another one is lost.
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, Ship, TENANT, control, fleet, ships, store};
@@ -23,7 +23,7 @@ pub fn at(process: u64, address: SocketAddr) -> ScanAt {
     ScanAt { process, address: address.to_string(), group: "default".to_owned() }
 }
 
-/// How a gateway asks scan servers, and the list of them.
+/// Returns the options of scan servers, and the sender of their list.
 pub fn options(rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, ScanOptions) {
     let (told, servers) = watch::channel(Arc::from(Vec::new()));
     let plans = r#"[{"servers": "100%", "busyTimeout": "5s"}]"#;
@@ -37,7 +37,7 @@ pub fn options(rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, ScanOptions) {
     (told, scans)
 }
 
-/// A gateway over an owner, and the list of its scan servers.
+/// Returns the sender of an owner's scan servers, and a gateway.
 fn gateway(owner: &Owner, rule: Absent) -> (watch::Sender<Arc<[ScanAt]>>, Arc<RemoteBackend>) {
     let (told, scans) = options(rule);
     let owner = watch::channel(Some(owner.address.to_string().into())).1;
@@ -50,7 +50,8 @@ pub fn eventual() -> At {
     At { eventual: Some(Eventual::default()), ..At::newest() }
 }
 
-/// The numbers of all rows of an answer, and where its next page begins; `after_first` is called once it has begun.
+/// Returns the numbers of all rows of a response, and where its next page begins. Calls `after_first` once it has
+/// begun.
 pub fn rows(
     collection: &dyn Collection,
     at: At,
@@ -104,7 +105,7 @@ fn another_server_goes_on_after_the_last_row() {
             assert!(found == expected, "{:?} of {partitions}", items.order);
         }
         assert!(gateway.figures().iter().any(|one| one.name == "meridian_scan_failures_total" && one.value >= 5));
-        // Numbers of it are asked for as a whole.
+        // Aggregates are requested as a whole.
         let functions = Function::parse("count,sum(speed)", &schema).unwrap();
         let question =
             Aggregate { predicate: all.predicate.clone(), functions, windows: None, by: Vec::new(), empty: false };
@@ -163,7 +164,7 @@ fn a_known_collection_stands_while_its_owner_is_silent() {
     proxy.swallow(true);
     let known = gateway.collection(TENANT, "ships").unwrap().expect("it is known");
     assert_eq!((known.created(), known.schema()), (made.created(), made.schema()));
-    // Of another nobody can say whether there is one.
+    // The existence of another one cannot be determined.
     assert!(gateway.collection(TENANT, "boats").is_err());
 }
 
@@ -179,7 +180,7 @@ fn a_scan_waits_once_for_each_batch() {
     told.send_replace(Arc::from(vec![at(11, server.address)]));
     let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
     let all = Items::all(&schema);
-    // Neither its plan nor its end has a turn of its own.
+    // Neither its plan nor its end takes a turn of its own.
     assert_eq!(rows(&*ours, eventual(), &all, || ()).0.len(), 300);
     assert_eq!(turns.given(), 1);
     let batch = || Write::new(ships(&theirs.schema(), &fleet(4096)));
@@ -197,14 +198,14 @@ fn a_server_that_cannot_read_is_left_for_another() {
     let store = Arc::new(Store::open_shared(options(), seams(), Arc::new(bucket.clone())).unwrap());
     let backend: Arc<dyn Backend> = Embedded::new(store.clone());
     let schema = Schema { id: IdRole::Given, ..schema_spec::parse(super::world::SHIPS).unwrap() };
-    // Several, as a collection has its own order of servers.
+    // Several, since each collection has its own order of servers.
     let names: Vec<String> = (0..8).map(|n| format!("ships{n}")).collect();
     for name in &names {
         let theirs = backend.create(TENANT, name, schema.clone(), Settings::default()).unwrap();
         theirs.write(Write::new(ships(&theirs.schema(), &fleet(500)))).unwrap();
         store.collection(TENANT, name).unwrap().flush().unwrap();
     }
-    // Each server has a copy, so that one of them can be cut off.
+    // Each server has a copy, so that one can be cut off.
     let copied = || {
         let copy = MemoryBucket::new();
         for (name, _) in bucket.objects() {
@@ -218,7 +219,7 @@ fn a_server_that_cannot_read_is_left_for_another() {
     let (cut, whole) = (copied(), copied());
     let first = Owner::scan(reader(&cut), 11, ScanExecutor::new(LIMITS));
     let second = Owner::scan(reader(&whole), 12, ScanExecutor::new(LIMITS));
-    // Before any question has opened a segment.
+    // Before any query has opened a segment.
     cut.cut(true);
     let owner = Owner::serve(backend.clone(), 1);
     let (told, gateway) = gateway(&owner, Absent::Fail);
@@ -250,7 +251,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     theirs.write(Write::new(ships(&theirs.schema(), &fleet(500)))).unwrap();
     let of_store = store.collection(TENANT, "ships").unwrap();
     of_store.flush().unwrap();
-    // Nothing of the start is remembered any more, and the owner never hears of the pin of this reader.
+    // The start is forgotten by now, and the owner never learns of this reader's pin.
     clock.advance(1_000 * SECOND);
     let reader = Store::open_read_only(options(), seams(), Arc::new(bucket)).unwrap();
     reader.leave();
@@ -260,7 +261,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     told.send_replace(Arc::from(vec![at(11, server.address)]));
     let ours = gateway.collection(TENANT, "ships").unwrap().unwrap();
     let page = Items { limit: Some(10), ..Items::all(&schema) };
-    // Uses are told one call after the other: once a second one has begun, the first has ended.
+    // Reports go out one after the other: once a second one has begun, the first has ended.
     for _ in 0..2 {
         let before = owner.flags.lock().len();
         let mut rows = ours.items(eventual(), &page, &control(PATIENCE)).unwrap();
@@ -276,7 +277,7 @@ fn the_owner_keeps_a_snapshot_that_a_scan_server_showed() {
     let mut next = 1_000;
     let mut pass = |seconds: i64| {
         clock.advance(seconds * SECOND);
-        // Enough segments with deleted events that they are merged.
+        // Enough segments with deleted events to be merged.
         for _ in 0..12 {
             let more = fleet(40).into_iter().map(|ship| Ship { id: ship.id + next, ..ship }).collect::<Vec<_>>();
             theirs.write(Write::new(ships(&theirs.schema(), &more))).unwrap();

@@ -27,7 +27,7 @@ impl Subscriber for Listener {
 }
 
 impl Listener {
-    /// Waits until an event of this id has come, and returns all.
+    /// Waits for an event with this id, and returns all events so far.
     fn upto(&self, id: &str) -> Vec<(String, Seq, String)> {
         let began = std::time::Instant::now();
         loop {
@@ -53,13 +53,13 @@ fn write(collection: &Arc<dyn Collection>, n: u32) {
 fn each_write_once_and_in_order_though_the_connection_breaks() {
     let world = World::new();
     let (theirs, _) = world.collection("ships", IdRole::Given);
-    // Before anyone listens.
+    // Before anyone subscribes.
     write(&theirs, 0);
     let proxy = Proxy::to(world.owner.as_ref().unwrap().address);
     let (_address, remote) = gateway(Some(proxy.address));
     let listener = Arc::new(Listener::default());
     remote.subscribe(listener.clone());
-    // It listens once a write arrives; which is the first of these is a matter of time.
+    // It is subscribed once a write arrives; which of these is the first is a matter of timing.
     let mut first = 0;
     while listener.0.lock().is_empty() {
         first += 1;
@@ -83,7 +83,7 @@ fn each_write_once_and_in_order_though_the_connection_breaks() {
     assert!(from >= 1);
     assert_eq!(ids, (from..=n).collect::<Vec<_>>());
     assert!(heard.is_sorted_by(|a, b| a.1 < b.1) && heard.iter().all(|(name, ..)| name == "ships"));
-    // A collection that is made later is heard from its first write on.
+    // A collection created later is reported from its first write on.
     let (later, _) = world.collection("later", IdRole::Given);
     write(&later, 0);
     assert_eq!(listener.upto("id0").iter().filter(|(name, ..)| name == "later").count(), 1);
@@ -133,7 +133,7 @@ fn what_the_owner_before_took_while_nobody_listened_is_heard_from_the_next_one()
     let world = World::new();
     let ((idle, _), (other, _)) = (world.collection("idle", IdRole::Given), world.collection("other", IdRole::Given));
     write(&idle, 0);
-    // One that begins now is told where the idle collection is.
+    // A new gateway learns the position of the idle collection.
     let (address, remote) = gateway(Some(world.owner.as_ref().unwrap().address));
     let listener = Arc::new(Listener::default());
     remote.subscribe(listener.clone());

@@ -21,15 +21,15 @@ use tokio::sync::{oneshot, watch};
 /// Max wait for anything: a test that hangs should report where.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const TENANT: &str = "default";
-/// The number of every owner's process in its lease.
+/// Number of each owner's process in its lease.
 pub const PROCESS: u64 = 7;
 
-/// A server of a backend. It stops when it is dropped.
+/// A server of a backend. Dropping it stops it.
 pub struct Owner {
     pub address: SocketAddr,
-    /// Whether it owns the data; turned off where its lease has ended.
+    /// Whether it owns the data; cleared when its lease ends.
     pub owns: Arc<AtomicBool>,
-    /// The flags of all calls, in the order of their beginning.
+    /// The cancel flags of all calls, in the order in which they began.
     pub flags: Arc<Mutex<Vec<CancelFlag>>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -44,12 +44,13 @@ impl Owner {
         Owner::with(backend, Duration::ZERO, |options| ServeOptions { tracer, epoch, ..options })
     }
 
-    /// One that closes each connection for so long, as a process does that opens what it took over.
+    /// Serves a backend that closes each connection for this long, like a process that is opening partitions it took
+    /// over.
     pub fn opening(backend: Arc<dyn Backend>, epoch: u64, time: Duration) -> Owner {
         Owner::with(backend, time, |options| ServeOptions { epoch, ..options })
     }
 
-    /// A scan server of this number.
+    /// Serves a scan server with this process number.
     pub fn scan(backend: Arc<dyn Backend>, process: u64, scans: Arc<ScanExecutor>) -> Owner {
         let scan = |options| ServeOptions { process: Some(process), scans: Some(scans), ..options };
         Owner::with(backend, Duration::ZERO, scan)
@@ -98,7 +99,7 @@ impl Drop for Owner {
     }
 }
 
-/// A group of partitions that a process serves, and may pass on.
+/// A group of partitions that a process serves and may hand over.
 pub struct Group {
     pub address: SocketAddr,
     mounted: Option<Mounted>,
@@ -119,7 +120,7 @@ impl Group {
         Group { address, mounted: Some(mounted), runtime: Some(runtime) }
     }
 
-    /// Ends it in a way, which goes on meanwhile.
+    /// Ends it in this way, in the background.
     pub fn end<F: Future<Output = ()> + Send + 'static>(&mut self, way: impl FnOnce(Mounted) -> F) {
         self.runtime.as_ref().unwrap().spawn(way(self.mounted.take().unwrap()));
     }
@@ -149,12 +150,12 @@ impl World {
         World { embedded, remote, address, owner: Some(owner) }
     }
 
-    /// A collection, as the owner has it and as the gateway does.
+    /// Returns a collection as the owner has it, and as the gateway does.
     pub fn collection(&self, name: &str, id: IdRole) -> (Arc<dyn Collection>, Arc<dyn Collection>) {
         self.partitioned(name, id, 1)
     }
 
-    /// The same with `partitions` partitions.
+    /// As [`World::collection`], with `partitions` partitions.
     pub fn partitioned(&self, name: &str, id: IdRole, partitions: u16) -> (Arc<dyn Collection>, Arc<dyn Collection>) {
         let schema = Schema { id, ..schema_spec::parse(SHIPS).unwrap() };
         let settings = Settings { partitions, ..Settings::default() };
@@ -167,7 +168,7 @@ pub fn store() -> Arc<dyn Backend> {
     Embedded::new(Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap()))
 }
 
-/// A gateway's backend, with records of its own, and where its owner is.
+/// Returns a gateway's backend with records of its own, and the sender of its owner's address.
 pub fn gateway(at: Option<SocketAddr>) -> (watch::Sender<Option<OwnerAt>>, Arc<RemoteBackend>) {
     let (address, owner) = watch::channel(at.map(|at| at.to_string().into()));
     let records = Arc::new(Store::open(Options::ephemeral(), Seams::real()).unwrap());
@@ -179,7 +180,7 @@ pub fn control(time: Duration) -> Control {
     Control::new(Seams::real().clock, time, CancelFlag::new())
 }
 
-/// An event of a collection of ships: an id where they are given, object, number, time in seconds, place.
+/// An event of a collection of ships: an id where ids are given, object, number, time in seconds, place.
 #[derive(Debug, Clone)]
 pub struct Ship {
     pub id: u32,

@@ -1,4 +1,4 @@
-//! A write whose answer is lost is applied once, and its outcome is known or said to be unknown.
+//! A write whose response is lost is applied once, and its outcome is known or reported as unknown.
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, TENANT, World, control, fleet, gateway, ships};
@@ -33,7 +33,7 @@ fn a_write_is_sent_again_and_applied_once() {
     proxy.swallow(true);
     let (writer, batch) = (ours.clone(), ships(&ours.schema(), &fleet(5)));
     let writing = std::thread::spawn(move || writer.write(Write::new(batch)));
-    // It is stored, and the gateway does not know.
+    // It is stored, and the gateway does not know that.
     until(|| count(&*theirs) == 6);
     proxy.cut();
     proxy.heal();
@@ -101,7 +101,7 @@ fn a_write_that_reaches_a_former_owner_is_not_written_there() {
     let successor = Owner::serve(world.embedded.clone(), 2);
     world.address.send_replace(Some(successor.address.to_string().into()));
     ours.write(Write::new(ships(&ours.schema(), &fleet(1)))).unwrap();
-    // Back to the former one, which is up and would write: that the write is for its successor is all that stops it.
+    // Back to the former one, which runs and could write. Only the recipient named in the write stops it.
     world.address.send_replace(Some(world.owner.as_ref().unwrap().address.to_string().into()));
     let append = ours.append(Write::new(ships(&ours.schema(), &fleet(2))), tokio::time::Instant::now() + PATIENCE / 60);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -116,7 +116,7 @@ fn a_keyed_batch_that_a_takeover_cuts_is_written_whole_by_the_next_owner() {
     let (theirs, ours) = world.partitioned("ships", IdRole::Given, 2);
     let batch = fleet(20);
     let partition = |id: u32| partition_of(format!("id{id}").as_bytes(), 2);
-    // One partition refuses its share, as one does that another process has taken over.
+    // One partition refuses its share, as if another process had taken it over.
     let taken = batch.iter().find(|ship| partition(ship.id) == 1).unwrap().clone();
     theirs.write(Write::new(ships(&theirs.schema(), std::slice::from_ref(&taken)))).unwrap();
     let write = Write::new(ships(&ours.schema(), &batch)).with_key("key");

@@ -81,7 +81,7 @@ fn author() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(prop_oneof![Just("Ann"), Just("@bob"), Just("cleo")].prop_map(str::to_owned))
 }
 
-/// Positions all over the globe, and many near the antimeridian, the poles and one town.
+/// Positions all over the globe, many of them near the antimeridian, the poles and one town.
 fn position() -> impl Strategy<Value = (f64, f64)> {
     let edge = prop_oneof![Just(-180.0), Just(180.0), 179.0..180.0_f64, -180.0..-179.0_f64];
     prop_oneof![

@@ -83,7 +83,7 @@ async fn what_no_reader_had_taken_before_a_crash_is_told_after_it_and_nothing_el
     })
     .await;
     crash(saved);
-    // Acknowledged, and never processed.
+    // Acknowledged, but never processed.
     write(&world, &["flood three", "fire two", "rain"]);
 
     let saved = world.open();

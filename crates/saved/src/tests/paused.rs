@@ -14,9 +14,9 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Duration, Instant};
 
-/// A paused clock advances when all tasks are idle, and a task that waits for a socket counts as idle. While this is
-/// held, a blocking task runs, so the clock stays. It has no deadline of its own. A test on a loaded machine lasts
-/// long, and a clock that advanced in its midst would end calls under way. Waits are bounded by `until`.
+/// A paused clock advances when all tasks are idle, and a task that waits for a socket counts as idle. While this value
+/// exists, a blocking task runs, so the clock stays. It has no deadline of its own: a test on a loaded machine takes
+/// long, and an advancing clock would end calls in progress. Waits are bounded by `until`.
 fn held_clock() -> std::sync::mpsc::Sender<()> {
     let (release, held) = std::sync::mpsc::channel();
     tokio::task::spawn_blocking(move || held.recv());
@@ -76,7 +76,7 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
         }
         assert_eq!(seq(&called(&mut calls).await), 0);
         tried += 1;
-        // More, where the next packet was sent and refused before this looks.
+        // More if the next packet was sent and refused before this check.
         until("the call is counted", || saved.figures().webhooks.1 >= tried).await;
         if saved.figures().webhooks.2 == 1 {
             break;
@@ -147,7 +147,7 @@ async fn no_more_polls_run_at_once_than_may() {
 async fn a_tenant_with_many_due_polls_leaves_turns_to_others() {
     let mut world = World::new(NEWS);
     world.saved.polls_at_once = 1;
-    // A source that notes who asks, and responds on demand.
+    // A source that records callers, and responds on demand.
     let (asked, leave) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(0)));
     let slow = {
         let (asked, leave) = (asked.clone(), leave.clone());
@@ -246,7 +246,7 @@ async fn outside_providers_are_polled_and_only_what_is_new_is_sent() {
         assert_eq!(packet["provider"], "growing");
         match packet["kind"].as_str() {
             Some("results") => told.extend(titles(&packet).into_iter().map(str::to_owned)),
-            // The state is reported once for as long as it does not change.
+            // The state is reported only when it changes.
             _ => assert_eq!((packet["state"].as_str(), told.len()), (Some("complete"), 1)),
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A server over records that others share.
+/// Starts a server over shared records.
 fn server(bucket: &MemoryBucket) -> World {
     let mut world = World::new(NEWS);
     let records: Arc<dyn RecordSource> = ControlPlane::new(Arc::new(bucket.clone()), &Seams::real(), 1 << 20);
@@ -20,7 +20,7 @@ fn server(bucket: &MemoryBucket) -> World {
     world
 }
 
-/// The same over the store of another server, which is not assigned the saved searches.
+/// Starts one over the store of another server, without the saved searches assigned to it.
 fn beside(world: &World, bucket: &MemoryBucket) -> World {
     let mut other = World::new(NEWS);
     other.store = world.store.clone();
@@ -35,7 +35,7 @@ async fn take(assigned: &Arc<Assigned>, epoch: u64) -> Result<(), StoreError> {
     tokio::task::spawn_blocking(move || taking.take(epoch, Arc::new(|| true))).await.unwrap()
 }
 
-/// The checkpoint in a bucket.
+/// Returns the checkpoint in a bucket.
 fn checkpoint(world: &World) -> Option<Vec<u8>> {
     let records: Arc<dyn Records> = world.backend.records(RECORDS);
     records.get("looked").unwrap()
@@ -58,15 +58,15 @@ async fn what_one_server_saves_is_matched_at_the_other_until_it_is_deleted() {
     let mut reader = same.outbox.read_kept();
     there.write(&[("title", "flood here")], 0, (4.8, 45.7));
     assert_eq!(titles(&next(&mut reader).await), ["flood here"]);
-    // One's own is entered once.
+    // Its own is entered once.
     follow(&one);
     follow(&one);
     assert_eq!(one.count("default"), 1);
-    // Deleted at either.
+    // Either can delete it.
     assert!(two.delete(&same.id).await.expect("deleted"));
     follow(&one);
     assert!(one.get(&before.id).is_none() && one.count("default") == 0);
-    // A server that starts has what the others have.
+    // A new server has those of the others.
     let other = one.create(&json!({"keywords": "fire"}), &everything(&one)).await.expect("made");
     let third = server(&bucket);
     let three = third.open();
@@ -81,14 +81,14 @@ async fn a_bucket_that_does_not_answer_for_a_moment_loses_no_saved_search() {
     let bucket = MemoryBucket::new();
     let (here, there) = (server(&bucket), server(&bucket));
     let (one, two) = (here.open(), there.open());
-    // What runs in the background must not call instead.
+    // The background tasks must not call instead.
     one.close();
     two.close();
     for calls in 0..500 {
         let made = one.create(&json!({"keywords": "flood"}), &everything(&one)).await.expect("made");
         let cut = bucket.clone();
         bucket.pause(calls, move || cut.cut(true));
-        // It fails where it must read.
+        // It fails where it has to read.
         drop(two.follow());
         let all_passed = bucket.take_pause();
         bucket.cut(false);
@@ -116,7 +116,7 @@ async fn a_process_that_was_paused_changes_no_record_once_another_has_taken_over
     let mut reader = search.outbox.read_kept();
     store.write(&[("title", "flood one")], 0, (4.8, 45.7));
     assert_eq!(titles(&next(&mut reader).await), ["flood one"]);
-    // Now it is paused, as far as the other can see.
+    // From here on it is paused, as far as the other can tell.
     take(&two, 2).await.unwrap();
     let second = two.current();
     let same = second.get(&search.id).expect("it has the saved search");
@@ -128,7 +128,7 @@ async fn a_process_that_was_paused_changes_no_record_once_another_has_taken_over
         assert!(packet["seq"].as_u64() > search.outbox.numbers().1.checked_add(1_000), "numbers go on: {packet}");
         seen.extend(titles(&packet).into_iter().map(str::to_owned));
     }
-    // What the next one would go on from.
+    // The state from which the next one would continue.
     let stands = async {
         loop {
             second.write_checkpoint(false).unwrap();
@@ -140,10 +140,10 @@ async fn a_process_that_was_paused_changes_no_record_once_another_has_taken_over
         }
     };
     let stands = tokio::time::timeout(PATIENCE, stands).await.expect("a checkpoint");
-    // It wakes up, has matched the event as well, and believes that the saved searches are its own.
+    // It wakes up, has matched the event as well, and believes that the saved searches are still assigned to it.
     assert_eq!(titles(&next(&mut reader).await), ["flood two"]);
     let refused = async {
-        // Until it has noted the event, there is nothing to write.
+        // Until it has recorded the event, there is nothing to write.
         while first.write_checkpoint(false).is_ok() {
             tokio::task::yield_now().await;
         }
@@ -155,7 +155,7 @@ async fn a_process_that_was_paused_changes_no_record_once_another_has_taken_over
     assert!(tokio::task::spawn_blocking(move || stopping.stop()).await.unwrap().is_err());
     assert_eq!(checkpoint(&there), stands);
     assert!(second.records.get(&search.id).unwrap().is_some() && second.records.get("state").unwrap().is_none());
-    // Nor does it take them back in its own epoch.
+    // Nor can it take them back in its own epoch.
     assert!(take(&one, 1).await.is_err());
     one.lose();
     assert!(one.current().get(&search.id).is_none());
@@ -172,7 +172,7 @@ async fn a_process_that_lost_the_lease_to_nobody_gives_no_number_twice() {
     one.lose();
     let mut highest = None;
     for _ in 0..3 {
-        // The bucket did not answer for longer than the lease, and nobody else could take it either.
+        // The bucket did not respond for longer than the lease, so no other process could take it either.
         take(&one, 1).await.unwrap();
         let running = one.current();
         let mut reader = running.get(&id).expect("it has the saved search").outbox.read_kept();
@@ -183,7 +183,7 @@ async fn a_process_that_lost_the_lease_to_nobody_gives_no_number_twice() {
         one.lose();
     }
     take(&one, 1).await.unwrap();
-    // What is left of the times before changes nothing.
+    // Leftovers of earlier terms change nothing.
     assert!(first.records.put("looked", b"{}").is_err());
     stop(&one.current()).await;
 }
@@ -198,7 +198,7 @@ async fn the_records_of_a_backup_can_be_claimed_in_another_bucket_and_numbers_go
     let content = here.backend.records(RECORDS).get("runs").unwrap().expect("it is claimed");
     let kept = BackupParts::new(None).of("runs", &content).plain.expect("the backup has it");
     there.backend.records(RECORDS).put("runs", &kept).unwrap();
-    // Where nobody held the lease before.
+    // If the lease had no holder before.
     take(&two, 1).await.unwrap();
     let after = two.current();
     assert!(after.first > before.first.map(|first| first + 1_000_000), "{:?} after {:?}", after.first, before.first);
@@ -215,7 +215,7 @@ async fn packets_and_numbers_follow_a_process_that_hands_over_and_no_event_is_lo
     let id = first.create(&json!({"keywords": "flood"}), &everything(&first)).await.expect("made").id.clone();
     let (written, mut next_one) = (AtomicBool::new(false), 0);
     std::thread::scope(|scope| {
-        // Events come while one takes over from the other.
+        // Events arrive during takeovers.
         scope.spawn(|| {
             for event in 0..200 {
                 store.write(&[("title", &format!("flood {event}"))], 0, (4.8, 45.7));
@@ -226,7 +226,7 @@ async fn packets_and_numbers_follow_a_process_that_hands_over_and_no_event_is_lo
             if written.load(Ordering::Acquire) && next_one > 0 {
                 break;
             }
-            // A stop within a catch-up repeats it.
+            // A stop during a catch-up repeats it.
             while !servers[next_one % 3].current().progress.is_caught_up() {
                 std::thread::yield_now();
             }

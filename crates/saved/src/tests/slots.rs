@@ -1,4 +1,4 @@
-//! Slots of saved searches, which servers over one bucket divide.
+//! Slots of saved searches, divided among servers over one bucket.
 
 use super::world::{NEWS, PATIENCE, World, next, titles};
 use crate::registry::RECORDS;
@@ -61,7 +61,7 @@ async fn each_gateway_runs_the_slots_that_it_has_and_one_passes_on_what_it_kept(
     for search in [&first, &second] {
         assert_eq!(titles(&next(&mut search.outbox.read_kept()).await), ["flood one"]);
     }
-    // The other slot goes on while this one moves, and its packets come along.
+    // The other slot continues while this one moves, along with its packets.
     pass_on(&one, slot(2)).await;
     assert!(one.get(&first.id).is_none());
     take(&two, slot(2), 2).await;
@@ -96,7 +96,7 @@ async fn limits_are_of_the_saved_searches_of_all_gateways() {
     two.create(&asked, &view(&there)).await.expect("there is room again");
 }
 
-/// Records move from a server without slots to gateways and back, as a backup does it: events are matched once each.
+/// Records move from a server without slots to gateways and back, as in a backup: events are matched once each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_begin_with_the_records_of_a_server_without_and_end_in_one() {
     let (bucket, world) = (MemoryBucket::new(), World::new(NEWS));
@@ -129,7 +129,7 @@ async fn slots_begin_with_the_records_of_a_server_without_and_end_in_one() {
         }
     };
     expect(&["flood one", "flood two"]).await;
-    // A stop within a catch-up repeats it.
+    // A stop during a catch-up repeats it.
     while !slots.are_caught_up() {
         tokio::task::yield_now().await;
     }
@@ -145,7 +145,7 @@ async fn slots_begin_with_the_records_of_a_server_without_and_end_in_one() {
         for title in ["flood one", "flood two", "flood three"] {
             assert_eq!(titles(&next(&mut reader).await), [title]);
         }
-        // No event more.
+        // No further events.
         assert_eq!(after.get(id).unwrap().outbox.numbers().1, 3);
     }
     assert!(!records.names().unwrap().iter().any(|name| name.starts_with("looked-") || name.starts_with("state-")));

@@ -56,7 +56,7 @@ async fn new_events_are_told_and_a_saved_search_goes_on_after_a_restart() {
     assert!(gone.first > after + 1_000_000);
     let mut reader = again.outbox.read_kept();
     world.write(&[("title", "flood five")], 0, (4.8, 45.7));
-    // First, packets repeat whose reading was not on disk yet.
+    // First, packets repeat that were read, but not yet recorded on disk as read.
     let mut told = Vec::new();
     while told.last().is_none_or(|last| last != "flood five") {
         told.extend(titles(&next(&mut reader).await).into_iter().map(str::to_owned));

@@ -21,7 +21,7 @@ async fn save(saved: &Arc<SavedSearches>, asked: Value, view: &View) -> Arc<Save
     saved.create(&asked, view).await.expect("made")
 }
 
-/// Titles that come, up to one of them.
+/// Returns the titles that arrive, up to this one.
 async fn told(reader: &mut Reader, last: &str) -> Vec<String> {
     let mut told = Vec::new();
     while told.last().is_none_or(|title| title != last) {
@@ -41,13 +41,13 @@ async fn events_of_one_tenant_never_match_saved_searches_of_another() {
         let view = all_of(OTHER, &saved);
         save(&saved, flood(), &view).await
     });
-    // Their collection is behind ours, so that a position of one is wrong for the other.
+    // Their collection has fewer writes than ours, so that a position of one is wrong for the other.
     write(&world, "default", &["flood our 1", "flood our 2", "flood our 3"]);
     write(&world, OTHER, &["flood their 1"]);
     assert_eq!(told(&mut ours.outbox.read_kept(), "flood our 3").await, ["flood our 1", "flood our 2", "flood our 3"]);
     assert_eq!(told(&mut theirs.outbox.read_kept(), "flood their 1").await, ["flood their 1"]);
 
-    // Over a clean stop each gets what was written meanwhile to its own collection.
+    // Across a clean stop, each gets what was written meanwhile to its own collection.
     let [read_of_ours, read_of_theirs] = [&ours, &theirs].map(|search| search.outbox.numbers().1);
     stop(&saved).await;
     write(&world, "default", &["flood our 4"]);
@@ -60,7 +60,7 @@ async fn events_of_one_tenant_never_match_saved_searches_of_another() {
     assert_eq!(told(&mut readers.0, "flood our 4").await, ["flood our 4"]);
     assert_eq!(told(&mut readers.1, "flood their 2").await, ["flood their 2"]);
 
-    // And over a crash, from the checkpoint.
+    // And across a crash, from the checkpoint.
     written(&world, |checkpoint| {
         checkpoint["collections"]["events"]["position"] == 4
             && checkpoint["tenants"][OTHER]["events"]["position"] == 2
@@ -126,7 +126,7 @@ async fn a_flood_of_one_tenant_drops_nothing_of_another() {
     let saved = world.open();
     let ours = save(&saved, json!({"keywords": "flood"}), &everything(&saved)).await;
     let theirs = save(&saved, json!({"keywords": "flood"}), &all_of(OTHER, &saved)).await;
-    // The matcher stands still meanwhile.
+    // The matcher is blocked meanwhile.
     let held = saved.match_indexes.write();
     for n in 0..2_000 {
         write(&world, "default", &[&format!("flood our {n}")]);
@@ -182,7 +182,7 @@ async fn a_tenant_that_is_removed_leaves_no_saved_search_behind() {
         let ours = save(&saved, json!({"keywords": "flood"}), &everything(&saved)).await;
         let theirs = save(&saved, json!({"keywords": "flood"}), &all_of(OTHER, &saved)).await;
         let records = world.store.records("saved");
-        // A record that cannot be used still says whose it is.
+        // An unusable record still names its tenant.
         let damaged = "0".repeat(32);
         records.put_twice(&damaged, br#"{"created":1,"tenant":"other","question":{"keywords":"(a"}}"#).unwrap();
         records.put(&format!("{}-seen", theirs.id), b"12345678").unwrap();

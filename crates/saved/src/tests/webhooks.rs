@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-/// A webhook whose responses depend on the number of calls before. Heads and bodies of the calls are sent to the
+/// Starts a webhook whose responses depend on the number of earlier calls. Sends heads and bodies of the calls to the
 /// channel.
 pub(super) async fn hook(
     answer: impl Fn(usize) -> u16 + Send + 'static,
@@ -125,7 +125,7 @@ async fn what_a_webhook_never_takes_becomes_a_dead_letter() {
     assert!(figures.letter_bytes > 0);
     assert_eq!(again.figures().letter_bytes, figures.letter_bytes);
     stop(&again).await;
-    // There is space for one of the two.
+    // There is room for only one of the two.
     world.saved.webhook.dead_bytes_total = figures.letter_bytes - 1;
     let again = world.open();
     let after = shown(&again);

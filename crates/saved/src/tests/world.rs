@@ -1,4 +1,4 @@
-//! A store, a server over it, and what tests ask of both.
+//! A store with a server over it, and helpers of the tests.
 
 use crate::Parts;
 use crate::SavedSearches;
@@ -81,17 +81,17 @@ impl World {
         saved
     }
 
-    /// What a server has of saved searches.
+    /// Opens the saved searches of a server.
     pub(super) fn assigned(&self) -> Assigned {
         Assigned::open(SlotParts::whole(self.parts()))
     }
 
-    /// The same of a gateway, which takes slots.
+    /// Opens those of a gateway, which takes slots.
     pub(super) fn slots(&self) -> SavedSlots {
         SavedSlots::divided(self.parts())
     }
 
-    /// What saved searches are opened from.
+    /// Returns the components from which saved searches are opened.
     pub(super) fn parts(&self) -> Parts {
         let (clock, random) = (self.seams.clock.clone(), self.seams.random.clone());
         let suspended = self.suspended.clone();
@@ -127,7 +127,7 @@ impl World {
 
     /// Writes an event of a tenant.
     pub(super) fn write_of(&self, tenant: &str, texts: &[(&str, &str)], second: i64, (lon, lat): (f64, f64)) {
-        // Under whichever name.
+        // Under its current name.
         let renamed = || self.store.list(tenant).first().cloned();
         let collection = self.store.collection(tenant, "events").or_else(renamed).unwrap();
         let schema = collection.schema();

@@ -1,4 +1,4 @@
-//! Every question has one answer, however many partitions there are.
+//! Every query has the same result, however many partitions there are.
 
 use super::{KINDS, Kind, NUMBER, OBJECT, PARTITIONS, SPEED, TIME, World, all, event, events, numbers, sorted};
 use crate::{At, Collection, Near, Read, RowSink, Write};
@@ -9,12 +9,12 @@ use meridian_query::{
 };
 use proptest::prelude::*;
 
-/// What is done to both collections.
+/// A step applied to both collections.
 #[derive(Debug, Clone)]
 enum Step {
     Write(Vec<i64>),
     Delete(Vec<i64>),
-    /// By a filter: all below.
+    /// By a filter: all below this number.
     DeleteBelow(i64),
     Flush,
     Reopen,
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A world after some steps. With made ids each number is written once, so that it names one event.
+/// Makes a world after some steps. With made ids each number is written once, so that it names one event.
 fn world(kind: Kind, steps: &[Step]) -> World {
     let mut world = World::new(kind);
     let mut taken = std::collections::BTreeSet::new();
@@ -67,7 +67,7 @@ fn predicate(text: Option<&str>, schema: &Schema) -> Predicate {
     text.map_or_else(Predicate::all, |text| Predicate::bind(&parse_text(text).unwrap(), schema).unwrap())
 }
 
-/// All pages of a question on the snapshot of the first: the numbers of each, and what is known of how many match.
+/// Returns all pages of a query on the snapshot of the first: the numbers of each, and the known total.
 fn pages(collection: &dyn Collection, question: &Items, control: &Control) -> Vec<(Vec<i64>, Option<u64>)> {
     let (mut question, mut at, mut pages) = (question.clone(), At::newest(), Vec::new());
     loop {
@@ -79,14 +79,14 @@ fn pages(collection: &dyn Collection, question: &Items, control: &Control) -> Ve
         assert_eq!(rows.head().seq.len(), collection.position().len());
         pages.push((page, rows.number_matched()));
         let Some(next) = rows.next_page() else { return pages };
-        // As a page token carries it.
+        // Encoded as in a page token.
         question.after = Cursor::from_bytes(&next.to_bytes());
         at.seq = Some(rows.head().seq.clone());
         assert!(pages.len() < 1_000, "the pages have no end");
     }
 }
 
-/// Numbers, distances and totals that a sink is passed.
+/// A sink that records numbers, distances and totals.
 #[derive(Default)]
 struct Noted {
     total: u64,
@@ -112,7 +112,7 @@ fn noted(pass: impl FnOnce(&mut Noted)) -> Noted {
     sink
 }
 
-/// All changes after a place, and where the reader is then.
+/// Returns all changes after a place, and where the reader is then.
 fn changes(collection: &dyn Collection, after: &Seqs, max: usize) -> (Vec<i64>, Seqs, u64) {
     let mut changes = collection.changes_after(after, max, 1_000).unwrap();
     let mut found = Vec::new();
@@ -164,7 +164,7 @@ proptest! {
             same!(world, |c: &dyn Collection| pages(c, &question, &control).into_iter().map(|page| page.0).collect::<Vec<_>>());
             same!(world, |c: &dyn Collection| c.explain(At::newest(), &question, &control).unwrap().value.returned);
         }
-        // Neighbours in natural order may share a key, and then their numbers decide, which differ.
+        // Neighbours in natural order may share a key; then their numbers decide, which differ.
         let natural = Items { limit: Some(limit), ..all_of.clone() };
         same!(world, |c: &dyn Collection| {
             let pages = pages(c, &natural, &control);
@@ -191,7 +191,7 @@ proptest! {
         let density = Density { predicate: predicate.clone(), bbox: [-180.0, -90.0, 180.0, 90.0], width: 36, height: 18 };
         same!(world, |c: &dyn Collection| c.density(At::newest(), &density, &control).unwrap().value.counts);
         for counts in [false, true] {
-            // One property alone: made ids are written as well.
+            // Only one property; made ids are written as well.
             let fields = Some(vec![NUMBER, SPEED]);
             let tile = Tile { predicate: predicate.clone(), z: 1, row: 0, column: 1, layer: "l".into(), fields, density: counts };
             same!(world, |c: &dyn Collection| {
@@ -242,7 +242,7 @@ proptest! {
         let world = world(kind, &steps);
         let control = world.control();
         let schema = world.many.schema();
-        // Ids name their events, in whichever partition.
+        // Ids identify their events, in whichever partition.
         let mut ids = std::collections::BTreeSet::new();
         for hits in world.many.items(At::history(), &Items::all(&schema), &control).unwrap() {
             let hits = hits.unwrap();
@@ -259,7 +259,7 @@ proptest! {
             prop_assert!(world.many.event(absent).unwrap().value.is_none());
         }
 
-        // From the beginning, in lists of any size: every event that is there, once.
+        // From the beginning, in lists of any size: every existing event, once.
         let (mut at, mut seen) = (world.many.position().map(|_| Seq(0)), Vec::new());
         loop {
             let (some, upto, left_out) = changes(&*world.many, &at, max);
@@ -273,7 +273,7 @@ proptest! {
         let history = |c: &dyn Collection| sorted(all(c, At::history(), &Items::all(&c.schema()), &control));
         prop_assert_eq!(sorted(seen), history(&*world.many));
         prop_assert_eq!(&at, &world.many.position().ends());
-        // A reader that is up to date gets what comes, and nothing else.
+        // An up-to-date reader gets new events, and nothing else.
         let before = world.many.position();
         world.many.write(Write::new(events(&*world.many, more.iter().copied()))).unwrap();
         let more: Vec<i64> = more.into_iter().collect();
@@ -356,14 +356,14 @@ fn fields_that_are_added_reach_every_partition() {
 fn a_page_of_the_nearest_is_near_or_refused() {
     let world = World::new(KINDS[0]);
     let most = 1 << 14;
-    // Not in the middle between two events of a parallel.
+    // Off the middle between two events of a parallel.
     let near = |skip, limit| Near { lon: 3.003, lat: 5.0, radius_m: 21_000_000.0, skip, limit };
     let page = |collection: &dyn Collection, near: Near| {
         let mut sink = Noted::default();
         collection.near(&near, None, &mut sink).map(|_| (sink.total, sink.rows))
     };
     world.write(0..most);
-    // Behind all events there is nothing, however far.
+    // After all events there is nothing, however far.
     for (skip, limit) in [(most as usize - 5, 10), (most as usize, 10), (usize::MAX, usize::MAX)] {
         let near = near(skip, limit);
         assert_eq!(page(&*world.many, near).unwrap(), page(&*world.one, near).unwrap());

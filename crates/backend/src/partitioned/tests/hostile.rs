@@ -1,4 +1,4 @@
-//! A partition that fails, that is damaged, or that is too slow: an answer is an error or complete, and damage is named.
+//! A failed, damaged or slow partition: a result is an error or complete, and damage is named.
 
 use super::{KINDS, Kind, PARTITIONS, World, all, control, sorted};
 use crate::{At, Backend, Collection};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const EVENTS: i64 = 400;
 
-/// A clock that moves a millisecond each time it is read.
+/// A clock that advances a millisecond each time it is read.
 #[derive(Debug, Default)]
 struct Ticking(AtomicI64);
 
@@ -28,7 +28,7 @@ impl Clock for Ticking {
     fn sleep(&self, _: Duration) {}
 }
 
-/// The numbers of all events, or the error that ended the answer.
+/// Returns the numbers of all events, or the error that ended the result.
 fn try_all(collection: &dyn Collection, question: &Items, control: &Control) -> Result<Vec<i64>, QueryError> {
     let mut found = Vec::new();
     for hits in collection.items(At::newest(), question, control)? {
@@ -50,7 +50,7 @@ proptest! {
         let question = Items { order, ..Items::all(&world.many.schema()) };
         match try_all(&*world.many, &question, &control) {
             Ok(found) => prop_assert_eq!(found, (0..EVENTS).collect::<Vec<_>>()),
-            // A question that needs more than its time is refused before it runs.
+            // A query that needs more than its time is refused before it runs.
             Err(error) => {
                 let expected = matches!(error, QueryError::Deadline | QueryError::TooLarge { limit: None, .. });
                 prop_assert!(expected, "{}", error);
@@ -70,7 +70,7 @@ fn a_cancelled_question_ends() {
     assert!(matches!(try_all(&*world.many, &Items::all(&schema), &control), Err(QueryError::Cancelled)));
 }
 
-/// The files of one partition that end so.
+/// Returns the files of one partition that end like this.
 fn files_of(world: &World, partition: u16, end: &str) -> Vec<std::path::PathBuf> {
     let folder = format!("many/p{partition}/");
     let files = world.disk.files().into_iter().map(|(path, _)| path);

@@ -56,7 +56,8 @@ fn schema(kind: Kind) -> Schema {
     }
 }
 
-/// An event by its number, which nothing else has. Everything else follows from that, so that no two places are equally far.
+/// Appends the event with this number, which is unique. Everything else is derived from it, so that no two places are
+/// equally far.
 fn event(builder: &mut BatchBuilder, n: i64) {
     if builder.schema().id == IdRole::Given {
         builder.set_id(format!("id {n}")).unwrap();
@@ -78,7 +79,7 @@ fn events(collection: &dyn Collection, numbers: impl IntoIterator<Item = i64>) -
     builder.finish().unwrap()
 }
 
-/// The numbers of some events.
+/// Returns the numbers of some events.
 fn numbers(batch: &Batch) -> Vec<i64> {
     let Some(meridian_model::FieldColumn::Int(numbers)) = batch.field(NUMBER) else {
         panic!("a batch without numbers")
@@ -123,7 +124,7 @@ impl World {
         self.store.collections().iter().for_each(|partition| partition.flush().unwrap());
     }
 
-    /// Starts again over the same disk.
+    /// Restarts over the same disk.
     fn reopen(&mut self) {
         self.store.close().unwrap();
         (self.store, self.backend) = open(&self.disk, &self.clock);
@@ -147,7 +148,7 @@ fn open(disk: &Arc<MemoryDisk>, clock: &Arc<ManualClock>) -> (Arc<Store>, Arc<Em
     (store.clone(), Embedded::new(store))
 }
 
-/// The numbers of all events of a question, in its order.
+/// Returns the numbers of all events of a query, in its order.
 fn all(collection: &dyn Collection, at: At, question: &Items, control: &Control) -> Vec<i64> {
     let rows = collection.items(at, question, control).unwrap();
     rows.flat_map(|hits| numbers(&hits.unwrap().batch)).collect()

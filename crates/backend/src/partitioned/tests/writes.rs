@@ -1,4 +1,4 @@
-//! Writes: where events go, what a repetition does, and what a client is told.
+//! Writes: where events go, the effect of a repetition, and the client's outcome.
 
 use super::{KINDS, Kind, PARTITIONS, World, all, events, schema, sorted};
 use crate::{At, Backend, Write, WriteError};
@@ -8,7 +8,7 @@ use meridian_store::{Settings, StoreError};
 use tokio::runtime::Builder;
 use tokio::time::{Duration, Instant};
 
-/// The number of events in each partition.
+/// Returns the number of events in each partition.
 fn spread(world: &World) -> Vec<u64> {
     world.store.partitions("t", "many").unwrap().iter().map(|partition| partition.stats().events).collect()
 }
@@ -70,16 +70,16 @@ fn an_id_stands_once_and_what_is_stored_is_said() {
     assert_eq!((wrong.len(), wrong[0].line), (1, Some(4)));
     assert_eq!(world.many.stats().events, 0, "no part of it is stored");
     world.many.write(Write::new(events(&*world.many, 0..100))).unwrap();
-    // All of these are there.
+    // All of these exist.
     let there = world.many.write(Write::new(events(&*world.many, 0..100)));
     assert!(matches!(there, Err(WriteError::Conflict { total: 100, .. })), "{there:?}");
-    // One is there: its partition stores nothing, and the others do.
+    // One exists: its partition stores nothing, and the others do.
     let partly = world.many.write(Write::new(events(&*world.many, 99..300)));
     let Err(WriteError::Partly { stored, why }) = partly else { panic!("{partly:?}") };
     assert!(matches!(*why, WriteError::Conflict { total: 1, .. }), "{why:?}");
     assert_eq!(world.many.stats().events, 100 + stored);
     assert!(stored > 0 && stored < 200);
-    // Sent again under its key, it says what is there, though this time nothing is added.
+    // Resent with its key, it returns what is stored, though nothing is added this time.
     let keyed = || Write::new(events(&*world.many, 250..400)).with_key("key");
     let first = world.many.write(keyed());
     let Err(WriteError::Partly { stored, .. }) = first else { panic!("{first:?}") };
@@ -97,7 +97,7 @@ fn a_batch_that_is_too_large_for_a_partition_is_refused_whole() {
     assert!(matches!(&refused, Err(WriteError::Invalid(list)) if list[0].detail.contains("partitions")), "{refused:?}");
     assert_eq!(world.many.stats().events, 0);
     assert_eq!(world.many.write(Write::new(ship(most))).unwrap().written, most as u64);
-    // Without a key of their own, events share the room of several partitions.
+    // Without keys, events share the memory of several partitions.
     let world = World::new(Kind { given: false, object: false, latest: false });
     let written = world.many.write(Write::new(events(&*world.many, 0..most + 10))).unwrap();
     assert_eq!((written.written, world.many.stats().events), (most as u64 + 10, most as u64 + 10));
@@ -134,7 +134,7 @@ fn what_is_stored_is_said_where_the_queue_of_another_partition_is_full() {
     let partitions = world.store.partitions("t", "many").unwrap();
     let first = partition_of(b"id 0", usize::from(PARTITIONS));
     let full = (first + 1) % usize::from(PARTITIONS);
-    // Nobody commits them: the first is to lead, and does not.
+    // They are not committed: the first has to lead, and does not.
     let (mut waiting, one) = (Vec::new(), events(&*world.many, [1_000]));
     while let Ok(pending) = partitions[full].submit(Write::new(one.clone())) {
         waiting.push(pending);
@@ -147,7 +147,7 @@ fn what_is_stored_is_said_where_the_queue_of_another_partition_is_full() {
     let Err(WriteError::Partly { stored, why }) = written else { panic!("{written:?}") };
     assert!(matches!(*why, WriteError::Busy(_)), "{why:?}");
     assert!(stored > 0 && stored == world.many.stats().events, "{stored}");
-    // Where the first partition refuses, nothing is queued.
+    // If the first partition refuses, nothing is queued.
     while let Ok(pending) = partitions[first].submit(Write::new(one.clone())) {
         waiting.push(pending);
     }

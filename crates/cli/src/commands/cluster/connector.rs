@@ -1,4 +1,4 @@
-//! The needs of a cluster's survey besides its bucket: the log in NATS, and whether the owner answers.
+//! Connections for a cluster's survey besides its bucket: the log in NATS, and the owners.
 
 use super::probe;
 use crate::config::Nats;
@@ -10,11 +10,11 @@ use tokio::runtime::Handle;
 /// Connects to NATS and to owners.
 #[derive(Debug)]
 pub struct NetworkConnector {
-    /// How NATS is reached; `None`: no settings were named.
+    /// Connection to NATS; `None` without settings.
     pub nats: Option<Nats>,
-    /// TLS between roles, where the settings have it.
+    /// TLS between roles, if the settings have it.
     pub tls: Option<RoleTls>,
-    /// Where the calls run.
+    /// Runtime of the calls.
     pub runtime: Handle,
 }
 

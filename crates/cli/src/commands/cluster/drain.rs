@@ -1,4 +1,4 @@
-//! `meridian cluster drain`: a process takes no new work, before it is stopped for good or for a new version.
+//! `meridian cluster drain`: a process takes no new work, before it is stopped permanently or for an upgrade.
 
 use super::handover::follow;
 use super::order::{BucketArgs, Cluster};

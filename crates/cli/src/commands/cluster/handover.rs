@@ -1,6 +1,6 @@
-//! `meridian cluster handover`: a lease passes from its holder to another owner that stands by.
+//! `meridian cluster handover`: passes a lease from its holder to a standby owner.
 //!
-//! A lease covers the partitions of a group; of a bucket with one group that is all of them.
+//! A lease covers the partitions of a group; in a bucket with a single group, that is all of them.
 
 use super::order::{BucketArgs, Cluster};
 use crate::config::Role;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &HandoverArgs) -> Result<(), Failure> {
         None => None,
         Some(name) => {
             let is = |node: &Node| {
-                // Of several groups one that has some takes more.
+                // With several groups, an owner that already has some can take more.
                 let is_ready = node.condition == Condition::StandsBy
                     || node.condition == Condition::Serves && groups.iter().all(|group| !group.is_all());
                 node.node == *name && node.role == Role::Owner.to_string() && is_ready
@@ -66,7 +66,7 @@ pub(super) fn run(args: &HandoverArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until another process holds the lease of a group than in this epoch, and says who.
+/// Waits until the lease of a group is held in a later epoch than this one, and prints the holder.
 pub(super) fn follow(
     cluster: &Cluster,
     group: Group,
@@ -90,7 +90,7 @@ pub(super) fn follow(
     }
 }
 
-/// The group of a partition that a user names.
+/// Returns the group of a partition named by the user.
 fn group_of(cluster: &Cluster, named: &str) -> Result<Group, Failure> {
     let wrong = |why: String| Failure::Usage(format!("{named}: {why}"));
     let parts = named.rsplit_once('/').and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
@@ -105,7 +105,7 @@ fn group_of(cluster: &Cluster, named: &str) -> Result<Group, Failure> {
         [one] if number as usize >= one.folders.len() => {
             Err(wrong(format!("{name} has {} partitions, from 0", one.folders.len())))
         }
-        // All of them have the same group where there is only one.
+        // With a single group, all of them are in it.
         [one, rest @ ..] if rest.is_empty() || groups == Groups::ONE => Ok(groups.of(&one.tenant, name, number)),
         several => {
             let tenants: Vec<&str> = several.iter().map(|one| one.tenant.as_str()).collect();

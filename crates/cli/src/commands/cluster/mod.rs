@@ -1,4 +1,5 @@
-//! `meridian cluster`: a cluster for trial on this machine, and for any cluster by its bucket, what there is and orders to its processes.
+//! `meridian cluster`: a trial cluster on this machine; and for any cluster, through its bucket, its status and orders
+//! to its processes.
 
 pub mod connector;
 mod drain;
@@ -14,7 +15,7 @@ mod up;
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 
-/// Folder of `meridian cluster up` where none is named.
+/// Default folder of `meridian cluster up`.
 const FOLDER: &str = "./meridian-cluster";
 
 /// Start a cluster for trial on this machine, look at one, and change who owns its collections

@@ -1,4 +1,4 @@
-//! The cluster that a command names: by its bucket, or by the folder of `meridian cluster up`.
+//! The cluster named by a command: by its bucket, or by the folder of `meridian cluster up`.
 
 use super::FOLDER;
 use super::nodes::Nodes;
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 
-/// A cluster whose bucket is open, to look at.
+/// A cluster with its bucket opened for reading.
 pub(super) struct Named {
     /// The bucket's address.
     pub(super) address: String,
     pub(super) bucket: Arc<dyn Bucket>,
     /// The folder of `meridian cluster up`, if no bucket was named.
     pub(super) folder: Option<PathBuf>,
-    /// Settings of a process of the cluster, if they are known.
+    /// Settings of a process of the cluster, if known.
     pub(super) config: Option<Config>,
-    /// Calls to the bucket run on its threads; others wait for them.
+    /// Runs the calls to the bucket; other threads wait for them.
     pub(super) runtime: Runtime,
 }
 
 impl Named {
-    /// Opens the bucket at an address, or of a folder (by default [`FOLDER`]), which is there.
+    /// Opens the existing bucket at an address, or of a folder (by default [`FOLDER`]).
     ///
     /// # Errors
-    /// [`Failure::Usage`] for what the options name, and what the bucket said.
+    /// [`Failure::Usage`] for wrong options; otherwise the error of the bucket.
     pub(super) fn open(bucket: Option<&str>, dir: Option<&Path>, config: Option<&Path>) -> Result<Named, Failure> {
         let (address, folder) = match bucket {
             Some(bucket) => (bucket.to_owned(), None),
@@ -49,7 +49,7 @@ impl Named {
     }
 }
 
-/// The processes of a folder.
+/// Returns the processes of a folder.
 pub(super) fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
     Nodes::read(folder)?.ok_or_else(|| {
         Failure::Usage(format!(
@@ -59,11 +59,11 @@ pub(super) fn nodes_of(folder: &Path) -> Result<Nodes, Failure> {
     })
 }
 
-/// Settings that name the store of the bucket, and the servers of a log in NATS.
+/// Returns the settings that name the bucket's store, and the NATS servers of the log.
 fn config_of(named: Option<&Path>, folder: Option<&Path>) -> Result<Option<Config>, Failure> {
     match (named, folder) {
         (Some(file), _) => Config::read(file).map(Some),
-        // As `meridian cluster up` has written them.
+        // As written by `meridian cluster up`.
         (None, Some(folder)) => {
             let file = folder.join("owner-1").join("settings.toml");
             file.is_file().then(|| Config::read(&file)).transpose()

@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// In the order in which they start: each one needs those before it.
+    /// In start order: each one needs those before it.
     pub(super) const ALL: [Kind; 4] = [Kind::Log, Kind::Owner, Kind::Scan, Kind::Gateway];
 
     pub(super) fn name(self) -> &'static str {
@@ -45,14 +45,14 @@ impl fmt::Display for Kind {
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) role: Kind,
-    /// Its process id; `None` while it does not run.
+    /// Its process id; `None` while it is not running.
     pub(super) pid: Option<u32>,
-    /// Where it listens: for clients, for gateways, or for owners.
+    /// Its listening address: for clients, for gateways, or for owners.
     pub(super) address: String,
-    /// Where a server of the log is monitored.
+    /// Monitoring address of a server of the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) monitor: Option<String>,
-    /// Where it listens for the other servers of the log.
+    /// Address for the other servers of the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) routes: Option<String>,
     /// Its output.
@@ -60,7 +60,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// All that it listens on.
+    /// Returns all its listening addresses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = &String> {
         [Some(&self.address), self.monitor.as_ref(), self.routes.as_ref()].into_iter().flatten()
     }
@@ -79,7 +79,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Those of a folder; `None`: no cluster was started there.
+    /// Reads the processes of a folder; `None` if no cluster was started there.
     pub(super) fn read(folder: &Path) -> Result<Option<Nodes>, Failure> {
         let path = folder.join(FILE);
         let text = match std::fs::read_to_string(&path) {
@@ -93,7 +93,7 @@ impl Nodes {
         })
     }
 
-    /// Replaces the file in one step: scripts read it at any time.
+    /// Replaces the file in one step, since scripts may read it at any time.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
         let (path, beside) = (folder.join(FILE), folder.join(format!("{FILE}.new")));
         let text = serde_json::to_string_pretty(self);
@@ -103,12 +103,12 @@ impl Nodes {
             .map_err(|e| Failure::Refused(format!("{} cannot be written: {e}", path.display())))
     }
 
-    /// The process of this name.
+    /// Returns the process with this name.
     pub(super) fn named(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// How many processes have this role.
+    /// Returns the number of processes with this role.
     pub(super) fn count(&self, role: Kind) -> usize {
         self.nodes.iter().filter(|node| node.role == role).count()
     }

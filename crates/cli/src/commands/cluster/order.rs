@@ -1,4 +1,4 @@
-//! An order to a process of a cluster, by way of its bucket, and what came of it.
+//! Sends an order to a process of a cluster through its bucket, and waits for the outcome.
 
 use super::named::Named;
 use crate::failure::Failure;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Interval at which the bucket is asked again.
+/// Poll interval of the bucket.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a process may take to say something: several times what it does.
+/// Max time between signs of life of a process: several times its usual interval.
 const LIVES: Duration = Duration::from_secs(20);
 
 /// Which cluster.
@@ -34,7 +34,7 @@ pub(super) struct BucketArgs {
     wait: u64,
 }
 
-/// A cluster whose processes get orders.
+/// A cluster that receives orders.
 pub(super) struct Cluster {
     pub(super) bucket: Arc<dyn Bucket>,
     pub(super) seams: Seams,
@@ -42,14 +42,14 @@ pub(super) struct Cluster {
     _runtime: Runtime,
 }
 
-/// A wait with an end.
+/// A wait with a deadline.
 pub(super) struct Wait {
     until: i64,
     seams: Seams,
 }
 
 impl Wait {
-    /// Waits a moment; `false`: the time is over.
+    /// Sleeps briefly; returns false once the deadline has passed.
     pub(super) fn goes_on(&self) -> bool {
         self.seams.clock.sleep(LOOK);
         self.seams.clock.elapsed() < self.until
@@ -57,19 +57,19 @@ impl Wait {
 }
 
 impl Cluster {
-    /// Opens its bucket, which is there.
+    /// Opens its existing bucket.
     pub(super) fn open(args: &BucketArgs) -> Result<Cluster, Failure> {
         let named = Named::open(args.bucket.as_deref(), args.dir.as_deref(), args.config.as_deref())?;
         let Named { bucket, runtime, .. } = named;
         Ok(Cluster { bucket, seams: Seams::real(), wait: Duration::from_secs(args.wait), _runtime: runtime })
     }
 
-    /// The groups of its partitions.
+    /// Returns the groups of its partitions.
     pub(super) fn groups(&self) -> Result<Groups, Failure> {
         Ok(groups_of(self.bucket.as_ref())?.unwrap_or(Groups::ONE))
     }
 
-    /// A wait of the time that the user allows.
+    /// Starts a wait with the user's timeout.
     pub(super) fn wait(&self) -> Wait {
         self.wait_for(self.wait)
     }
@@ -79,7 +79,8 @@ impl Cluster {
         Wait { until, seams: self.seams.clone() }
     }
 
-    /// The process that `is` meant and lives: it has said something since this began. `name`: what the user calls it.
+    /// Returns the process that `is` matches, once it has shown a sign of life since this call. `name`: its name in
+    /// messages.
     pub(super) fn find(&self, name: &str, is: impl Fn(&Node) -> bool) -> Result<OnRoll, Failure> {
         let before = Roll::read(self.bucket.as_ref(), None)?;
         if !before.iter().any(|one| is(&one.node)) {
@@ -110,7 +111,7 @@ impl Cluster {
         }
     }
 
-    /// Gives an order to a process, and waits for what comes of it: a sentence.
+    /// Sends an order to a process, waits for its outcome, and returns that as a sentence.
     pub(super) fn order(&self, to: &OnRoll, what: OrderKind) -> Result<String, Failure> {
         let (name, process) = (&to.node.node, to.node.process);
         let number = to.node.done.as_ref().map_or(0, |done| done.order) + 1;

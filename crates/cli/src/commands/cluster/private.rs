@@ -1,27 +1,27 @@
-//! Files and folders that only this user may read: settings and logs may hold secrets.
+//! Files and folders readable only by this user, since settings and logs may hold secrets.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Rights of everybody else.
+/// Permissions of group and others.
 const OTHERS: u32 = 0o077;
 const FILE: u32 = 0o600;
 const FOLDER: u32 = 0o700;
 
-/// Makes a folder, and closes one that is there to others.
+/// Creates a folder, or removes the access of others to an existing one.
 pub(super) fn folder(path: &Path) -> io::Result<()> {
     missing_folder(path)?;
     close(&path.metadata()?.permissions(), FOLDER).map_or(Ok(()), |closed| std::fs::set_permissions(path, closed))
 }
 
-/// Makes a folder where there is none. One that is there stays as it is: it may be meant for others.
+/// Creates a folder if it is missing. An existing one is left alone, as it may be meant for others.
 pub(super) fn missing_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(path)
 }
 
-/// Opens a file, and closes one that is there to others.
+/// Opens a file; removes the access of others to an existing one.
 pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.mode(FILE).open(path)?;
     match close(&file.metadata()?.permissions(), FILE) {
@@ -30,12 +30,12 @@ pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Writes a file, in place of what it held.
+/// Writes a file, replacing its content.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     open(path, OpenOptions::new().write(true).create(true).truncate(true))?.write_all(text.as_bytes())
 }
 
-/// The rights to set; `None`: others have none.
+/// Returns the permissions to set; `None` if others have no access already.
 fn close(now: &Permissions, mode: u32) -> Option<Permissions> {
     (now.mode() & OTHERS != 0).then(|| Permissions::from_mode(mode))
 }

@@ -1,4 +1,4 @@
-//! Whether a process answers.
+//! Probes whether a process responds.
 
 use super::nodes::{Kind, Node};
 use meridian_remote::RoleTls;
@@ -8,28 +8,29 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use ureq::Agent;
 
-/// How long an answer may take.
+/// Timeout of a response.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Max bytes of an answer that says why a process is not ready.
+/// Max bytes of a response that explains why a process is not ready.
 const REASON_BYTES: u64 = 64 << 10;
 
 /// The status that a process reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Readiness {
-    /// It is ready; an owner, which cannot say, takes connections.
+    /// Ready. An owner cannot report that, so it counts as ready if it accepts connections.
     Ready,
-    /// It answers that it is not ready, and why.
+    /// Responds that it is not ready, with the reason.
     NotReady(String),
-    /// It does not answer.
+    /// Does not respond.
     Silent,
 }
 
-/// Whether a process is ready. Blocks for a moment.
+/// Returns true if a process is ready. Blocks briefly.
 pub(super) fn is_ready(node: &Node) -> bool {
     ask(node) == Readiness::Ready
 }
 
-/// Asks a process whether it is alive, and whether it is ready; of an owner, whether it takes connections. Blocks for some seconds at most.
+/// Asks a process whether it is alive and ready; for an owner, checks that it accepts connections. Blocks for a few
+/// seconds at most.
 pub(super) fn ask(node: &Node) -> Readiness {
     match (node.role, &node.monitor) {
         (Kind::Gateway | Kind::Scan, _) => ask_server(&node.address),
@@ -39,26 +40,27 @@ pub(super) fn ask(node: &Node) -> Readiness {
     }
 }
 
-/// Whether something takes connections at this address.
+/// Returns true if connections to this address are accepted.
 pub(super) fn takes_connections(address: &str) -> bool {
     connect(address).is_some()
 }
 
-/// Whether a process stands by at this address: it closes each connection at once. One that is paused or gone does not, though the system
-/// may take connections for it.
+/// Returns true if a standby runs at this address, which closes each connection at once. A paused or dead process does
+/// not, although the system may accept connections for it.
 pub(super) fn stands_by(address: &str) -> bool {
     let Some(stream) = connect(address) else { return false };
     if stream.set_read_timeout(Some(ANSWER)).is_err() {
         return false;
     }
     match stream.peek(&mut [0]) {
-        // One that has just become the owner answers.
+        // A standby that has just become the owner responds.
         Ok(_) => true,
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
     }
 }
 
-/// Whether an owner answers at this address. With TLS between roles, each side must accept the other's certificate. The error says why not.
+/// Checks that an owner responds at this address. With TLS between roles, each side must accept the other's
+/// certificate. The error explains a failure.
 pub(super) async fn answers(address: &str, tls: Option<&RoleTls>) -> io::Result<()> {
     let reached = async {
         match tls {
@@ -74,7 +76,7 @@ fn connect(address: &str) -> Option<TcpStream> {
     found.find_map(|address| TcpStream::connect_timeout(&address, ANSWER).ok())
 }
 
-/// Asks a server whether it is alive first: whether it is ready may take it longer to know than there is time here.
+/// Asks a server first whether it is alive: it may need longer than this timeout to find out whether it is ready.
 fn ask_server(address: &str) -> Readiness {
     match ask_at(&format!("http://{address}/healthz")) {
         Readiness::Silent => Readiness::Silent,
@@ -93,7 +95,7 @@ fn ask_at(url: &str) -> Readiness {
     }
     let said = answer.body_mut().with_config().limit(REASON_BYTES).read_to_string().unwrap_or_default();
     let said: Value = serde_json::from_str(&said).unwrap_or_default();
-    // As a problem of ours, and as a server of NATS has it.
+    // As a problem document of this program, or in the form of a NATS server.
     let why = ["detail", "error"].iter().find_map(|name| said[*name].as_str().map(str::to_owned));
     Readiness::NotReady(why.unwrap_or_else(|| format!("status {}", answer.status())))
 }
@@ -116,7 +118,7 @@ mod tests {
         let (running, there) = listen();
         std::thread::spawn(move || running.incoming().for_each(drop));
         assert!(stands_by(&there));
-        // The system takes its connections, and no process handles them.
+        // The system accepts its connections, and no process handles them.
         let (_paused, there) = listen();
         assert!(takes_connections(&there) && !stands_by(&there));
         let (gone, there) = listen();

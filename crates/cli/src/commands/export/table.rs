@@ -1,4 +1,4 @@
-//! Exports to formats of tables that need a file of their own: FlatGeobuf and GeoPackage.
+//! Exports to table formats that need a file of their own: FlatGeobuf and GeoPackage.
 
 use crate::client::Client;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use meridian_model::{Schema, schema_json};
 use std::io::Read;
 use std::path::Path;
 
-/// A format of tables.
+/// A table format.
 #[derive(Clone, Copy)]
 pub enum Table {
     /// `.fgb`.
@@ -17,9 +17,9 @@ pub enum Table {
     GeoPackage,
 }
 
-/// Writes an Arrow answer as such a file.
+/// Writes an Arrow response as such a file.
 pub fn write(kind: Table, client: &Client, name: &str, answer: Box<dyn Read>, path: &Path) -> Result<(), Failure> {
-    // The types of the answer do not say which times are dates, and which shapes a layer may have.
+    // The types of the response do not tell which times are dates, and which shapes a layer may have.
     let document = client.json(&["collections", name, "schema"], &[])?;
     let schema = schema_json::from_json(&document)
         .map_err(|e| Failure::Refused(format!("the server's schema of {name} is not one this program knows: {e}")))?;
@@ -64,7 +64,7 @@ fn geopackage(_: &str, _: &Schema, _: Box<dyn Read>, _: &Path) -> Result<(), Fai
     ))
 }
 
-/// Hands the batches of an Arrow answer to a writer.
+/// Passes the batches of an Arrow response to a writer.
 #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
 fn each_batch(
     answer: Box<dyn Read>,

@@ -16,7 +16,7 @@ const SET: &str = "WebMercatorQuad";
 /// Latitude at which that set ends.
 const LATITUDE_MAX: f64 = 85.051_128_78;
 
-/// Writes the archive; a tile without events has none below it either.
+/// Writes the archive. A tile without events has none below it either.
 pub fn write(client: &Client, args: &ExportArgs, parameters: &[Parameter], path: &Path) -> Result<File, Failure> {
     let name = args.collection.as_str();
     let set = client.json(&["collections", name, "tiles", SET], &[])?;
@@ -47,7 +47,7 @@ pub fn write(client: &Client, args: &ExportArgs, parameters: &[Parameter], path:
     out.into_inner().map_err(|e| unwritable(e.into_error()))
 }
 
-/// What clients show of the archive: the layer and its fields.
+/// Returns the metadata for viewers of the archive: the layer and its fields.
 fn metadata(name: &str, max_zoom: u8, schema: &Value) -> Value {
     let fields: Map<String, Value> = schema["properties"]
         .as_object()
@@ -71,7 +71,7 @@ fn metadata(name: &str, max_zoom: u8, schema: &Value) -> Value {
     })
 }
 
-/// West, south, east and north of the tiles, or of the world if the server does not say.
+/// Returns west, south, east and north of the tiles, or of the world if the server does not report them.
 fn bounds(set: &Value) -> [f64; 4] {
     let corner = |name: &str, at: usize| set["boundingBox"][name][at].as_f64();
     let sides = (corner("lowerLeft", 0), corner("lowerLeft", 1), corner("upperRight", 0), corner("upperRight", 1));

@@ -48,7 +48,7 @@ pub struct BreakpointArgs {
     pub at_least: Option<f64>,
 }
 
-/// Runs the command. A line for each step goes to standard error, the answer to standard output.
+/// Runs the command. A line per step goes to standard error, the result to standard output.
 pub fn run(args: &BreakpointArgs) -> Result<(), Failure> {
     let scenario = args.load.scenario()?;
     let out = args.load.folder(&format!("{}-breakpoint", scenario.name));

@@ -34,16 +34,16 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The scenario to run.
+    /// Returns the scenario to run.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = Scenario::load(&self.scenario, &self.sets).map_err(failure)?;
-        // The scenario in a results folder can be run again from any folder.
+        // Made absolute, so that the scenario in a results folder can be run again from any folder.
         let whole = |ca: &PathBuf| std::path::absolute(ca).unwrap_or_else(|_| ca.clone());
         driver::trust(&mut scenario, self.ca.as_ref().map(whole).as_deref(), self.insecure).map_err(failure)?;
         Ok(scenario)
     }
 
-    /// Where results go; by default a folder named by the scenario and the time.
+    /// Returns the folder for results; by default one named by the scenario and the time.
     pub fn folder(&self, name: &str) -> PathBuf {
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '-' };
         let made = || {

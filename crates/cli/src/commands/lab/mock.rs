@@ -42,7 +42,7 @@ pub fn run(args: &MockArgs) -> Result<(), Failure> {
             Some(Arc::new(Mock::new(&file, args.log.as_deref()).map_err(failure)?))
         }
     };
-    // One core, as the lab itself: the two are measured side by side.
+    // One core, like the lab itself: the two are measured side by side.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start: {e}")))?;
     runtime.block_on(async {

@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let out = args.load.folder(&scenario.name);
     let live = if args.live { Some(Server::start(&scenario.name).map_err(failure)?) } else { None };
     if let Some(live) = &live {
-        // On standard error: programs that read the results must not get it.
+        // On standard error, apart from the results that programs read.
         eprintln!("live: {}", live.url());
     }
     let options = Options {
@@ -156,7 +156,7 @@ fn row(group: &Group, name: &str, width: usize) {
 }
 
 fn judged(outcome: &Outcome) -> Result<(), Failure> {
-    // Without objectives nothing is judged, and the reasons are on the screen.
+    // Without objectives there is no verdict, and the reasons are on the screen.
     if !outcome.verdicts.is_empty() && !outcome.run.void.is_empty() {
         return Err(Failure::Bad("the run is void: its objectives cannot be judged".to_owned()));
     }

@@ -89,7 +89,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
         let answer = match (&scenario, &args.out) {
             (_, None) => scenario.run(),
             (Scenario::Pipeline(search), Some(dir)) => {
-                // One run for both: the printed answer must be that of the stored requests.
+                // A single run for both: the printed result must be that of the stored requests.
                 let trial = pipeline::run(search);
                 keep(search, &trial, dir).map_err(failure)?;
                 Prediction::Pipeline(pipeline::PipelineOutcome::of(&trial))
@@ -113,7 +113,7 @@ pub fn run(args: &SimulateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a forecast, and keeps it if `--out` is given.
+/// Prints a forecast, and stores it if `--out` is given.
 fn lay_beside(args: &SimulateArgs, found: &Forecast) -> Result<(), Failure> {
     let json = found.json().map_err(|e| Failure::Bad(format!("the answer cannot be written: {e}")))?;
     if let Some(out) = &args.out {
@@ -135,7 +135,7 @@ fn lay_beside(args: &SimulateArgs, found: &Forecast) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The figures to calibrate by; `None` if the path holds spans.
+/// Returns the figures to calibrate by; `None` if the path holds spans.
 fn figures(args: &SimulateArgs, path: &Path) -> Result<Option<Figures>, Failure> {
     let is_figures = path.extension().is_some_and(|extension| extension == "toml");
     let figures = match (path.is_dir(), is_figures) {
@@ -146,7 +146,7 @@ fn figures(args: &SimulateArgs, path: &Path) -> Result<Option<Figures>, Failure>
     figures.map(Some).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))
 }
 
-/// The calibrated scenario, and the error of the calibration.
+/// Returns the calibrated scenario, and the error of the calibration.
 fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Table, f64), Failure> {
     let wrong = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
     let figures = figures(args, path)?;
@@ -157,7 +157,7 @@ fn calibrated(args: &SimulateArgs, path: &Path, scenario: &Table) -> Result<(Tab
         return Err(wrong(format!("it has {} groups: expected one to predict an edge from", figures.fit.len())));
     };
     let found = figures.calibrate(fit, scenario, args.evaluations).map_err(wrong)?;
-    // With as many numbers as figures every fit is exact, which says nothing about its error.
+    // With as many numbers as figures every fit is exact, which tells nothing about its error.
     let few = || wrong("there are no more figures than numbers to fit, so their error is unknown".to_owned());
     Ok((found.laid(scenario).map_err(wrong)?, found.error().ok_or_else(few)?))
 }
@@ -201,7 +201,7 @@ fn from_spans(path: &Path, mut scenario: Table, blame: impl Fn(String) -> Failur
     for (key, value) in spans::lay(&mut scenario, &services).map_err(&blame)? {
         say(&format!("{key} = {value}"));
     }
-    // Checked last: numbers that the scenario refuses are shown, then named.
+    // Checked last, so that numbers the scenario refuses are shown first, then named.
     Scenario::of(scenario).map_err(&blame)?;
     Ok(())
 }

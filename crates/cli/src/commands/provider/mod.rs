@@ -1,4 +1,4 @@
-//! `meridian provider`: tests of outside sources, before a server asks them.
+//! `meridian provider`: tests outside sources before a server uses them.
 
 mod test;
 

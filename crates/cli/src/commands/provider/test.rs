@@ -1,4 +1,4 @@
-//! `meridian provider test`: is a declaration right, and what does it find in an answer?
+//! `meridian provider test`: checks a declaration, and shows what it finds in a response.
 
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};

@@ -1,4 +1,4 @@
-//! `meridian search --follow`: prints new results of a question as they arrive, until Ctrl-C.
+//! `meridian search --follow`: prints new results of a query as they arrive, until Ctrl-C.
 //!
 //! One thread reads packets and reopens broken connections, one waits for signals. Both send events through a short queue to
 //! this thread, which prints them.
@@ -38,7 +38,7 @@ pub struct FollowArgs {
 enum FollowEvent {
     Stream(StreamEvent),
     Failed(Failure),
-    /// The user interrupts.
+    /// The user interrupted.
     Stop,
 }
 
@@ -47,7 +47,7 @@ enum FollowEvent {
 struct Progress {
     /// Number of the last packet.
     last: Option<u64>,
-    /// Whether results were lost, which has been reported.
+    /// Whether results were lost, which is reported once.
     lacks: bool,
     /// Whether the saved search was deleted.
     deleted: bool,
@@ -65,10 +65,11 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         ));
     }
     let (_, server) = server_of(args)?;
-    // Short, so that a slow terminal holds the reader back, and so the server, rather than filling memory.
+    // Short, so that a slow terminal slows down the reader, and so the server, rather than filling memory.
     let (send, events) = sync_channel(1);
     let stop = send.clone();
-    // Before anything is saved, so that an interrupt counts then too. A failed send means that the program is ending.
+    // Before anything is saved, so that an interrupt is handled then too. A failed send means that the program is
+    // ending.
     at_interrupt(move || drop(stop.send(FollowEvent::Stop)))?;
     let saved = Saved::of(&server, &args.following, question)?;
     let mut show = ResultPrinter::new(&args.format, &Value::Null);
@@ -77,7 +78,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
         false => format!("follows saved search {:?} ({}); Ctrl-C ends it", saved.name, saved.id),
     });
     let (reader, id, after) = (server.clone(), saved.id.clone(), args.following.after);
-    // A separate thread: a read of the stream blocks, and Ctrl-C must end the command meanwhile.
+    // A separate thread: reading the stream blocks, and Ctrl-C must still end the command.
     std::thread::spawn(move || read(&reader, &id, after, &send));
     let mut progress = Progress::default();
     let outcome = follow(&events, &mut progress, &mut show);
@@ -108,7 +109,7 @@ fn read(server: &Server, id: &str, after: Option<u64>, send: &SyncSender<FollowE
     }
 }
 
-/// Prints packets until the user, the saved search or the reader of the output ends it.
+/// Prints packets until the user interrupts, the saved search is deleted, or the output is closed.
 fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut ResultPrinter) -> Result<(), Failure> {
     while !show.reader_has_gone() {
         let packet = match events.recv() {

@@ -82,7 +82,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     let outcome = show_all(&server, id, &mut show);
     show.end();
     if outcome.is_err() || show.reader_has_gone() {
-        // The search has no reader any more. If this fails, the server notices it itself.
+        // The search has no reader any more. If this fails, the server notices by itself.
         let _ = server.delete(&["searches", id]);
     }
     match outcome? {
@@ -92,7 +92,7 @@ pub fn run(args: &SearchArgs) -> Result<(), Failure> {
     }
 }
 
-/// The server that is asked, and its address.
+/// Returns the server to use, and its address.
 fn server_of(args: &SearchArgs) -> Result<(String, Server), Failure> {
     let from_environment = || std::env::var("MERIDIAN_URL").ok().filter(|url| !url.is_empty());
     let url = args.url.clone().or_else(from_environment).unwrap_or_else(|| SERVER.to_owned());

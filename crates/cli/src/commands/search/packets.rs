@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// Pause before the first try to reconnect; it doubles with each further try.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Max pause. A connection that lasted longer was a good one.
+/// Max pause. A connection that lasted longer counts as good.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Time for which a broken connection of a search is retried.
 const SEARCH_PATIENCE: Duration = Duration::from_secs(25);
-/// The same for a saved search: servers are repaired and updated meanwhile.
+/// As above, for a saved search: the server may be repaired or upgraded meanwhile.
 const SAVED_PATIENCE: Duration = Duration::from_secs(3_600);
 /// Max bytes of a line; a server's packets are far shorter.
 const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -42,12 +42,12 @@ pub enum StreamEvent {
     Broke(String),
     /// The connection is established again.
     Mended,
-    /// The packet of number `due` is kept no longer; the next one has number `first`.
+    /// The packet with number `due` is no longer kept; the next one has number `first`.
     Gap { due: u64, first: u64 },
 }
 
 impl<'a> Packets<'a> {
-    /// The packets of a search, from the first on, without a gap. None follows a packet of kind `complete`.
+    /// Returns the packets of a search, from the first on, without a gap. A packet of kind `complete` is the last.
     pub fn of_search(server: &'a Server, path: &'a [&'a str]) -> Packets<'a> {
         let (patience, connected) = (SEARCH_PATIENCE, Instant::now());
         Packets { server, path, patience, lines: None, connected, due: Some(0), may_lack: false, broken: None }
@@ -59,7 +59,7 @@ impl<'a> Packets<'a> {
         Packets { due, may_lack: true, patience: SAVED_PATIENCE, ..Packets::of_search(server, path) }
     }
 
-    /// The next event; waits for it.
+    /// Waits for the next event, and returns it.
     pub fn next(&mut self) -> Result<StreamEvent, Failure> {
         loop {
             let Some(lines) = &mut self.lines else {
@@ -77,7 +77,7 @@ impl<'a> Packets<'a> {
                 Err(e) => e.to_string(),
             };
             self.lines = None;
-            // A connection that lasted was good: only failures in quick succession count against the patience.
+            // A connection that lasted was good: only failures in quick succession count towards the limit.
             if self.connected.elapsed() > PAUSE_MAX {
                 self.broken = None;
             }
@@ -118,7 +118,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// A packet from an event's data; `None` if it was seen before.
+    /// Parses a packet from an event's data; `None` if it was seen before.
     fn take(&mut self, data: &str) -> Result<Option<Value>, Failure> {
         let wrong = || Failure::Refused("the event is no packet of a search".to_owned());
         let packet: Value = serde_json::from_str(data).map_err(|_| wrong())?;
@@ -137,8 +137,8 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// The data of the next event (WHATWG HTML, section 9.2); `None` at the end of the stream. A stream that ends within an
-/// event is broken.
+/// Returns the data of the next event (WHATWG HTML, section 9.2); `None` at the end of the stream. A stream that ends
+/// within an event is broken.
 fn event(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
     let (mut data, mut begun) = (String::new(), false);
     let mut line = Vec::new();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every event's data comes once, in order, whatever line ends and comments lie between, and however the bytes arrive.
+        /// Each event's data arrives once and in order, for all line ends, comments and splits of the bytes.
         #[test]
         fn events_come_whole_and_in_order(
             events in proptest::collection::vec((proptest::collection::vec("[a-z{}:]{1,12}", 1..3), any::<bool>(), any::<bool>()), 0..8),

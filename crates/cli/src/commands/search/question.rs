@@ -1,4 +1,4 @@
-//! The question, as options; the server checks the rest.
+//! The query as options; the server checks the rest.
 
 use crate::args::numbers;
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ pub struct QuestionArgs {
 }
 
 impl QuestionArgs {
-    /// The question as JSON.
+    /// Returns the query as JSON.
     pub fn read(&self) -> Result<Value, Failure> {
         let mut question = Map::new();
         let texts = [
@@ -117,7 +117,7 @@ fn polygon(corners: &str) -> Result<Value, Failure> {
     if ring.len() < 3 {
         return Err(Failure::Usage(format!("--polygon {corners:?}: expected at least three {shape}")));
     }
-    // RFC 7946 wants closed rings; people name each corner once.
+    // RFC 7946 requires closed rings; people name each corner once.
     if ring.first() != ring.last() {
         ring.push(ring[0].clone());
     }

@@ -6,18 +6,18 @@ use crate::http::Server;
 use crate::units;
 use serde_json::{Map, Value, json};
 
-/// Saved searches a page, in a search by name.
+/// Page size of saved searches when one is looked up by name.
 const PAGE: usize = 10_000;
 /// Max bytes of a question in the name of a temporary saved search.
 const QUESTION_BYTES_MAX: usize = 120;
 
-/// A saved search, as far as following it needs.
+/// The properties of a saved search needed to follow it.
 pub struct Saved {
     /// Its name in addresses.
     pub id: String,
     /// Its name for people.
     pub name: String,
-    /// Whether it is deleted when it is no longer followed.
+    /// Whether it is deleted when following ends.
     pub passing: bool,
 }
 
@@ -93,13 +93,13 @@ impl Saved {
         Ok(Saved { id: text("id").ok_or_else(wrong)?, name: text("name").unwrap_or_default(), passing })
     }
 
-    /// Its value for `--name`.
+    /// Returns the value to use for `--name`.
     pub fn handle(&self) -> &str {
         if self.name.is_empty() { &self.id } else { &self.name }
     }
 }
 
-/// The saved search of this id or name, if any.
+/// Returns the saved search with this id or name, if any.
 fn find(server: &Server, name: &str) -> Result<Option<Value>, Failure> {
     // An id has this form. A name may have it too, so a miss falls through to the names.
     if name.len() == 32

@@ -1,4 +1,4 @@
-//! The output of a search for people and scripts, while it runs and at its end.
+//! The output of a search for people and scripts, during the search and at its end.
 
 use crate::failure::Failure;
 use crate::units::count_text;
@@ -13,7 +13,7 @@ const HEADLINE_MAX: usize = 90;
 /// How often the status line is drawn.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Shows results and states as they arrive.
+/// Prints results and states as they arrive.
 pub struct ResultPrinter {
     text: bool,
     bar: ProgressBar,
@@ -68,8 +68,8 @@ impl ResultPrinter {
             }
             lines.push('\n');
         }
-        // The status line shares the terminal: it is cleared while results are printed.
-        // Flushed with each packet: a reader behind a pipe wants results as they arrive.
+        // The status line shares the terminal, so it is cleared while results are printed. Output is flushed with each
+        // packet: a reader behind a pipe wants results as they arrive.
         let printed = self.bar.suspend(|| {
             let mut out = io::stdout().lock();
             out.write_all(lines.as_bytes()).and_then(|()| out.flush())
@@ -79,7 +79,7 @@ impl ResultPrinter {
         self.tell_awaited();
     }
 
-    /// Notes how a provider ended.
+    /// Records how a provider ended.
     pub fn state(&mut self, packet: &Value) {
         if let Some(provider) = packet["provider"].as_str() {
             self.providers.insert(provider.to_owned(), Some(packet.clone()));
@@ -99,7 +99,7 @@ impl ResultPrinter {
         self.bar.suspend(|| eprintln!("{}", plain(text)));
     }
 
-    /// How many results were printed.
+    /// Returns the number of printed results, as text.
     pub fn count(&self) -> String {
         let noun = if self.results == 1 { "result" } else { "results" };
         format!("{} {noun}", count_text(self.results))
@@ -138,7 +138,7 @@ impl ResultPrinter {
         let states = last["providers"].as_object().cloned().unwrap_or_else(Map::new);
         let width = states.keys().map(String::len).max().unwrap_or(0);
         for (name, state) in &states {
-            // A provider whose state packet was lost is listed with its final state alone.
+            // A provider whose state packet was lost is listed with its final state only.
             let told = self.providers.get(name).and_then(Option::as_ref).unwrap_or(&Value::Null);
             let (results, ms) = (told["results"].as_u64().unwrap_or(0), told["ms"].as_u64().unwrap_or(0));
             let line = format!(
@@ -163,7 +163,7 @@ impl ResultPrinter {
     }
 }
 
-/// A result in a line: time, author, title and link.
+/// Formats a result as a line: time, author, title and link.
 fn line(provider: &str, width: usize, feature: &Value) -> String {
     let properties = &feature["properties"];
     let text = |name: &str| properties[name].as_str().map(plain).filter(|text| !text.is_empty());
@@ -177,7 +177,7 @@ fn line(provider: &str, width: usize, feature: &Value) -> String {
     format!("{time:<16}  {provider:<width$}  {headline}{link}")
 }
 
-/// A source's text, in one line and without control characters, which a terminal would obey.
+/// Returns a source's text in one line and without control characters, which a terminal would obey.
 fn plain(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// The command that makes the first token, without the place of tokens.
+/// The command that creates the first token, without the location of the tokens.
 const FIRST_TOKEN: &str = "meridian token create --role operator";
 
 /// The listeners for clients, bound before anything slow begins, so that a wrong address is reported at once.
@@ -89,30 +89,30 @@ async fn flight(address: &str) -> Result<Option<(TcpListener, SocketAddr)>, Fail
 /// The collections that a server serves.
 pub(super) struct Source {
     pub(super) backend: Arc<dyn Backend>,
-    /// Where the collections are, for the start message and for failures.
+    /// Location of the collections, for the start message and for failures.
     pub(super) place: String,
-    /// The folder of this process, which has the socket of `meridian token`.
+    /// Folder of this process, which has the socket of `meridian token`.
     pub(super) folder: Option<PathBuf>,
-    /// The bucket that has the tokens, in a cluster.
+    /// Bucket with the tokens, in a cluster.
     pub(super) bucket: Option<String>,
-    /// The server's place in its cluster.
+    /// Membership of the server in its cluster.
     pub(super) membership: Option<ClusterMembership>,
     /// Whether an operator has drained this server.
     pub(super) drained: watch::Receiver<bool>,
 }
 
-/// A server among the others of its cluster.
+/// A server as a member of its cluster.
 #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "none is made"))]
 pub(super) struct ClusterMembership {
     /// `gateway` or `scan`.
     pub(super) role: &'static str,
     /// Its name.
     pub(super) node: String,
-    /// The other servers, with which the quotas of tenants are divided.
+    /// The other servers, which share the quotas of tenants.
     pub(super) peers: Arc<Peers>,
     /// The survey that shows operators the whole cluster.
     pub(super) survey: ClusterSurvey,
-    /// Of a gateway: what it needs to be one of several.
+    /// Set for a gateway that is one of several.
     #[cfg(feature = "cluster")]
     pub(super) joins: Option<super::cluster::Joins>,
 }
@@ -129,7 +129,7 @@ pub(super) async fn serve(
     let Source { backend, place, folder, bucket, membership, mut drained } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
-        // The error is in a file that the settings name.
+        // The error is in a file named in the settings.
         Fault::Invalid(setting) => Failure::Usage(format!("--config: {setting}")),
         other => Failure::Refused(format!("cannot open what is {place}: {other}")),
     };
@@ -166,7 +166,7 @@ pub(super) async fn serve(
     let state = AppState::with(backend.clone(), seams, config.server, tracer, member).map_err(refused)?;
     // Decided after the folder is open, which holds the tokens, and before the first connection.
     let open = state.registry.is_empty();
-    // Named in hints: without it, the command would make a token in another folder.
+    // Named in hints: otherwise the command would create a token in another folder.
     let tokens_at = match (&bucket, &folder) {
         (Some(bucket), _) if bucket.starts_with("s3://") => format!("--bucket {bucket} --config FILE"),
         (Some(bucket), _) => format!("--bucket {bucket}"),
@@ -190,7 +190,7 @@ pub(super) async fn serve(
     }
     let scheme = if certificates.is_some() { "https" } else { "http" };
     let map = if cfg!(feature = "map") { format!("map {scheme}://{address}/map   ") } else { String::new() };
-    // A full or read-only disk must not keep the server from serving what is there.
+    // A full or read-only disk must not keep the server from serving existing data.
     let control = folder.as_deref().and_then(|folder| {
         let made = control::listen(folder).and_then(UnixListener::from_std);
         made.inspect_err(|e| tracing::warn!(error = %e, "there is no control socket: `meridian token` needs --url"))
@@ -252,7 +252,7 @@ pub(super) async fn serve(
     let monitoring = monitors.map(|listener| tokio::spawn(meridian_api::serve_monitors(listener, state.clone())));
     let listeners = Listeners { http: listener, flight: flight.map(|(listener, _)| listener), control };
     let served = meridian_api::serve(listeners, tls, state, stop).await;
-    // After the server: monitors see the shutdown until its end.
+    // After the server, so that monitors see the shutdown until its end.
     if let Some(monitoring) = monitoring {
         monitoring.abort();
     }
@@ -265,7 +265,7 @@ pub(super) async fn serve(
         assignment.leave().await;
     }
     if let Some(peers) = peers {
-        // The others have its parts at once, and otherwise some seconds later.
+        // This frees its shares for the others at once, rather than some seconds later.
         let _ = tokio::task::spawn_blocking(move || peers.leave()).await;
     }
     if let Some(folder) = &folder {

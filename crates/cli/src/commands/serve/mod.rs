@@ -25,7 +25,7 @@ use tokio::sync::watch;
 /// A process with less memory than this returns freed memory to the system at once.
 const LITTLE_MEMORY: u64 = 4 << 30;
 
-/// Files that a server has open besides its connections.
+/// Open files of a server besides its connections.
 const OTHER_FILES: u64 = 1024;
 
 /// Serve collections over HTTP: OGC API, map, places profile
@@ -103,7 +103,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         return Ok(());
     }
     config.cluster.check(config.role, config.store.ephemeral)?;
-    // The pages of the program arrive while the data folder is opened.
+    // The program's pages are loaded while the data folder is opened.
     machine::read_program_ahead();
     if machine::memory().is_some_and(|bytes| bytes < LITTLE_MEMORY) {
         machine::return_memory_soon(Duration::from_millis(10));
@@ -111,7 +111,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Before the limits are checked, which writes the first warning.
     let telling = log::start(config.log_format);
     if let Some(files) = machine::raise_open_files() {
-        // Lowered rather than refused: a connection beyond the limit of files could not even be told to go away.
+        // Lowered rather than refused: a connection beyond the file limit could not even be rejected.
         let max = usize::try_from(files.saturating_sub(OTHER_FILES).max(files / 2)).unwrap_or(usize::MAX);
         if config.server.connections_max > max {
             tracing::warn!(
@@ -176,7 +176,7 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
     }
     config.store.ephemeral |= args.ephemeral;
     if config.store.ephemeral {
-        // No folder is opened in memory, whatever the settings name; the limits stay.
+        // In memory no folder is opened, whatever the settings name; the limits stay.
         let memory = Options::ephemeral();
         config.store = Options { data: memory.data, ephemeral: true, ..config.store };
     }
@@ -184,7 +184,7 @@ fn settings(args: &ServeArgs) -> Result<Config, Failure> {
 }
 
 async fn serve(mut config: Config) -> Result<(), Failure> {
-    // Before anything else: a signal that comes early must not find the default handler.
+    // Before anything else: an early signal must not find the default handler.
     let stop = stop_signal()?;
     config.store.snapshot_memory = seams::snapshot_memory()?.unwrap_or(config.store.snapshot_memory);
     match config.role {
@@ -200,7 +200,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     }
 }
 
-/// Everything in this process, over a data folder or in memory.
+/// Runs everything in this process, over a data folder or in memory.
 async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Failure> {
     let listeners = ClientListeners::open(&mut config).await?;
     let seams = seams()?;
@@ -216,7 +216,7 @@ async fn all(mut config: Config, stop: impl Future<Output = ()> + Send + 'static
         Some(folder) => format!("data in {}", folder.display()),
         None => "in memory, nothing survives this process".to_owned(),
     };
-    // Only a process of a cluster has anyone to take over from it.
+    // Only in a cluster can another process take over.
     let (_, drained) = watch::channel(false);
     let source =
         Source { backend: Embedded::new(store.clone()), place, folder, bucket: None, membership: None, drained };

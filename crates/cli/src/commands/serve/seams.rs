@@ -6,16 +6,17 @@ use meridian_store::seams::{Seams, SkewedClock};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Makes the clock wrong, for tests of clusters whose machines disagree: `AHEAD_MS,FASTER_PPM`, two numbers.
+/// Skews the clock, for tests of clusters whose machines disagree: `AHEAD_MS,FASTER_PPM`, two numbers.
 const CLOCK: &str = "MERIDIAN_TEST_CLOCK";
 
-/// How long snapshots stay, shorter than settings allow: a length of time such as `8s`, for tests of page tokens. Of programs with debug assertions.
+/// Retention of snapshots below the configurable minimum: a duration such as `8s`, for tests of page tokens. Only with
+/// debug assertions.
 const SNAPSHOT_MEMORY: &str = "MERIDIAN_TEST_SNAPSHOT_MEMORY";
 
-/// How long a test wants snapshots to stay, if it does.
+/// Returns the retention of snapshots requested by a test, if any.
 ///
 /// # Errors
-/// The variable is not what it should be.
+/// The variable is malformed.
 pub(super) fn snapshot_memory() -> Result<Option<Duration>, Failure> {
     let Some(text) = std::env::var_os(SNAPSHOT_MEMORY).filter(|_| cfg!(debug_assertions)) else { return Ok(None) };
     let text = text.to_string_lossy();
@@ -24,10 +25,10 @@ pub(super) fn snapshot_memory() -> Result<Option<Duration>, Failure> {
     Ok(Some(time))
 }
 
-/// Those of the machine, unless a test makes its clock wrong.
+/// Returns the seams of the machine, with a skewed clock if a test asks for it.
 ///
 /// # Errors
-/// The variable is not what it should be.
+/// The variable is malformed.
 pub(super) fn seams() -> Result<Seams, Failure> {
     let seams = Seams::real();
     let Ok(text) = std::env::var(CLOCK) else { return Ok(seams) };

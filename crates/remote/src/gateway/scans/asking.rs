@@ -1,4 +1,4 @@
-//! A question of one partition on its way to the scan server that answers it.
+//! A query of one partition on its way to a scan server.
 
 use super::super::answer::{Message, MessageStream};
 use super::super::link::Link;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Interval of checks for servers while there are none.
+/// Poll interval while there are no servers.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Attempts that end because a server cannot read: then all of them may share the cause, and the question fails. By the delays between
-/// attempts that is after some three seconds, in which servers work around damage.
+/// Max attempts that fail because a server cannot read. At that point all servers may share the cause, and the query
+/// fails. The delays between attempts make that about three seconds, in which servers can work around damage.
 const UNREADABLE_MAX: usize = 6;
 
-/// What became of an attempt: its number, the process that was asked, and its answer.
+/// Outcome of an attempt: its number, the process asked, and the response.
 type Attempted = (usize, u64, Result<(MessageStream, Message), Fault>);
 
-/// A question, with the servers that were asked so far. Dropped, it tells the work that it is part of what became of each attempt.
+/// A query, with the servers asked so far. When dropped, it reports the outcome of each attempt to the current work.
 pub(in super::super) struct Asking {
     scans: Arc<Scans>,
     owner: Arc<Link>,
@@ -33,17 +33,17 @@ pub(in super::super) struct Asking {
     scan_type: Option<Arc<str>>,
     course: Course,
     until: Instant,
-    /// The attempt that has begun, and its server.
+    /// The running attempt, and its server.
     begun: Option<(usize, Option<u64>)>,
-    /// Why the last attempt failed that was not busy.
+    /// Fault of the last attempt that was not busy.
     fault: Option<Fault>,
-    /// Attempts that ended because the server cannot read.
+    /// Attempts that failed because the server cannot read.
     unreadable: usize,
     current: Current,
 }
 
 impl Asking {
-    /// A question of a partition that the thread's work asks, with so much time.
+    /// Prepares a partition's query for the work of this thread, within this time.
     pub(in super::super) fn new(
         (scans, owner): (Arc<Scans>, Arc<Link>),
         (asked, make): (Asked, fn(Asked) -> Get),
@@ -53,7 +53,8 @@ impl Asking {
         count(&scans.counts.scans);
         scans.hedging.lock().scan_begins();
         let place = &asked.place;
-        // What decides the servers: the same for every gateway, and another one for a collection that has the name later.
+        // Key that selects the servers: the same on every gateway, but different for a later collection of the same
+        // name.
         let tablet = format!("{}/{}/{}/p{}", place.tenant, place.name, place.made, place.partition.unwrap_or(0));
         let course = Course::new(tablet, scans.now());
         let until = Instant::now() + left.min(Duration::from_secs(86_400));
@@ -69,7 +70,7 @@ impl Asking {
         self.scans.now()
     }
 
-    /// Asks servers until an answer has begun.
+    /// Asks servers until one starts a response.
     pub(super) async fn begin(&mut self) -> Result<(MessageStream, Message), Fault> {
         let profile = self.profile();
         loop {
@@ -113,20 +114,21 @@ impl Asking {
         }
     }
 
-    /// Waits until there may be a server, for so long at most.
+    /// Waits until there may be a server, at most this long.
     async fn wait_for_servers(&self, left: Duration) {
         let mut servers = self.scans.servers.clone();
-        // A clone has seen what the first receiver has, which is nothing: an earlier change would end each wait at once.
+        // A clone has only seen what the first receiver has, which is nothing. Without this, an earlier change would
+        // end each wait at once.
         drop(servers.borrow_and_update());
         let until = self.until.min(Instant::now() + left.min(LOOK));
         tokio::select! {
-            // Without a sender nothing changes any more: the deadline ends the wait.
+            // Without a sender nothing changes any more, so the deadline ends the wait.
             _ = async { if servers.changed().await.is_err() { pending::<()>().await } } => {}
             () = tokio::time::sleep_until(until) => {}
         }
     }
 
-    /// The owner answers instead.
+    /// Falls back to the owner.
     async fn fall_back(&mut self, owner: &str) -> Result<(MessageStream, Message), Fault> {
         count(&self.scans.counts.fallbacks);
         let attempt = self.course.fall_back(owner, self.now());
@@ -146,7 +148,7 @@ impl Asking {
         }
     }
 
-    /// One attempt, and a second one beside it where that is slow to begin; `None`: neither has begun.
+    /// Runs one attempt, and a second one in parallel if the first is slow to start. `None`: neither started.
     async fn race(
         &mut self,
         profile: &Profile,
@@ -168,7 +170,7 @@ impl Asking {
                         self.begun = Some((attempt, Some(process)));
                         return Ok(Some(begun));
                     }
-                    // One without the collection is behind, as one that has not caught up says itself.
+                    // A server without the collection is behind, like one that reports it has not caught up.
                     Err(Fault::NotStarted | Fault::Closed) => {
                         count(&self.scans.counts.busy);
                         self.course.ended(attempt, End::Busy, self.now());
@@ -176,6 +178,7 @@ impl Asking {
                     Err(fault) => self.failed(attempt, Some(process), fault)?,
                 },
                 () = sleep_until(due) => {
+                    // At most one hedge per attempt, even if the budget refuses it.
                     may_hedge = false;
                     let (scans, now) = (self.scans.clone(), self.now());
                     let mut hedging = scans.hedging.lock();
@@ -192,7 +195,7 @@ impl Asking {
         Ok(None)
     }
 
-    /// A request to a server. Dropped, it ends there.
+    /// Returns a request to a server. Dropping it cancels the request there.
     fn attempt(&self, servers: &[ScanAt], ask: Ask) -> Result<impl Future<Output = Attempted> + Send + use<>, Fault> {
         let server = servers.get(ask.server).ok_or_else(|| Fault::internal("a server that is not there was chosen"))?;
         count(&self.scans.counts.attempts);
@@ -211,7 +214,7 @@ impl Asking {
         self.current.clone().run(|| Call::of(get, left).to_json())
     }
 
-    /// An attempt failed. Another server may answer, unless the question is at fault.
+    /// Handles a failed attempt. Another server may answer, unless the query itself is at fault.
     fn failed(&mut self, attempt: usize, process: Option<u64>, fault: Fault) -> Result<(), Fault> {
         if matches!(fault, Fault::Cancelled) {
             self.course.ended(attempt, End::Dropped, self.now());
@@ -226,7 +229,7 @@ impl Asking {
         }
         process.into_iter().for_each(|process| self.scans.avoid(process));
         self.fault = Some(match fault {
-            // A link speaks of the owner, as most of them lead there.
+            // Link faults mention the owner, where most links lead.
             Fault::Unavailable(why) if process.is_some() => {
                 Fault::Unavailable(why.replace("the owner of the data", "a scan server"))
             }
@@ -235,7 +238,7 @@ impl Asking {
         Ok(())
     }
 
-    /// The answer that has begun broke off: whether it may be asked for again.
+    /// Handles a response that broke off; returns Ok if the query may be retried.
     pub(super) fn lost(&mut self, fault: Fault) -> Result<(), Fault> {
         match self.begun.take() {
             Some((attempt, process)) => self.failed(attempt, process, fault),
@@ -243,7 +246,7 @@ impl Asking {
         }
     }
 
-    /// The answer is whole.
+    /// Marks the response as complete.
     pub(super) fn done(&mut self) {
         if let Some((attempt, _)) = self.begun.take() {
             self.course.ended(attempt, End::Done, self.now());

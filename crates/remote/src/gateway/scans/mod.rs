@@ -1,7 +1,8 @@
-//! Questions that scan servers answer instead of the owner.
+//! Queries served by scan servers instead of the owner.
 //!
-//! Each partition is asked by itself, by a [`Course`](meridian_model::policy::selector::Course): so what is lost with a server is asked of
-//! another one, and nothing else. `asking.rs` runs a course; here is what all of them share.
+//! Each partition is queried separately, by a [`Course`](meridian_model::policy::selector::Course). So if a server
+//! fails, only its part is requested again from another one. `asking.rs` runs a course; this module has the shared
+//! state.
 
 mod asking;
 mod via;
@@ -21,44 +22,47 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// For how long a server is left out that could not be reached, while there are others. A killed one is listed for a minute.
+/// How long an unreachable server is skipped, as long as there are others. A killed one stays listed for a minute.
 const AVOIDED: Duration = Duration::from_secs(3);
 
-/// A scan server, as its pin describes it.
+/// A scan server, as described by its pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanAt {
-    /// The number of its process, which calls name: another one at its address refuses them.
+    /// Process number, which calls name: any other process at its address refuses them.
     pub process: u64,
     /// Its host and port.
     pub address: String,
-    /// The group that it belongs to.
+    /// The group it belongs to.
     pub group: String,
 }
 
-/// How a gateway asks scan servers.
+/// Options of a gateway's use of scan servers.
 #[derive(Debug, Clone)]
 pub struct ScanOptions {
-    /// The servers that there are, as they come and go.
+    /// The current servers, as they come and go.
     pub servers: watch::Receiver<Arc<[ScanAt]>>,
-    /// Which of them a scan asks.
+    /// Selects the servers of a scan.
     pub profiles: Profiles,
-    /// What a scan does where there is none.
+    /// Behaviour of a scan without servers.
     pub fallback: Fallback,
-    /// When a second one is asked beside the first.
+    /// When a second server is asked in parallel.
     pub hedging: Hedging,
 }
 
-/// What all scans of a gateway share.
+/// State shared by all scans of a gateway.
 pub(super) struct Scans {
     servers: watch::Receiver<Arc<[ScanAt]>>,
     profiles: Profiles,
+    /// Budget of fallbacks to the owners. Locked only for a decision, never across a wait.
     fallback: Mutex<Fallback>,
+    /// Budget of hedges, with the same lock rule. Shared by all queries, so that it bounds their total.
     hedging: Mutex<Hedging>,
-    /// By process.
+    /// Connections, by process.
     links: Mutex<HashMap<u64, Arc<Link>>>,
-    /// Until when a process is left out.
+    /// Processes to skip, each until this time.
     avoided: Mutex<HashMap<u64, Instant>>,
     random: Arc<dyn Random>,
+    /// Start of the clock of courses.
     begun: Instant,
     counts: Counts,
 }
@@ -75,7 +79,7 @@ struct Counts {
 }
 
 fn count(of: &AtomicU64) {
-    // Relaxed: for metrics alone.
+    // Relaxed: used only for metrics.
     of.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -95,26 +99,27 @@ impl Scans {
         }
     }
 
-    /// What the options say of scan servers, which they do not say any more: all groups share it.
+    /// Moves the scan servers out of the options, since all groups share them.
     pub(super) fn take(options: &mut RemoteOptions) -> Option<Arc<Scans>> {
         let (scans, random) = (options.scans.take()?, options.random.clone());
         Some(Arc::new(Scans::new(scans, random)))
     }
 
-    /// The time of courses.
+    /// Clock of the courses.
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// A number below `n`.
+    /// Returns a random number below `n`.
     fn draw(&self, n: usize) -> usize {
         (self.random.next_u64() % n.max(1) as u64) as usize
     }
 
-    /// The servers of a group: all that answered last, or all where none did.
+    /// Returns the servers of a group that are not being skipped; all of them if every one is.
     fn servers(&self, group: &str) -> Vec<ScanAt> {
         let all: Vec<ScanAt> = self.servers.borrow().iter().filter(|server| server.group == group).cloned().collect();
         let mut avoided = self.avoided.lock();
+        // Expired entries go first: a server whose time is over gets queries again without any probe.
         let now = Instant::now();
         avoided.retain(|_, until| *until > now);
         if avoided.is_empty() || all.iter().all(|server| avoided.contains_key(&server.process)) {
@@ -127,8 +132,9 @@ impl Scans {
         self.avoided.lock().insert(process, Instant::now() + AVOIDED);
     }
 
-    /// The connection to a server; those to servers that are no more are dropped.
+    /// Returns the connection to a server; drops those to servers that no longer exist.
     fn link(&self, server: &ScanAt, owner: &Link) -> Arc<Link> {
+        // Held until the link is stored, so that concurrent queries share one connection to a server.
         let mut links = self.links.lock();
         if let Some(link) = links.get(&server.process) {
             return link.clone();
@@ -141,7 +147,7 @@ impl Scans {
         link
     }
 
-    /// What scans have come to so far, for operators.
+    /// Totals of scans so far, for operators.
     pub(super) fn reads(&self) -> meridian_backend::cluster::ScanReads {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Counts { scans, attempts, busy, failed, hedges: _, fallbacks, absent } = &self.counts;
@@ -155,7 +161,7 @@ impl Scans {
         }
     }
 
-    /// The same for monitors.
+    /// The same totals as metrics.
     pub(super) fn figures(&self) -> Vec<Figure> {
         let counter = |name, help, of: &AtomicU64| Figure {
             kind: FigureKind::Counter,

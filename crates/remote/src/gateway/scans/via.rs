@@ -1,4 +1,4 @@
-//! Who answers a question: the owner, or scan servers one after the other.
+//! The route of a query: to the owner, or to scan servers one after the other.
 
 use super::super::answer::{Message, MessageStream};
 use super::super::engine::Patience;
@@ -10,16 +10,16 @@ use meridian_backend::At;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The way of one question.
+/// Route of one query.
 pub(in super::super) enum Via {
-    /// To the owner. An answer that breaks off is lost.
+    /// To the owner. A response that breaks off is lost.
     Owner(Arc<Link>),
     /// To scan servers.
     Scans(Box<Asking>, Arc<Link>),
 }
 
 impl Via {
-    /// Asks, and waits for the first message.
+    /// Sends the query, and waits for the first message.
     pub(in super::super) fn begin(
         self,
         (asked, make): (Asked, fn(Asked) -> Get),
@@ -34,7 +34,7 @@ impl Via {
         }
     }
 
-    /// Asks again for what was lost.
+    /// Requests again what was lost.
     pub(in super::super) fn again(self, patience: &Patience) -> Result<(Via, MessageStream, Message), Fault> {
         let Via::Scans(asking, link) = self else { return Err(Fault::internal("an owner is asked once")) };
         let mut asking = asking;
@@ -46,7 +46,7 @@ impl Via {
         Ok((Via::Scans(asking, link), answer, first))
     }
 
-    /// An answer broke off: whether it may be asked for again.
+    /// Handles a response that broke off; returns Ok if the query may be retried.
     pub(in super::super) fn lost(&mut self, fault: Fault) -> Result<(), Fault> {
         match self {
             Via::Owner(_) => Err(fault),
@@ -54,21 +54,21 @@ impl Via {
         }
     }
 
-    /// What is asked for from now on: the rest of an answer, of its snapshot.
+    /// Changes the query for later attempts: the rest of a response, from its snapshot.
     pub(in super::super) fn ask_for(&mut self, at: At, question: Value) {
         if let Via::Scans(asking, _) = self {
             (asking.asked.at, asking.asked.question) = (at.into(), question);
         }
     }
 
-    /// The answer is whole.
+    /// Marks the response as complete.
     pub(in super::super) fn done(&mut self) {
         if let Via::Scans(asking, _) = self {
             asking.done();
         }
     }
 
-    /// The connection on whose threads answers are waited for.
+    /// The connection whose threads wait for responses.
     pub(in super::super) fn link(&self) -> &Arc<Link> {
         let (Via::Owner(link) | Via::Scans(_, link)) = self;
         link

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(super) struct Document {
     #[serde(flatten)]
     pub(super) cluster: Cluster,
-    /// Of a folder of `meridian cluster up`; `None`: none was named.
+    /// Set for a folder of `meridian cluster up`; `None` if none was named.
     pub(super) processes: Option<Vec<Process>>,
 }
 
@@ -22,21 +22,21 @@ pub(super) struct Process {
     pub(super) role: Kind,
     pub(super) pid: Option<u32>,
     pub(super) address: String,
-    /// Whether it is alive; `None`: it is an owner that stands by.
+    /// Whether it is alive; `None` for a standby owner.
     pub(super) answers: Option<bool>,
-    /// Whether it says that it is ready; `None` of owners, which do not say, and of one that does not answer.
+    /// Whether it reports that it is ready; `None` for owners, which do not report it, and without a response.
     pub(super) ready: Option<bool>,
-    /// Why it is not ready, as it says.
+    /// The reason it reports for not being ready.
     pub(super) reason: Option<String>,
 }
 
 impl Document {
-    /// It as JSON.
+    /// Returns it as JSON.
     pub(super) fn json(&self) -> Result<Value, Failure> {
         serde_json::to_value(self).map_err(|e| Failure::Refused(format!("the status cannot be written as JSON: {e}")))
     }
 
-    /// Bad if something is damaged, and a mistake if the bucket is that of no cluster.
+    /// Fails if something is damaged; a usage error if the bucket belongs to no cluster.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let bucket = &self.cluster.bucket;
         // The folder of `meridian cluster up` names its own bucket, which no owner may have used yet.

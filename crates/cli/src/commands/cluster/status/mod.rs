@@ -1,6 +1,7 @@
-//! `meridian cluster status`: what a bucket says of its cluster, and whether its processes answer. Nothing is written.
+//! `meridian cluster status`: the state of a cluster from its bucket, and whether its processes respond. Nothing is
+//! written.
 //!
-//! `document.rs` is what was found, and the JSON of it; `survey.rs` finds it; `show.rs` prints it for people.
+//! `document.rs` has the result and its JSON; `survey.rs` collects it; `show.rs` prints it for people.
 
 mod document;
 mod show;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use survey::StatusSurvey;
 
-/// How often `--watch` looks.
+/// Poll interval of `--watch`.
 const WATCH: Duration = Duration::from_secs(2);
 /// Clears a terminal.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -57,7 +58,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<(), Failure> {
     with_stdout(|out| {
         loop {
             let found = match survey.run() {
-                // A bucket that does not answer may do so again.
+                // A bucket that does not respond may do so again.
                 Err(failure) if args.watch => {
                     eprintln!("meridian: {failure}");
                     std::thread::sleep(WATCH);

@@ -1,4 +1,4 @@
-//! The status as a person reads it.
+//! Prints the status for people.
 
 use super::document::Document;
 use crate::table::Table;

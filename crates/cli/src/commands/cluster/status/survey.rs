@@ -1,4 +1,4 @@
-//! Surveys a cluster from its bucket, and asks the processes of a folder whether they are there.
+//! Surveys a cluster from its bucket, and asks the processes of a folder whether they are alive.
 
 use super::super::connector::NetworkConnector;
 use super::super::named::{Named, nodes_of};
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Surveys one cluster, as often as it is asked to.
+/// Surveys one cluster, any number of times.
 pub(super) struct StatusSurvey {
     survey: ClusterSurvey,
     /// The folder of `meridian cluster up`, if it was named.
@@ -33,7 +33,7 @@ impl StatusSurvey {
         Ok(StatusSurvey { survey, folder, _runtime: runtime })
     }
 
-    /// The present state.
+    /// Surveys the present state.
     pub(super) fn run(&self) -> Result<Document, Failure> {
         let cluster = self.survey.run()?;
         let processes = match &self.folder {

@@ -1,4 +1,4 @@
-//! `--tls`: an authority for one start, and the certificates that it signs. Its own key is kept nowhere.
+//! `--tls`: an authority for one start, and the certificates it signs. Its own key is not stored.
 
 use super::super::private;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use rcgen::{
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// All processes listen there.
+/// Hosts at which all processes listen.
 const HERE: [&str; 2] = ["127.0.0.1", "localhost"];
 
 /// Files of a process for TLS.
@@ -20,7 +20,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The files of a process, below the folder of a cluster.
+    /// Returns the files of a process, below the folder of a cluster.
     pub(super) fn of(folder: &Path, name: &str) -> Identity {
         let folder = folder.join("tls");
         Identity {
@@ -31,7 +31,7 @@ impl Identity {
     }
 }
 
-/// Makes an authority, and writes a certificate of it for each process.
+/// Makes an authority, and writes a certificate signed by it for each process.
 pub(super) fn certify<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
     let failed = |what: &dyn Display| Failure::Refused(format!("--tls: certificates cannot be made: {what}"));
     private::folder(&folder.join("tls")).map_err(|e| failed(&e))?;
@@ -55,7 +55,7 @@ fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
     CertifiedIssuer::self_signed(params, KeyPair::generate()?)
 }
 
-/// Certificate and key of a process, in PEM.
+/// Returns certificate and key of a process, in PEM.
 fn signed(authority: &CertifiedIssuer<'_, KeyPair>, name: &str) -> Result<(String, String), rcgen::Error> {
     let mut names: Vec<String> = HERE.map(str::to_owned).to_vec();
     names.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! `meridian cluster up`: a whole cluster on this machine, for trial and for tests, as long as this runs.
+//! `meridian cluster up`: runs a whole cluster on this machine, for trial and tests, until it is stopped.
 //!
 //! `plan.rs` decides where each process runs and writes its settings, `ports.rs` chooses their ports, and
 //! `running.rs` waits for those of the last start. `process.rs` starts and stops one process, `supervise.rs`
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use supervise::Outcome;
 use tokio::runtime::Builder;
 
-/// How often all starts again where another program takes one of its ports.
+/// Max starts when another program takes one of the ports.
 const STARTS: u32 = 3;
 
 /// Start a cluster for trial on this machine, and keep it running until Ctrl-C
@@ -66,12 +66,12 @@ impl UpArgs {
 
 /// Runs the command; returns when all processes have ended.
 pub(super) fn run(args: &UpArgs) -> Result<(), Failure> {
-    // One thread: a child is bound to the one that started it.
+    // A single thread: a child is bound to the thread that started it.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Failure::Refused(format!("cannot start a thread: {e}")))?;
     let mut starts = 1..=STARTS;
     loop {
-        // The next plan keeps the ports that are free, says which was taken, and chooses another.
+        // The next plan keeps the free ports, reports the one taken, and chooses another.
         match (runtime.block_on(supervise::run(Plan::make(args)?))?, starts.next()) {
             (Outcome::Stopped, _) => return Ok(()),
             (Outcome::PortTaken(failure), None) => return Err(failure),

@@ -1,4 +1,4 @@
-//! Who runs where: names, ports and settings of the processes of a cluster.
+//! The layout of a cluster: names, ports and settings of its processes.
 
 use super::super::nodes::{Kind, Node, Nodes};
 use super::super::private;
@@ -12,27 +12,27 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Two servers of the log stop once one of them does, so fewer than three are one.
+/// Two servers of the log stop as soon as one of them does, so with fewer than three nodes there is one.
 const SERVERS_MIN: u8 = 3;
-/// The user of the log's servers.
+/// User name of the log's servers.
 const USER: &str = "meridian";
-/// Least memory for cached blocks of a process.
+/// Min memory for cached blocks of a process.
 const CACHE_MIN: u64 = 64 << 20;
 
 /// The processes to run.
 pub(super) struct Plan {
-    /// The folder of all.
+    /// Folder of the cluster.
     pub(super) folder: PathBuf,
     pub(super) nodes: Nodes,
-    /// The NATS server, if the log is there.
+    /// The NATS server, if it is used for the log.
     pub(super) server: Option<PathBuf>,
     /// The password of the log's servers, new at each start.
     password: String,
     /// Whether the processes have certificates, new at each start.
     tls: bool,
-    /// File that is locked as long as a process of the folder runs: each of them inherits it.
+    /// File locked as long as a process of the folder runs: each of them inherits it.
     pub(super) running: File,
-    /// Locked until the end: no second one runs in the folder.
+    /// Locked until the end, so that no second cluster runs in the folder.
     _lock: File,
 }
 
@@ -42,7 +42,7 @@ impl Plan {
         let base = base(args.config.as_deref())?;
         let named = args.folder();
         let failed = |what: &str, e: std::io::Error| Failure::Usage(format!("--dir {}: {what}: {e}", named.display()));
-        // One that was there may be open to others; settings and logs in it are not.
+        // An existing folder may be open to others; settings and logs in it are not.
         private::missing_folder(&named).map_err(|e| failed("cannot be made", e))?;
         // The bucket's address is the same wherever a process runs.
         let folder = named.canonicalize().map_err(|e| failed("cannot be opened", e))?;
@@ -95,17 +95,17 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Folder of a process.
+    /// Returns the folder of a process.
     pub(super) fn folder_of(&self, node: &Node) -> PathBuf {
         self.folder.join(&node.name)
     }
 
-    /// Settings of a process.
+    /// Returns the settings file of a process.
     pub(super) fn settings_of(&self, node: &Node) -> PathBuf {
         self.folder_of(node).join(if node.role == Kind::Log { "nats.conf" } else { "settings.toml" })
     }
 
-    /// File with the password of the log's servers.
+    /// Returns the file with the password of the log's servers.
     fn password_file(&self) -> PathBuf {
         self.folder.join("nats-password")
     }
@@ -138,13 +138,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Caches of the bucket, and how many processes share what one would take.
+    /// Returns the caches of the bucket, each with the number of processes that share the default size.
     fn shared_caches(&self) -> [(&'static str, u64, u64); 2] {
         let (cache, nodes) = (Config::default().cluster.cache, self.nodes.count(Kind::Owner).max(1) as u64);
         [("memory", cache.memory, 2 * nodes), ("trees", cache.trees, nodes)]
     }
 
-    /// Settings of a process of this program: those of the user, and what makes it a part of this cluster.
+    /// Returns the settings of a process: those of the user, and those that make it a part of this cluster.
     fn of_process(&self, node: &Node, folder: &Path, base: &Table) -> Table {
         let mut table = base.clone();
         let text = |text: &str| Value::String(text.to_owned());
@@ -156,7 +156,7 @@ impl Plan {
         let listen = if node.role == Kind::Owner { ["cluster", "flight"] } else { ["server", "listen"] };
         set(&mut table, &listen, text(&node.address));
         set(&mut table, &["cluster", "flight_advertise"], text(""));
-        // Those of the user's settings name other hosts.
+        // The ones in the user's settings are for other hosts.
         let [cert, key, ca] = self.identity(node).map(|file| text(&file));
         for (name, value) in [("cert", cert), ("key", key), ("ca", ca), ("names", Value::Array(Vec::new()))] {
             set(&mut table, &["cluster", "tls", name], value);
@@ -190,7 +190,7 @@ impl Plan {
             set(&mut table, &["cluster", "nats", "monitor"], Value::Array(monitors));
             set(&mut table, &["cluster", "nats", "user"], text(USER));
             set(&mut table, &["cluster", "nats", "password_file"], text(&self.password_file().display().to_string()));
-            // Those of the user's settings are for other servers.
+            // The ones in the user's settings are for other servers.
             let [cert, key, ca] = self.identity(node);
             for (name, value) in [("credentials", String::new()), ("tls_ca", ca), ("tls_cert", cert), ("tls_key", key)]
             {
@@ -202,14 +202,15 @@ impl Plan {
         table
     }
 
-    /// Files of certificate, key and authority of a process; empty without TLS.
+    /// Returns the files of certificate, key and authority of a process; empty without TLS.
     fn identity(&self, node: &Node) -> [String; 3] {
         let Identity { certificate, key, authority } = Identity::of(&self.folder, &node.name);
         let named = |file: PathBuf| if self.tls { file.display().to_string() } else { String::new() };
         [certificate, key, authority].map(named)
     }
 
-    /// Settings of a server of the log. It listens on this machine alone, whose other users do not know the password.
+    /// Returns the settings of a server of the log. It listens on loopback only, and other users of this machine do not
+    /// know the password.
     fn of_server(&self, node: &Node, folder: &Path) -> String {
         let password = &self.password;
         let authorization = format!("authorization {{ user: {USER:?}, password: {password:?} }}");
@@ -239,7 +240,7 @@ impl Plan {
     }
 }
 
-/// Which log the cluster has.
+/// Returns the kind of log to use.
 fn log_of(args: &UpArgs, before: Option<&Nodes>) -> Result<String, Failure> {
     match (&args.log, before) {
         (Some(log), Some(before)) if *log != before.log => Err(Failure::Usage(format!(
@@ -254,7 +255,7 @@ fn log_of(args: &UpArgs, before: Option<&Nodes>) -> Result<String, Failure> {
     }
 }
 
-/// The user's settings, checked: an error then names the user's file.
+/// Reads and checks the user's settings, so that an error names the user's file.
 fn base(file: Option<&Path>) -> Result<Table, Failure> {
     let Some(file) = file else { return Ok(Table::new()) };
     let config = Config::read(file)?;
@@ -285,7 +286,7 @@ fn set(table: &mut Table, path: &[&str], value: Value) {
     }
 }
 
-/// A random password.
+/// Returns a random password.
 fn password() -> Result<String, Failure> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|e| Failure::Refused(format!("the system gives no random numbers: {e}")))?;

@@ -1,6 +1,8 @@
-//! Ports of a cluster's processes: the ports of the last start where they are free, others below the range of connections.
+//! Ports of a cluster's processes: those of the last start if they are free, otherwise new ones below the ephemeral
+//! range.
 //!
-//! A port is free from the end of a process until its next start listens there. A connection of any program may get one of its range meanwhile.
+//! A port is free between the end of a process and the next start. Meanwhile, a connection of any program may get a
+//! port of the ephemeral range.
 
 use super::super::nodes::{Kind, Node, Nodes};
 use crate::failure::Failure;
@@ -10,32 +12,33 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-/// Ports from here on are chosen.
+/// First port to choose from.
 const FIRST: u16 = 10_000;
-/// Where connections get theirs from, by default.
+/// Start of the ephemeral range, by default.
 const CONNECTIONS: u16 = 32_768;
-/// Linux says here where they do.
+/// File with the ephemeral range on Linux.
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
-/// How many ports are tried before the system chooses one.
+/// Max ports tried before the system chooses one.
 const TRIES: usize = 64;
 
-/// Chooses addresses. All that are chosen, and all of the last start, are bound until this is dropped: none is chosen twice.
+/// Chooses addresses. All chosen ones, and all of the last start, stay bound until this is dropped, so none is chosen
+/// twice.
 pub(super) struct Ports<'a> {
     before: Option<&'a Nodes>,
-    /// Addresses of the last start that no process has got yet.
+    /// Addresses of the last start not yet assigned.
     free: HashMap<String, TcpListener>,
     chosen: Vec<TcpListener>,
 }
 
 impl<'a> Ports<'a> {
-    /// After a start with these processes.
+    /// Starts with the processes of the last start.
     pub(super) fn new(before: Option<&'a Nodes>) -> Ports<'a> {
         let addresses = before.iter().flat_map(|before| &before.nodes).flat_map(Node::addresses);
         let bound = |address: &String| Some((address.clone(), TcpListener::bind(address).ok()?));
         Ports { before, free: addresses.filter_map(bound).collect(), chosen: Vec::new() }
     }
 
-    /// A process with its addresses.
+    /// Returns a process with its addresses.
     pub(super) fn node(&mut self, folder: &Path, role: Kind, number: u8) -> Result<Node, Failure> {
         let name = format!("{role}-{number}");
         let before = self.before.and_then(|before| before.named(&name)).cloned();
@@ -65,23 +68,23 @@ impl<'a> Ports<'a> {
     }
 }
 
-/// An address of processes that have ended, on which another program listens now.
+/// Returns an address of ended processes on which another program now listens.
 pub(super) fn taken(nodes: &Nodes) -> Option<&String> {
     let is_taken =
         |address: &&String| TcpListener::bind(address.as_str()).is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse);
     nodes.nodes.iter().flat_map(Node::addresses).find(is_taken)
 }
 
-/// Listens on a port that is free, and that no connection gets.
+/// Listens on a free port outside the ephemeral range.
 fn listen() -> io::Result<TcpListener> {
     let range = std::fs::read_to_string(RANGE).unwrap_or_default();
     let connections = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(CONNECTIONS);
     let ports = connections.saturating_sub(FIRST);
     for _ in 0..TRIES {
-        // At random: another cluster that starts at this moment chooses as well.
+        // At random, since another cluster starting now chooses ports as well.
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
-        // Without a port below those of connections any will do.
+        // If there are no ports below the range, any will do.
         let Some(at) = u32::from_ne_bytes(random).checked_rem(u32::from(ports)) else { break };
         let port = FIRST + u16::try_from(at).unwrap_or(0);
         match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
@@ -126,7 +129,7 @@ mod tests {
         let mut ports = Ports::new(None);
         let nodes = cluster((1..=3).map(|n| ports.node(Path::new("/f"), Kind::Owner, n).unwrap()).collect());
         drop(ports);
-        // One that is new, and comes first, gets none of them.
+        // A new process that comes first gets none of them.
         let mut ports = Ports::new(Some(&nodes));
         let new = ports.node(Path::new("/f"), Kind::Gateway, 1).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! One process: how it starts, how it is asked to end, and what it said last.
+//! One process: starts it, ends it, and shows its last output.
 
 use super::super::nodes::{Kind, Node};
 use super::super::private;
@@ -9,9 +9,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
-/// A log of this size is set aside at the next start of its process.
+/// A log of this size is rotated at the next start of its process.
 const LOG_MAX: u64 = 16 << 20;
-/// How much of the end of a log is read, and how many lines of it are shown.
+/// Bytes read from the end of a log, and max lines shown.
 const END_BYTES: u64 = 8 << 10;
 const END_LINES: usize = 8;
 
@@ -20,7 +20,7 @@ const END_LINES: usize = 8;
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts it.
+    /// Starts a process.
     pub(super) fn start(plan: &Plan, node: &Node) -> io::Result<Process> {
         let settings = plan.settings_of(node);
         let mut command = match (node.role, &plan.server) {
@@ -36,9 +36,9 @@ impl Process {
             }
         };
         let log = log_of(&node.log_file)?;
-        // An empty file. Its lock is inherited with it, and ends with the last process that has it.
+        // An empty file. The process inherits its lock, which ends with the last process that holds the file.
         command.stdin(plan.running.try_clone()?).stdout(log.try_clone()?).stderr(log);
-        // Ctrl-C at a terminal is for this program alone, which stops the others in order.
+        // Ctrl-C at a terminal is for this program only, which stops the others in order.
         command.process_group(0);
         end_with_parent(&mut command);
         command.spawn().map(Process)
@@ -48,15 +48,15 @@ impl Process {
         self.0.id()
     }
 
-    /// How it ended; `None`: it runs.
+    /// Returns its exit status; `None` while it runs.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        // Once it was waited for, its status stays.
+        // Its status is kept once it has been waited for.
         self.0.try_wait().ok().flatten()
     }
 
-    /// Asks it to end; says whether it ran.
+    /// Sends SIGTERM; returns true if it was running.
     pub(super) fn terminate(&mut self) -> bool {
-        // One that was waited for has given its number back, and another process may have it by now.
+        // Once it has been waited for, another process may have its id.
         let runs = self.ended().is_none();
         if runs {
             terminate(&self.0);
@@ -64,7 +64,7 @@ impl Process {
         runs
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub(super) fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -77,7 +77,7 @@ impl Drop for Process {
     }
 }
 
-/// Lets a process end when this one does, however that comes about.
+/// Makes a process end when this one does, for whatever reason.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "the standard library has no other door to what happens between fork and exec")]
 fn end_with_parent(command: &mut Command) {
@@ -103,7 +103,7 @@ fn end_with_parent(_: &mut Command) {}
 #[cfg(target_os = "linux")]
 fn terminate(child: &Child) {
     use rustix::process::{Pid, Signal, kill_process};
-    // One that has just ended is well.
+    // If it has just ended, that is fine.
     let _ = kill_process(Pid::from_child(child), Signal::TERM);
 }
 
@@ -112,7 +112,7 @@ fn terminate(child: &Child) {
     let _ = Command::new("kill").arg(child.id().to_string()).status();
 }
 
-/// The log of a process, to append to.
+/// Opens the log of a process for appending.
 fn log_of(path: &Path) -> io::Result<File> {
     if std::fs::metadata(path).is_ok_and(|log| log.len() > LOG_MAX) {
         let mut old = path.as_os_str().to_owned();
@@ -122,7 +122,7 @@ fn log_of(path: &Path) -> io::Result<File> {
     private::open(path, OpenOptions::new().create(true).append(true))
 }
 
-/// The last lines of a log, each behind a bar.
+/// Returns the last lines of a log, each behind a bar.
 pub(super) fn last_lines(path: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;

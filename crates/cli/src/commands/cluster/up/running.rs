@@ -1,4 +1,4 @@
-//! The processes of the last start in a folder, and how a start waits until none of them runs.
+//! The processes of the last start in a folder, and the wait until none of them runs.
 
 use super::super::nodes::{Node, Nodes};
 use super::super::private;
@@ -9,18 +9,18 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long processes of a start that was killed may take to end: an owner flushes, the others end their requests.
+/// How long processes of a killed start may take to end: an owner flushes, the others finish their requests.
 pub(super) const LEFT_MAX: Duration = Duration::from_secs(60);
-/// Interval between two checks.
+/// Poll interval of that wait.
 const LEFT_LOOK: Duration = Duration::from_millis(100);
 
-/// Opens a file that is locked.
+/// Opens a lock file.
 pub(super) fn lock_file(path: &Path) -> io::Result<File> {
     private::open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
-/// Locks the file that processes inherit. Those of a start whose supervisor was killed end by themselves, and hold it, their ports and
-/// their folders until then. Their numbers tell nothing: others may have them by now.
+/// Locks the file that processes inherit. If their supervisor was killed, they end by themselves, and until then hold
+/// this file, their ports and their folders. Their process ids prove nothing, as other processes may have them by now.
 pub(super) fn wait_for_the_last(
     running: &File,
     before: Option<&Nodes>,
@@ -83,7 +83,7 @@ mod tests {
         let mut child = {
             let held = lock_file(&path).unwrap();
             held.try_lock().unwrap();
-            // As a process of the cluster inherits it.
+            // As inherited by a process of the cluster.
             std::process::Command::new("sleep").arg("60").stdin(held).spawn().unwrap()
         };
         let refused = wait(150).unwrap_err();

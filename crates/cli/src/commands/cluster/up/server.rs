@@ -1,4 +1,4 @@
-//! Where the NATS server is.
+//! Finds the NATS server.
 
 use crate::failure::Failure;
 use std::io::Read as _;
@@ -7,16 +7,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const NAME: &str = "nats-server";
-/// The oldest version that will do.
+/// The oldest supported version.
 const OLDEST: (u32, u32) = (2, 15);
-/// Deadline of a program's version, and the interval between two checks.
+/// Timeout of a version check, and its poll interval.
 const ANSWER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 /// The advice to the operator.
 const HOW: &str = "name one with --nats-server, put one into PATH, or build one from Go modules with scripts/nats.sh of the \
     sources, or with `go install github.com/nats-io/nats-server/v2@latest`";
 
-/// The program: the one that is named, or else the first that is new enough.
+/// Returns the program that is named, or else the first one that is new enough.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         return match version(named) {
@@ -47,13 +47,13 @@ fn in_path() -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(NAME)).collect::<Vec<_>>().into_iter()
 }
 
-/// The program that `scripts/nats.sh` has built: `tools/nats-VERSION` in the target folder.
+/// Returns candidates built by `scripts/nats.sh`: `tools/nats-VERSION` in the target folder.
 fn built() -> impl Iterator<Item = PathBuf> {
     let program = std::env::current_exe().ok();
     // target/release/meridian
     let of_program = program.as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned);
     let of_variable = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    // Not one of the current folder, which may be another's.
+    // Not from the current folder, which may belong to someone else.
     let targets = of_variable.into_iter().chain(of_program);
     let tools = targets.filter_map(|target| std::fs::read_dir(target.join("tools")).ok());
     let entries = tools.flat_map(|entries| entries.flatten());
@@ -61,12 +61,12 @@ fn built() -> impl Iterator<Item = PathBuf> {
     folders.map(|entry| entry.path().join(NAME))
 }
 
-/// Major and minor version of a program; `None`: it does not say, as a NATS server does.
+/// Returns the major and minor version of a program; `None` if its output is not that of a NATS server.
 fn version(program: &Path) -> Option<(u32, u32)> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let (mut child, begun) = (command.spawn().ok()?, Instant::now());
-    // One that says more than a pipe holds waits for a reader, and is no NATS server.
+    // A program that prints more than a pipe holds waits for a reader, and is no NATS server.
     while child.try_wait().ok()?.is_none() {
         if begun.elapsed() > ANSWER {
             let _ = child.kill();
@@ -75,7 +75,7 @@ fn version(program: &Path) -> Option<(u32, u32)> {
         }
         std::thread::sleep(LOOK);
     }
-    // One read: what it may have started keeps the pipe open.
+    // A single read: a child it may have started keeps the pipe open.
     let mut said = [0; 256];
     let bytes = child.stdout.take()?.read(&mut said).ok()?;
     parse(&String::from_utf8_lossy(&said[..bytes]))

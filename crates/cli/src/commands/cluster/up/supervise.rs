@@ -1,6 +1,6 @@
-//! All processes of a cluster: started in order, started again when they end, and stopped in order.
+//! Supervises all processes of a cluster: starts them in order, restarts those that end, and stops them in order.
 //!
-//! A process is running, or it waits for its next start, which comes later each time that it ends soon after one.
+//! A process is running, or it waits for its next start. The wait grows each time that it ends soon after a start.
 
 use super::super::nodes::{Kind, Node};
 use super::super::probe;
@@ -15,33 +15,34 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Interval between two checks of the processes.
+/// Poll interval of the processes.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long processes of one role may take until they answer.
+/// Max time until processes of one role respond.
 const START_MAX: Duration = Duration::from_secs(120);
-/// Pause before a process is started again, the first time and at most.
+/// Pause before a process is restarted, the first time and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A process that has run for so long is started again soon.
+/// A process that has run for this long is restarted soon.
 const STEADY: Duration = Duration::from_secs(60);
-/// How long processes of one role may take to end: an owner flushes, the others end their requests (20 s by default).
+/// How long processes of one role may take to end: an owner flushes, the others finish their requests (20 s by
+/// default).
 const STOP_MAX: Duration = Duration::from_secs(60);
 
-/// A process of the plan, by its place there.
+/// A process, by its index in the plan.
 #[derive(Debug)]
 struct Supervised {
     running: Option<Process>,
     started: Instant,
     /// Pause before the next start.
     pause: Duration,
-    /// When that is due.
+    /// When the next start is due.
     due: Option<Instant>,
 }
 
 struct Supervisor {
     plan: Plan,
     all: Vec<Supervised>,
-    /// Whether what runs could not be written down.
+    /// Whether the list of running processes could not be written.
     is_stale: bool,
 }
 
@@ -63,7 +64,7 @@ impl Signals {
     }
 }
 
-/// How processes of a plan ended, all of them.
+/// How all processes of a plan came to end.
 pub(super) enum Outcome {
     /// By a signal.
     Stopped,
@@ -73,7 +74,7 @@ pub(super) enum Outcome {
 
 /// Runs all processes of a plan until a signal.
 pub(super) async fn run(plan: Plan) -> Result<Outcome, Failure> {
-    // Before anything starts: an early signal must not find the default handler.
+    // Installed before anything starts: an early signal must not find the default handler.
     let mut signals = Signals::new()?;
     let now = Instant::now();
     let new = |_: &Node| Supervised { running: None, started: now, pause: PAUSE_MIN, due: None };
@@ -104,7 +105,7 @@ pub(super) async fn run(plan: Plan) -> Result<Outcome, Failure> {
 }
 
 impl Supervisor {
-    /// Starts all processes, and waits until they answer.
+    /// Starts all processes, and waits until they respond.
     async fn start(&mut self) -> Result<(), Failure> {
         for role in Kind::ALL {
             let places = self.places(role);
@@ -120,7 +121,8 @@ impl Supervisor {
         self.show()
     }
 
-    /// Waits until processes answer. One that ends meanwhile does not begin again: what stops it stops the next one too.
+    /// Waits until processes respond. One that ends meanwhile is not restarted: what stopped it would stop the next one
+    /// too.
     async fn answer(&mut self, mut waiting: Vec<usize>) -> Result<(), Failure> {
         let until = Instant::now() + START_MAX;
         while let Some(place) = waiting.first().copied() {
@@ -150,7 +152,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Prints what runs, and where to begin.
+    /// Prints what is running, and where to begin.
     fn show(&self) -> Result<(), Failure> {
         let mut table = Table::new(["name", "role", "address", "pid", "log"]).whole_unless_shown();
         for node in &self.plan.nodes.nodes {
@@ -167,7 +169,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Starts again what ends, until a signal.
+    /// Restarts processes that end, until a signal.
     async fn watch(&mut self, signals: &mut Signals) {
         loop {
             tokio::select! {
@@ -196,7 +198,7 @@ impl Supervisor {
         }
         if changed || self.is_stale {
             let noted = self.note();
-            // The processes go on without it, as on a full disk.
+            // The processes continue without it, for example on a full disk.
             if let Err(failure) = &noted
                 && !self.is_stale
             {
@@ -206,7 +208,7 @@ impl Supervisor {
         }
     }
 
-    /// Reports that a process does not run, and lets it start again later.
+    /// Reports that a process is not running, and schedules its restart.
     fn failed(&mut self, place: usize, what: &str) {
         let one = &mut self.all[place];
         if one.started.elapsed() >= STEADY {
@@ -236,7 +238,7 @@ impl Supervisor {
         (one.running, one.started) = (Some(process), Instant::now());
     }
 
-    /// Stops all processes, those first that need the others. A second signal kills what is left.
+    /// Stops all processes, in reverse start order. A second signal kills what is left.
     async fn stop(&mut self, signals: &mut Signals) -> Result<(), Failure> {
         let mut at_once = false;
         for role in Kind::ALL.into_iter().rev() {
@@ -268,7 +270,7 @@ impl Supervisor {
         self.note()
     }
 
-    /// Forgets processes that have ended; says whether others are left.
+    /// Removes processes that have ended; returns true if others are left.
     fn is_any_left(&mut self, places: &[usize]) -> bool {
         for place in places {
             let running = &mut self.all[*place].running;
@@ -288,7 +290,7 @@ impl Supervisor {
         self.plan.nodes.nodes[place].clone()
     }
 
-    /// Writes down what runs.
+    /// Writes the list of running processes.
     fn note(&self) -> Result<(), Failure> {
         self.plan.nodes.write(&self.plan.folder)
     }

@@ -1,8 +1,10 @@
-//! The saved searches of a cluster: each slot of them is run by one gateway, which holds the lease `saved-{slot}`.
+//! Assignment of a cluster's saved searches: each slot of them runs on one gateway, the holder of the lease
+//! `saved-{slot}`.
 //!
-//! States of a gateway, for each slot: waiting, while another holds the lease; taking over, until it has opened the saved searches; running them,
-//! until the lease is lost or passed on. The gateways divide the slots among them by rendezvous (`model::policy::placement`), so that few move
-//! when one comes or goes. The lease decides who tries. That a former holder changes nothing is decided by the records (decision 056).
+//! States of a gateway, per slot: waiting, while another holds the lease; taking over, until it has opened the saved
+//! searches; running them, until the lease is lost or passed on. Gateways divide the slots by rendezvous hashing
+//! (`model::policy::placement`), so few slots move when a gateway comes or goes. The lease decides who tries; the
+//! records make sure that a former holder changes nothing (decision 056).
 
 use super::lease_holder::{LeaseHolder, changed};
 use super::{Joins, blocking};
@@ -20,20 +22,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How often the holder looks whether it still holds the lease.
+/// How often the holder checks that it still holds the lease.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long after a failure to open the saved searches the next try comes.
+/// Pause before a retry after the saved searches could not be opened.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How long a slot is kept before it is passed on: one that was taken from a gateway that is gone must not be passed back to it. That one is named
-/// among the others for five seconds.
+/// How long a slot is kept before it is passed on. A slot taken over from a dead gateway must not be passed back to it,
+/// and that gateway stays listed for five seconds.
 const KEPT: Duration = Duration::from_secs(6);
 
 /// The candidacy of this gateway for the saved searches.
 pub(in super::super) struct Assignment(Vec<Arc<Lease>>);
 
 impl Assignment {
-    /// Begins to take turns, by tasks of this set.
+    /// Starts to compete for the leases, in tasks of this set.
     pub(in super::super) fn begin(
         joins: &Joins,
         state: &AppState,
@@ -55,10 +57,10 @@ impl Assignment {
         Assignment(leases)
     }
 
-    /// Gives the leases up, so that the next gateways need not wait for their end. Call it once the tasks have ended, and the saved searches are
-    /// stopped.
+    /// Gives up the leases, so that the next gateways need not wait for them to expire. Must be called once the tasks
+    /// have ended and the saved searches are stopped.
     pub(in super::super) async fn leave(self) {
-        // A turn that has begun goes on.
+        // A turn in progress continues.
         self.0.iter().for_each(|lease| lease.withdraw(true));
         let resign = move || self.0.iter().map(|lease| lease.resign()).collect::<Result<Vec<()>, _>>();
         match blocking("giving up the saved searches", resign).await {
@@ -71,19 +73,19 @@ impl Assignment {
     }
 }
 
-/// The lease of a slot, and where its holder hears to which gateway it is to be passed.
+/// The lease of a slot, and the channel to its holder for the gateway to pass it to.
 struct Kept {
     slot: Slot,
     lease: Arc<Lease>,
     pass: mpsc::Sender<u64>,
 }
 
-/// The name of a gateway in leases.
+/// Returns the name of a gateway in leases.
 fn node(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// Ranks this gateway for each slot, and has those passed on that another one should have, one after the other.
+/// Ranks this gateway for each slot, and starts to pass on slots that belong to another one, one at a time.
 async fn place(slots: Vec<Kept>, gateways: Arc<Gateways>, ttl: Duration, clock: Arc<dyn Clock>) {
     let Some(groups) = Groups::new(SLOTS) else { return };
     let (own, mut handovers) = (gateways.number(), Handovers::default());
@@ -98,7 +100,7 @@ async fn place(slots: Vec<Kept>, gateways: Arc<Gateways>, ttl: Duration, clock: 
             kept.lease.ranks(rank.unwrap_or(0));
         }
         let held = slots.iter().filter(|kept| kept.lease.holds()).map(|kept| kept.slot.number());
-        // Each came to this gateway by these rules: none is kept against them.
+        // All were assigned to this gateway by these rules, so none is kept against them.
         let held: Vec<(u16, bool)> = held.map(|slot| (slot, false)).collect();
         handovers.note(own, &held, &places);
         since.retain(|slot, _| held.iter().any(|(held, _)| held == slot));
@@ -111,7 +113,7 @@ async fn place(slots: Vec<Kept>, gateways: Arc<Gateways>, ttl: Duration, clock: 
         if let Some(kept) = slots.iter().find(|kept| due == Some(kept.slot.number()))
             && let Some(first) = order(kept.slot).and_then(|order| order.first())
         {
-            // One that is being opened or passed on hears of it later.
+            // A slot that is being opened or passed on gets this later.
             let _ = kept.pass.try_send(*first);
         }
         tokio::time::sleep(ttl / 3).await;
@@ -140,7 +142,7 @@ async fn run(
     }
 }
 
-/// Runs the saved searches of a slot for as long as the lease is held in this epoch, or until it is passed on.
+/// Runs the saved searches of a slot while the lease is held in this epoch, or until it is passed on.
 async fn hold(
     slot: Slot,
     (lease_holder, epoch): (&LeaseHolder, u64),
@@ -179,7 +181,8 @@ async fn hold(
     say(&format!("lost the saved searches of slot {number}: another gateway may run them now"));
 }
 
-/// Passes a slot to another gateway, which goes on with its packets and numbers. If it keeps the lease after all, it opens them again.
+/// Passes a slot to another gateway, which continues its packets and numbers. If this one keeps the lease after all, it
+/// opens them again.
 async fn pass_on(
     slot: Slot,
     (lease_holder, epoch): (&LeaseHolder, u64),
@@ -205,13 +208,13 @@ async fn pass_on(
     }
 }
 
-/// The URL by which other gateways reach this one, where the settings name none. One that listens on every address has that from which this
-/// machine reaches others.
+/// Returns the URL by which other gateways reach this one, if the settings have none. A gateway that listens on all
+/// addresses uses the one from which this machine reaches others.
 pub(super) fn own_url(listens: std::net::SocketAddr, secure: bool) -> Result<String, Failure> {
     let scheme = if secure { "https" } else { "http" };
     let mut address = listens;
     if listens.ip().is_unspecified() {
-        // Nothing is sent: the system only chooses a route. The address is one for documentation (RFC 5737, RFC 3849).
+        // Nothing is sent: the system only chooses a route. The target is a documentation address (RFC 5737, RFC 3849).
         let (any, far) = if listens.is_ipv4() { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
         let routed =
             std::net::UdpSocket::bind(any).and_then(|socket| socket.connect(far).and_then(|()| socket.local_addr()));

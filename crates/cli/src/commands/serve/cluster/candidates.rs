@@ -1,8 +1,8 @@
-//! A process among the candidates for the groups of a bucket. It ranks itself for each group, passes on
-//! groups that another process should have, and carries out an operator's orders. The rules are
-//! `model::policy::placement`; the roll (`member.rs`) lists the others.
+//! A candidate for the groups of a bucket. It ranks itself for each group, passes on groups that belong to another
+//! process, and carries out an operator's orders. The rules are in `model::policy::placement`; the roll (`member.rs`)
+//! lists the other candidates.
 //!
-//! Of a bucket with one group nothing is passed on but by an order: its owner keeps it.
+//! In a bucket with a single group, only an order moves it: otherwise its owner keeps it.
 
 use super::group::Process;
 use super::handover::Pass;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// This process among the others.
+/// This process as one of the candidates.
 pub(super) struct Candidates {
     process: Arc<Process>,
     groups: Groups,
@@ -23,7 +23,7 @@ pub(super) struct Candidates {
     leases: Vec<Kept>,
 }
 
-/// The lease of a group, and where its holder hears that it is to be passed on.
+/// The lease of a group, and the channel to its holder for requests to pass it on.
 struct Kept {
     group: Group,
     lease: Arc<Lease>,
@@ -31,7 +31,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Passes the lease on, if this process holds it; what was done, or why it was not.
+    /// Passes the lease on if this process holds it; returns what was done, or why it was not.
     async fn pass_on(&self, epoch: Option<u64>, to: Option<u64>) -> Result<String, String> {
         let (done, outcome) = oneshot::channel();
         let stops = || "it stops".to_owned();
@@ -41,13 +41,14 @@ impl Kept {
 }
 
 impl Candidates {
-    /// Of a process that is on the roll.
+    /// Makes a candidate of a process on the roll.
     pub(super) fn new(process: Arc<Process>, groups: Groups) -> Candidates {
         let places = places(groups, &process.member.owners());
         Candidates { process, groups, places, handovers: Handovers::default(), leases: Vec::new() }
     }
 
-    /// Ranks the candidate for a group by its lease from now on. Its holder is to carry out what is received.
+    /// Ranks this candidate for the group of a lease from now on. The lease's holder must carry out the received
+    /// requests.
     pub(super) fn keep(&mut self, group: Group, lease: Arc<Lease>) -> mpsc::Receiver<Pass> {
         lease.ranks(self.rank(group));
         let (pass, passes) = mpsc::channel(1);
@@ -55,7 +56,7 @@ impl Candidates {
         passes
     }
 
-    /// How many candidates are to come before this one for a group.
+    /// Returns the number of candidates ahead of this one for a group.
     fn rank(&self, group: Group) -> usize {
         if group.is_all() {
             return 0;
@@ -64,7 +65,7 @@ impl Candidates {
         order.and_then(|order| order.iter().position(|process| *process == self.process.number)).unwrap_or(0)
     }
 
-    /// Keeps ranks current, passes groups on and carries orders out, until the process stops.
+    /// Keeps ranks current, passes groups on and carries out orders, until the process stops.
     pub(super) async fn run(mut self) {
         let (process, mut stopping) = (self.process.clone(), self.process.stopping.clone());
         let ttl = process.config.cluster.lease;
@@ -100,7 +101,7 @@ impl Candidates {
         }
     }
 
-    /// Carries out an order. Gives what was done, or why it was not.
+    /// Carries out an order; returns what was done, or why it was not.
     async fn obey(&self, what: OrderKind) -> Result<String, String> {
         match what {
             OrderKind::Handover { lease, epoch, to } => {
@@ -119,7 +120,7 @@ impl Candidates {
         }
     }
 
-    /// Passes on all that this process holds. It stays the owner of everything where no process can take a part of it.
+    /// Passes on everything this process holds. If no process can take over a part, it stays the owner of everything.
     async fn drain(&self) -> Result<String, String> {
         self.withdraw(true);
         let mut passed = Vec::new();

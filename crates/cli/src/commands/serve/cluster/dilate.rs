@@ -1,9 +1,9 @@
-//! Dilated time: a study of large servers on a small machine. All processes are real, and so are the questions and their answers. Only processor
-//! time and storage are modelled, by the simulator's rules, and take longer by a factor.
+//! Dilated time: studies large servers on a small machine. All processes are real, and so are queries and results. Only
+//! processor time and storage are modelled, by the simulator's rules, and slowed down by a factor.
 //!
-//! The environment names the file that says how (`MERIDIAN_DILATE`; `bench/scans` writes it). Without the feature `dilate` or debug assertions
-//! this module is not built (decision 063). An event of a study stands for a batch. Its fields `read` and `returned` count entries, and
-//! `batch` is 0 in the first of a scan.
+//! An environment variable names the file with the parameters (`MERIDIAN_DILATE`; `bench/scans` writes it). Without the
+//! feature `dilate` or debug assertions this module is not built (decision 063). An event of a study stands for a
+//! batch. Its fields `read` and `returned` count entries, and `batch` is 0 in the first event of a scan.
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Names the file.
+/// Environment variable with the file.
 const FILE: &str = "MERIDIAN_DILATE";
 
-/// How time is dilated: the shape of the file.
+/// Parameters of dilated time: the contents of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dilation {
@@ -31,16 +31,16 @@ struct Dilation {
     scenario: PathBuf,
     /// Its changes, as by `--set`.
     set: Vec<String>,
-    /// How many times as long everything takes.
+    /// Factor by which everything is slowed down.
     times: u32,
-    /// Folder of the storage nodes, which all processes share.
+    /// Folder of the storage nodes, shared by all processes.
     storage: PathBuf,
-    /// Requests that a gateway has under way at a time: they only wait.
+    /// Max concurrent requests of a gateway, which only wait.
     slots: usize,
 }
 
 impl Dilation {
-    /// That of the environment.
+    /// Reads the one named by the environment.
     fn read() -> Result<Option<Dilation>, Failure> {
         let Some(path) = std::env::var_os(FILE) else { return Ok(None) };
         let wrong = |e: &dyn std::fmt::Display| Failure::Usage(format!("{FILE} {}: {e}", Path::new(&path).display()));
@@ -49,14 +49,14 @@ impl Dilation {
     }
 }
 
-/// The pace of an owner (`immediate`) or a scan server.
+/// Returns the pace of an owner (`immediate`) or a scan server.
 pub(super) fn pace(immediate: bool) -> Result<Option<Arc<dyn Pace>>, Failure> {
     let Some(dilation) = Dilation::read()? else { return Ok(None) };
     let pace = Dilated::of(&dilation, immediate);
     pace.map(|pace| Some(Arc::new(pace) as Arc<dyn Pace>)).map_err(|why| Failure::Usage(format!("{FILE}: {why}")))
 }
 
-/// Lets a gateway have as many requests under way as the study has clients.
+/// Raises a gateway's max concurrent requests to the number of clients in the study.
 pub(super) fn widen(config: &mut Config) -> Result<(), Failure> {
     if let Some(dilation) = Dilation::read()? {
         config.server.processors = Some(dilation.slots);
@@ -124,7 +124,7 @@ impl Pace for Dilated {
     }
 }
 
-/// The cores of a server: batches sleep for as long as they would compute.
+/// The cores of a server: batches sleep for the time that they would compute.
 #[derive(Debug)]
 struct Cores {
     shared: Mutex<SharedCores<u64>>,
@@ -143,16 +143,17 @@ impl Cores {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Sleeps until so much work is done.
+    /// Sleeps until this much work is done.
     fn compute(&self, work: Work) {
         let batch = self.batches.fetch_add(1, Ordering::Relaxed);
         let mut shared = held(&self.shared);
         shared.begin(batch, work, self.now());
         loop {
             let were_shared = shared.are_shared();
-            // What is done leaves, whichever thread sees it first.
+            // Finished batches leave, whichever thread notices first.
             if !shared.done(self.now()).is_empty() && were_shared {
-                // The others have more of the cores from here on. An arrival needs no word: they wake too early, and sleep again.
+                // From here on the others have more of the cores. An arrival needs no notification: they wake too
+                // early, and sleep again.
                 self.left.notify_all();
             }
             let Some(left) = shared.time_left(batch) else { return };
@@ -162,8 +163,8 @@ impl Cores {
     }
 }
 
-/// Storage nodes that all processes share: each serves one read at a time, first come, first served. The file of a node holds the time from
-/// which it is free.
+/// Storage nodes shared by all processes: each serves one read at a time, in order of arrival. The file of a node holds
+/// the time from which it is free.
 #[derive(Debug)]
 struct Storage {
     nodes: Vec<Mutex<File>>,
@@ -176,12 +177,12 @@ impl Storage {
             let path = folder.join(format!("node-{number}"));
             File::options().read(true).write(true).create(true).truncate(false).open(path).map(Mutex::new)
         };
-        // Each process begins at another node.
+        // Each process starts at another node.
         let reads = AtomicU64::new(std::process::id().into());
         Ok(Storage { nodes: (0..nodes).map(open).collect::<io::Result<_>>()?, reads })
     }
 
-    /// Sleeps until a node has served a read that takes so long.
+    /// Sleeps until a node has served a read that takes this long.
     fn read(&self, time: Duration) -> io::Result<()> {
         let number = self.reads.fetch_add(1, Ordering::Relaxed) % (self.nodes.len().max(1) as u64);
         let Some(node) = self.nodes.get(number as usize).filter(|_| !time.is_zero()) else { return Ok(()) };
@@ -197,7 +198,7 @@ impl Storage {
     }
 }
 
-/// Books a read at a node whose file is locked: how long until it is done.
+/// Books a read at a node whose file is locked; returns the time until it is done.
 fn book(file: &mut File, time: Duration) -> io::Result<Duration> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
     let mut bytes = Vec::new();
@@ -211,7 +212,7 @@ fn book(file: &mut File, time: Duration) -> io::Result<Duration> {
     Ok(done - now)
 }
 
-/// A lock; what a thread that panicked left is whole, as each change is one step.
+/// Locks a mutex. Ignores poisoning: each change is a single step, so the data is consistent.
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -228,7 +229,7 @@ mod tests {
                 scope.spawn(|| cores.compute(20_000_000));
             }
         });
-        // Three times as many as cores: not sooner than one after the other on each.
+        // Three times as many as cores, so at least as long as one after the other on each.
         assert!(begun.elapsed() >= Duration::from_millis(60), "{:?}", begun.elapsed());
         assert_eq!(held(&cores.shared).next_done(), None);
     }

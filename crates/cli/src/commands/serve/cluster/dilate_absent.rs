@@ -1,16 +1,16 @@
-//! Dilated time, in a program without it: nothing is slowed down.
+//! Dilated time, left out of this build: nothing is slowed down.
 
 use crate::config::Config;
 use crate::failure::Failure;
 use meridian_remote::Pace;
 use std::sync::Arc;
 
-/// The pace of an owner (`immediate`) or a scan server: none.
+/// Returns the pace of an owner (`immediate`) or a scan server: none.
 pub(super) fn pace(_immediate: bool) -> Result<Option<Arc<dyn Pace>>, Failure> {
     Ok(None)
 }
 
-/// Leaves a gateway as it is.
+/// Leaves a gateway unchanged.
 pub(super) fn widen(_config: &mut Config) -> Result<(), Failure> {
     Ok(())
 }

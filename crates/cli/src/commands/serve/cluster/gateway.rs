@@ -23,11 +23,11 @@ use tokio::time::Instant;
 
 /// Interval at which the lease is read for the owner's address.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long after a try to reach the owner, at the start, the next one comes.
+/// Pause between attempts to reach the owner at the start.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long a start waits for the owner without a word: until a renewal of its lease was seen.
+/// How long the start waits silently for the owner: until a renewal of its lease has been seen.
 const TELL: Duration = Duration::from_secs(2);
-/// A lease that was not renewed for so many times its length has no owner.
+/// A lease not renewed for this multiple of its length has no owner.
 const LAPSES: u32 = 2;
 
 /// Runs a gateway until `stop`.
@@ -108,12 +108,12 @@ fn join(
     let gateways = Gateways::new(seams.random.next_u64(), key, authorities.as_deref());
     let gateways = Arc::new(gateways.map_err(|why| wrong("cluster.advertise_ca", why))?);
     config.server.gateways = Some(gateways.clone());
-    // Only while they are assigned to this one.
+    // They run only while they are assigned to this gateway.
     config.server.saved.enabled = false;
     Ok(Joins { bucket: bucket.clone(), lease: config.cluster.lease, url, gateways })
 }
 
-/// Waits until an owner has decided how many groups the bucket has.
+/// Waits until an owner has decided the number of groups of the bucket.
 async fn decided(bucket: &Arc<dyn Bucket>) -> Result<Groups, Failure> {
     let (begun, mut told) = (Instant::now(), false);
     loop {
@@ -130,7 +130,8 @@ async fn decided(bucket: &Arc<dyn Bucket>) -> Result<Groups, Failure> {
     }
 }
 
-/// Waits until each group has an owner that answers: the first one moves records into the bucket, and saved searches ask what they have missed.
+/// Waits until each group has an owner that responds: the first one moves records into the bucket, and saved searches
+/// ask what they have missed.
 async fn reach(backend: &Arc<GroupsBackend>) -> Result<(), Failure> {
     let (begun, mut told) = (Instant::now(), String::new());
     loop {
@@ -145,7 +146,7 @@ async fn reach(backend: &Arc<GroupsBackend>) -> Result<(), Failure> {
     }
 }
 
-/// Finds the owner of each group, in their order, by tasks of this set.
+/// Follows the owner of each group, in group order, in tasks of this set.
 pub(super) fn follow_all(
     bucket: &Arc<dyn Bucket>,
     groups: Groups,
@@ -159,7 +160,8 @@ pub(super) fn follow_all(
     terms_of(bucket, groups).into_iter().map(one).collect()
 }
 
-/// Keeps the address of the owner of a group current. A bucket that does not answer changes nothing: the owner may well be there.
+/// Keeps the address of a group's owner current. If the bucket does not respond nothing changes, as the owner may still
+/// be running.
 async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
     let (terms, mut seen) = (Arc::new(terms), Seen::default());
     loop {
@@ -180,22 +182,23 @@ async fn follow(terms: Terms, told: watch::Sender<Option<OwnerAt>>) {
     }
 }
 
-/// What was seen of a lease.
+/// Observations of a lease.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The number of the newest term.
+    /// Number of the newest term.
     known: u64,
     looked: bool,
-    /// When the look began that saw the last renewal.
+    /// Start of the check that saw the last renewal.
     renewed: Option<Instant>,
 }
 
 impl Seen {
-    /// The owner, by the newest term as a look found it that began at this time.
+    /// Returns the owner, given the newest term found by a check that began at this time.
     ///
-    /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none follows, and the process that
-    /// its newest term names owns the original. What has passed since the look began says nothing: this process may have been paused in between,
-    /// while the owner renewed its lease. The next look shows that.
+    /// A term counts once it was seen to follow another one, and while others follow it. In a copy of a bucket none
+    /// follows, and the process named by its newest term owns the original. The time since the check began proves
+    /// nothing: this process may have been paused meanwhile, while the owner renewed its lease. The next check shows
+    /// that.
     fn owner(&mut self, began: Instant, newest: Option<(u64, Term)>) -> Option<OwnerAt> {
         let number = newest.as_ref().map_or(0, |(number, _)| *number);
         if std::mem::replace(&mut self.known, number) != number && self.looked {
@@ -204,7 +207,7 @@ impl Seen {
         self.looked = true;
         let lives =
             |ttl: Duration| self.renewed.is_some_and(|renewed| began.saturating_duration_since(renewed) < ttl * LAPSES);
-        // One that was given up for another process is that one's at any moment.
+        // A term given up for an heir counts, since the heir takes over at any moment.
         let counts = |term: &Term| (!term.resigned || term.heir.is_some()) && lives(term.ttl());
         newest.map(|(_, term)| term).filter(counts).map(|term| OwnerAt {
             address: term.address,
@@ -236,7 +239,7 @@ mod tests {
         let address = |owner: Option<OwnerAt>| owner.map(|owner| owner.address);
         assert_eq!(seen.owner(at(0), renewal(1)), None, "it may be a copy of a bucket");
         assert_eq!(address(seen.owner(at(1), renewal(2))).as_deref(), Some("host:1"));
-        // A look that began before the pause ends after it, with what was there before.
+        // A check that began before the pause ends after it, with the old state.
         assert_eq!(address(seen.owner(at(2), renewal(2))).as_deref(), Some("host:1"));
         // The next one begins after it, and finds the renewals.
         assert_eq!(address(seen.owner(at(60), renewal(30))).as_deref(), Some("host:1"));

@@ -1,9 +1,8 @@
-//! One group of the partitions, in a process that would own it.
+//! One group of the partitions, in a process that competes to own it.
 //!
-//! States: *waiting*, while another process holds the lease. *Owning*, once this one holds it and has opened
-//! the partitions. *Waiting* again, when the lease or a partition was lost, or the group was passed on. What
-//! a former owner holds in memory after a loss is dropped, not flushed: the next owner has read everything
-//! that was acknowledged.
+//! States: *waiting*, while another process holds the lease. *Owning*, once this one holds it and has opened the
+//! partitions. *Waiting* again, when the lease or a partition was lost, or the group was passed on. After a loss, a
+//! former owner drops its memory without flushing: the next owner has read everything that was acknowledged.
 
 use super::handover::{Holder, Pass};
 use super::lease_holder::LeaseHolder;
@@ -26,12 +25,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// How often an owner looks whether it still is the owner.
+/// How often an owner checks that it still is the owner.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long after a failure to open the collections the next try comes, while the lease holds.
+/// Pause before a retry after the collections could not be opened, while the lease holds.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// The state that all groups of a process share.
+/// State shared by all groups of a process.
 pub(super) struct Process {
     pub(super) config: Config,
     pub(super) bucket: Arc<dyn Bucket>,
@@ -43,28 +42,28 @@ pub(super) struct Process {
     /// True once the process stops.
     pub(super) stopping: watch::Receiver<bool>,
     pub(super) member: Arc<Member>,
-    /// Its number in all leases.
+    /// Its process number in all leases.
     pub(super) number: u64,
     pub(super) standing: watch::Sender<Standing>,
-    /// How long batches of rows take, in a study.
+    /// Modelled time of row batches, in a study.
     pub(super) pace: Option<Arc<dyn Pace>>,
 }
 
-/// The status that a process reports on the roll.
+/// Status that a process reports on the roll.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
-    /// Names of the leases that it holds, of groups that it serves.
+    /// Names of its leases, for the groups it serves.
     leases: BTreeSet<String>,
     is_drained: bool,
 }
 
 impl Process {
-    /// Says from now on whether it is drained.
+    /// Records whether it is drained.
     pub(super) fn drains(&self, is_drained: bool) {
         self.says(|standing| standing.is_drained = is_drained);
     }
 
-    /// Says from now on whether it serves a group.
+    /// Records whether it serves a group.
     fn serves(&self, group: Group, is_served: bool) {
         let lease = lease_of(group);
         self.says(|standing| {
@@ -80,7 +79,7 @@ impl Process {
                 (false, true) => Condition::StandsBy,
                 (false, false) => Condition::Serves,
             };
-            // Within: the last change is said last.
+            // Under the lock, so that the last change is also reported last.
             self.member.is(condition, standing.leases.iter().cloned().collect());
         });
     }
@@ -90,12 +89,12 @@ impl Process {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Stopped,
-    /// The lease is another process's, by the will of this one.
+    /// Handed over to another process.
     Passed,
     Lost,
 }
 
-/// Owns a group whenever the lease is this process's, until the process stops. `passes`: when it is to be passed on.
+/// Owns a group whenever this process holds the lease, until the process stops. `passes`: requests to pass it on.
 pub(super) async fn run(
     process: Arc<Process>,
     group: Group,
@@ -103,7 +102,7 @@ pub(super) async fn run(
     mut passes: mpsc::Receiver<Pass>,
 ) -> Result<(), Failure> {
     let (mut log, mut stopping) = (process.log.clone(), process.stopping.clone());
-    // Of several groups the status names the owners.
+    // With several groups, the status names the owners.
     let waits = |other: &str| {
         if group.is_all() {
             say(&format!("waiting: the owner is {other}"));
@@ -131,7 +130,7 @@ pub(super) async fn run(
             Ok(Ended::Lost) => {
                 say(&format!("lost{of}: another process may have taken over; what was acknowledged is in the bucket"));
             }
-            // The lease goes back at once: another process may be able to open them.
+            // The lease is given up at once, since another process may be able to open them.
             Err(failure) => {
                 lease_holder.end().await?;
                 return Err(failure);
@@ -141,7 +140,7 @@ pub(super) async fn run(
     lease_holder.end().await
 }
 
-/// Has the partitions of a group until the process stops, the group is passed on, or they are lost.
+/// Owns the partitions of a group until the process stops, the group is passed on, or they are lost.
 async fn own(
     process: &Process,
     group: Group,
@@ -153,17 +152,17 @@ async fn own(
     let Process { config, bucket, seams, .. } = process;
     let mut stopping = process.stopping.clone();
     let Some(store) = open(process, group, lease_holder, epoch, log).await? else { return Ok(Ended::Lost) };
-    // A loss is given up once, and not what is found missing when this process takes over again.
+    // A loss is accepted once, and not for what is found missing at a later takeover.
     log.opened();
-    // Before gateways can reach this process: they read the records once they do.
+    // Before gateways can reach this process, since they read the records as soon as they do.
     if group.number() == 0 && !records::move_in(config, lease_holder, epoch, bucket, &store, seams).await? {
         return Ok(Ended::Lost);
     }
-    // Opening takes time: a process that lost the lease meanwhile must answer nothing, even with the lease back.
+    // Opening takes time: a process that lost the lease meanwhile must not serve, even if it has the lease again.
     if !lease_holder.holds(epoch) {
         return Ok(Ended::Lost);
     }
-    // Weak: a renewal under way must not keep the data folder locked.
+    // Weak: a renewal in progress must not keep the data folder locked.
     let asked = Arc::downgrade(&store);
     lease_holder.say(epoch, Some(Arc::new(move || asked.upgrade()?.complete())));
     for problem in store.problems() {
@@ -179,7 +178,7 @@ async fn own(
         ..ServeOptions::new(epoch, control, seams.random.clone())
     };
     let options = match &process.pace {
-        // Of a study: with the places of a scan server.
+        // In a study: with the places of a scan server.
         Some(pace) => ServeOptions { pace: Some(pace.clone()), running_max: config.cluster.scan.places, ..options },
         None => options,
     };
@@ -208,7 +207,7 @@ async fn own(
         }
     };
     if ended == Ended::Passed {
-        // Answers that have begun go on for a while, unless this process has the group again before.
+        // Running responses continue for a while, unless this process gets the group back first.
         process.serves(group, false);
         let back = async {
             lease_holder.wait(|_| ()).await;
@@ -218,8 +217,8 @@ async fn own(
         mounted.unmount().await;
     }
     if ended != Ended::Stopped || !lease_holder.holds(epoch) || store.is_outdated() {
-        // Not flushed once more: the next owner has replayed what came since, and its log is fenced against this one. Not dropped alone: a long
-        // read would keep the folder, and this process may be the next owner.
+        // Not flushed again: the next owner has replayed the rest, and its log is fenced against this one. Not just
+        // dropped: a long read would keep the folder locked, and this process may be the next owner.
         blocking("leaving the collections", move || store.abandon()).await?;
         return Ok(match ended {
             Ended::Passed => ended,
@@ -229,9 +228,9 @@ async fn own(
     }
     // Flushed while the lease still holds, so that the next owner replays no log.
     let closed = blocking("closing the collections", move || {
-        // An error shows again when the collection is closed.
+        // An error shows up again when the collection is closed.
         store.collections().iter().for_each(|collection| drop(collection.flush()));
-        // What is true from here on, for readers: the lease is given up with it.
+        // Published to readers as final: the lease is given up with it.
         let last = store.complete();
         store.close().map(|()| last)
     });
@@ -240,7 +239,7 @@ async fn own(
     Ok(ended)
 }
 
-/// The message of a new owner.
+/// Returns the message of a new owner.
 fn owns(group: Group, store: &Store, epoch: u64) -> String {
     let collections = store.collections();
     let events = units::count_text(collections.iter().map(|collection| collection.stats().events).sum());
@@ -256,7 +255,7 @@ fn owns(group: Group, store: &Store, epoch: u64) -> String {
     }
 }
 
-/// Opens the partitions as their owner; `None` where the lease ended before.
+/// Opens the partitions as their owner; `None` if the lease ended first.
 async fn open(
     process: &Process,
     group: Group,
@@ -269,13 +268,14 @@ async fn open(
         let (mut options, for_open, bucket, log) = (config.store.clone(), seams.clone(), bucket.clone(), log.clone());
         options.staleness_max = Some(config.cluster.staleness_max);
         options.query_max = config.server.timeout_max;
-        // In memory alone: merges read each segment once, and would only pass it through the disk. All groups share it.
+        // In memory only: merges read each segment once, so caching it on disk is pointless. All groups share this
+        // cache.
         options.extent_memory = config.cluster.cache.memory;
         let resources = resources.clone();
         let opening = move || Store::open_group(options, for_open, bucket, log, group, &resources);
         match blocking("opening the collections", opening).await? {
             Ok(store) => return Ok(Some(Arc::new(store))),
-            // The bucket may answer again while the lease holds.
+            // The bucket may respond again while the lease holds.
             Err(error @ (StoreError::Io { .. } | StoreError::Busy(_))) => {
                 tracing::warn!(%error, "the collections cannot be opened now: trying again");
                 tokio::time::sleep(RETRY).await;

@@ -1,9 +1,11 @@
-//! An owner that gives the lease of a group to another process on purpose. An operator says so, another one should have it, or it stops.
+//! Planned handover: an owner gives the lease of a group to another process. The reason is an operator's order, the
+//! placement, or a stop.
 //!
-//! While it still owns, it first flushes the partitions, so that the next owner has little log to replay. Then it names the next owner in the
-//! lease. So that one checks the lease often, and gateways know that a refusal means a change. Last, it gives up the lease. Writes under way
-//! need not end before. A write whose group is in the log before the next owner's fence is acknowledged. Any other was not stored, and its
-//! gateway sends it again. Nothing here is needed for safety: where it breaks off, the lease passes as after a crash.
+//! While it still owns, it first flushes the partitions, so that the next owner has little log to replay. Then it names
+//! the next owner in the lease. That one now checks the lease often, and gateways know that a refusal means a change.
+//! Last, it gives up the lease. Writes in progress need not end first. A write whose group is in the log before the
+//! next owner's fence is acknowledged. Any other was not stored, and its gateway resends it. None of this is needed for
+//! safety: if it breaks off, the lease passes as after a crash.
 
 use super::blocking;
 use super::group::Process;
@@ -18,23 +20,23 @@ use tokio::sync::oneshot;
 
 /// Asks the holder of a lease to pass it on.
 pub(super) struct Pass {
-    /// The epoch in which it holds it; `None`: whichever it is.
+    /// The epoch in which it holds the lease; `None`: any.
     pub(super) epoch: Option<u64>,
-    /// The process that gets it; `None`: the best.
+    /// The process that gets the lease; `None`: the best one.
     pub(super) to: Option<u64>,
-    /// Hears what was done, or why it was not.
+    /// Receives the outcome.
     pub(super) done: oneshot::Sender<Result<String, String>>,
 }
 
 impl Pass {
-    /// Answers for a process that does not hold the lease.
+    /// Refuses, on behalf of a process that does not hold the lease.
     pub(super) fn refuse(self) {
-        // Who asked may have gone.
+        // The sender may have gone.
         let _ = self.done.send(Err("it does not hold the lease".to_owned()));
     }
 }
 
-/// An owner of a group that holds its lease since this epoch.
+/// An owner of a group that has held its lease since this epoch.
 pub(super) struct Holder<'a> {
     pub(super) process: &'a Process,
     pub(super) group: Group,
@@ -44,7 +46,7 @@ pub(super) struct Holder<'a> {
 }
 
 impl Holder<'_> {
-    /// Passes the lease on, as it was asked to. Gives whether it did.
+    /// Passes the lease on as requested; returns true on success.
     pub(super) async fn obey(&self, pass: Pass) -> bool {
         let passed = match pass.epoch {
             Some(epoch) if epoch != self.epoch => {
@@ -57,7 +59,8 @@ impl Holder<'_> {
         is_passed
     }
 
-    /// Passes the lease on as this process stops. Gives whether it was: where no other owner stands by, it is not.
+    /// Passes the lease on because this process stops. Returns true if the lease was handed over; false if there is no
+    /// standby.
     pub(super) async fn leave(&self) -> bool {
         self.lease_holder.withdraw(true);
         match self.pass_to(None).await {
@@ -69,12 +72,12 @@ impl Holder<'_> {
         }
     }
 
-    /// Passes the lease to the process of this number, or to the best.
+    /// Passes the lease to the process with this number, or to the best one.
     async fn pass_to(&self, to: Option<u64>) -> Result<String, String> {
         let heir = |wanted| self.process.member.heir(self.group, wanted);
         let first = heir(to)?;
         self.flush().await.map_err(|failure| failure.to_string())?;
-        // Flushing takes time.
+        // Selected again, because flushing takes time.
         let Node { node, process, .. } = heir(to.or(Some(first.process))).or_else(|_| heir(to))?;
         match self.lease_holder.pass_on(self.epoch, process).await {
             Ok(true) => {
@@ -86,7 +89,7 @@ impl Holder<'_> {
         }
     }
 
-    /// The purpose of the lease, in messages.
+    /// Returns what the lease covers, for messages.
     fn what(&self) -> String {
         match self.group.is_all() {
             true => "the collections".to_owned(),
@@ -98,7 +101,7 @@ impl Holder<'_> {
         let store = self.store.clone();
         blocking("flushing the collections", move || {
             for collection in store.collections() {
-                // What cannot be flushed the next owner reads from the log.
+                // The next owner replays from the log whatever could not be flushed.
                 if let Err(error) = collection.flush() {
                     tracing::warn!(%error, collection = collection.name(), "a collection could not be flushed");
                 }

@@ -1,4 +1,4 @@
-//! Taking turns at a lease, for as long as a process would hold it.
+//! Acquires and renews a lease.
 
 use super::blocking;
 use crate::failure::Failure;
@@ -10,25 +10,26 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long after a turn that failed the next one is tried.
+/// Pause before a retry after a failed turn.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// How long before a lease passes on its heir is named: gateways and the heir look for that long at most. On top of one look of a candidate.
+/// How long before a handover the heir is named, in addition to one check interval of a candidate. Gateways and the
+/// heir check at least this often.
 const NOTICE: Duration = Duration::from_millis(200);
-/// How many times candidates look in the length of a lease.
+/// Number of checks by candidates during the length of a lease.
 const LOOKS: u32 = 12;
 
-/// Keeps the lease of a process that would hold it. Dropping it stops the renewals.
+/// Competes for a lease, and renews it while held. Dropping it stops the renewals.
 pub(super) struct LeaseHolder {
     lease: Arc<Lease>,
     standing: watch::Sender<Standing>,
-    /// From when its heir is named until the lease passes on.
+    /// Time between naming an heir and passing the lease on.
     notice: Duration,
     turns: JoinSet<()>,
 }
 
 impl LeaseHolder {
-    /// A lease_holder of the lease `name`; it takes no turns yet. `node` and `process`: name and number of this
+    /// Makes the holder of the lease `name`, which is not started yet. `node` and `process`: name and number of this
     /// process. `ttl`: how long the lease holds without renewal. `address`: where others reach this process.
     pub(super) fn new(
         name: &str,
@@ -43,7 +44,7 @@ impl LeaseHolder {
         LeaseHolder { lease, standing, notice: NOTICE + ttl / LOOKS, turns: JoinSet::new() }
     }
 
-    /// Begins to take turns.
+    /// Starts to acquire and renew the lease.
     pub(super) fn start(&mut self) {
         let (taking, told) = (self.lease.clone(), self.standing.clone());
         self.turns.spawn(async move {
@@ -69,7 +70,7 @@ impl LeaseHolder {
         });
     }
 
-    /// Waits until this process is the owner; returns the epoch of its term. `waits` is told of each other owner.
+    /// Waits until this process is the owner; returns the epoch of its term. Calls `waits` with each other owner.
     pub(super) async fn wait(&self, mut waits: impl FnMut(&str)) -> u64 {
         let (mut standing, mut other) = (self.standing.subscribe(), String::new());
         loop {
@@ -86,31 +87,31 @@ impl LeaseHolder {
         }
     }
 
-    /// How the lease stands, as of each turn.
+    /// Watches the state of the lease, updated by each turn.
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
-    /// The epoch in which this process holds the lease now.
+    /// Epoch in which this process holds the lease now.
     pub(super) fn epoch(&self) -> Option<u64> {
         self.lease.epoch()
     }
 
-    /// The lease, to be asked from elsewhere, and to be given up once this is dropped.
+    /// The lease, for queries from elsewhere, and to give it up after this is dropped.
     pub(super) fn lease(&self) -> &Arc<Lease> {
         &self.lease
     }
 
-    /// Lets this process take the lease no more, or again. What it holds it keeps.
+    /// Stops this process from taking the lease, or allows it again. A lease it holds is kept.
     pub(super) fn withdraw(&self, withdrawn: bool) {
         self.lease.withdraw(withdrawn);
     }
 
-    /// Passes the lease on to another process that stands by. Gives whether it was held in this epoch until then. The heir and the gateways
-    /// hear of it first, while this process still owns.
+    /// Passes the lease on to a standby; returns true if it was held in this epoch until then. The heir and the
+    /// gateways are informed first, while this process still owns.
     pub(super) async fn pass_on(&self, epoch: u64, heir: u64) -> Result<bool, Failure> {
         let passed = self.pass_on_now(epoch, heir).await;
-        // A lease that this process still holds, or takes again, has no heir. Written by then, or with the next renewal.
+        // A lease that this process keeps, or takes again, has no heir. Written now, or with the next renewal.
         let _ = self.name_heir(None).await;
         passed
     }
@@ -130,41 +131,41 @@ impl LeaseHolder {
         blocking("naming the next owner", move || lease.name_heir(heir)).await?.map_err(Failure::from)
     }
 
-    /// Whether this process has held the lease since it took it in this epoch.
+    /// Returns true if this process has held the lease without a break since this epoch.
     pub(super) fn holds(&self, epoch: u64) -> bool {
         self.lease.epoch() == Some(epoch)
     }
 
-    /// The same, to be asked from anywhere.
+    /// As [`LeaseHolder::holds`], as a function for other threads.
     pub(super) fn holding(&self, epoch: u64) -> Owns {
         let lease = self.lease.clone();
         Arc::new(move || lease.epoch() == Some(epoch))
     }
 
-    /// Lets each renewal in this epoch tell readers up to when what is flushed is complete, or (`None`) no more.
+    /// Publishes, with each renewal in this epoch, the time up to which flushed writes are complete; `None` stops that.
     pub(super) fn say(&self, epoch: u64, statement: Option<Statement>) {
         self.lease.say(epoch, statement);
     }
 
-    /// Gives the lease up, so that the next owner need not wait for its end.
+    /// Gives up the lease, so that the next owner need not wait for it to expire.
     pub(super) async fn resign(&self) -> Result<(), Failure> {
         let lease = self.lease.clone();
         blocking("giving up the lease", move || lease.resign()).await?.map_err(Failure::from)
     }
 
-    /// The same at the end of this process, which takes no turns any more.
+    /// Gives up the lease at the end of this process, and stops competing for it.
     pub(super) async fn end(mut self) -> Result<(), Failure> {
-        // A turn that has begun goes on: it must not take the lease once this process has given it up.
+        // A turn in progress continues, and must not take the lease after it was given up.
         self.withdraw(true);
         self.turns.shutdown().await;
         self.resign().await
     }
 }
 
-/// Completes after the next turn that was not seen yet.
+/// Waits for the next unseen turn.
 pub(super) async fn changed(standing: &mut watch::Receiver<Standing>) {
     if standing.changed().await.is_err() {
-        // The lease_holder is gone, and with it the turns.
+        // The lease holder is gone, so there are no more turns.
         std::future::pending::<()>().await;
     }
 }

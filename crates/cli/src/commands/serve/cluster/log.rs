@@ -1,4 +1,4 @@
-//! The log that the owners of a cluster share.
+//! The log shared by the owners of a cluster.
 
 use crate::config::Cluster;
 use crate::failure::Failure;

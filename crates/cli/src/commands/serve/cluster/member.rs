@@ -1,5 +1,5 @@
-//! This process among the others of its cluster. It says on the roll what it is, and finds orders of an
-//! operator there. It stops if the bucket has risen to a level that it does not read.
+//! This process as a member of its cluster. It publishes its state on the roll, and receives an operator's orders
+//! there. It stops if the bucket is raised to a level it cannot read.
 
 use super::{blocking, level, levels, name_of};
 use crate::config::{Cluster, Role};
@@ -17,12 +17,13 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::task::JoinSet;
 
-/// For how many of its intervals a process counts after its last statement.
+/// Number of report intervals after which a silent process no longer counts.
 const TTL_TURNS: u32 = 4;
-/// The level of the bucket rises once all have had the next one for so many times that. A process that was paused shows within it.
+/// How long all processes must support the next level before the bucket is raised to it, in multiples of that time. A
+/// paused process shows up within it.
 const GRACE_TTLS: u32 = 2;
 
-/// A process of a cluster. Dropped, it says nothing more, and counts for some seconds.
+/// A process of a cluster. Once dropped it reports nothing more, and counts for a few seconds.
 pub(super) struct Member {
     shared: Arc<Shared>,
     turns: Mutex<JoinSet<()>>,
@@ -36,28 +37,28 @@ struct Shared {
     ttl: Duration,
     /// Its own entry.
     node: watch::Sender<Node>,
-    /// The last entries of others. Only an owner reads them.
+    /// Latest entries of the others. Only an owner reads them.
     others: watch::Sender<Vec<Node>>,
-    /// The order that is being carried out, and its number.
+    /// The order being carried out, and its number.
     order: watch::Sender<Option<(u64, OrderKind)>>,
-    /// Why this program cannot go on.
+    /// Why this program cannot continue.
     outcast: watch::Sender<Option<String>>,
-    /// There is something to say.
+    /// Wakes the task for an early report.
     news: Notify,
 }
 
-/// The state that a turn leaves for the next.
+/// State carried from one turn to the next.
 #[derive(Default)]
 struct Progress {
     raising: Raising,
-    /// Number of the last order that was found.
+    /// Number of the last order found.
     found: u64,
-    /// Number of the last order that was removed.
+    /// Number of the last order removed.
     removed: u64,
 }
 
 impl Member {
-    /// Enters the roll. `address`: where the process is reached; `process`: its number.
+    /// Joins the roll. `address`: where the process is reached; `process`: its number.
     pub(super) async fn join(
         cluster: &Cluster,
         (role, condition): (Role, Condition),
@@ -91,12 +92,12 @@ impl Member {
             outcast: watch::Sender::new(None),
             news: Notify::new(),
         });
-        // Before it does anything: a process that raises the level of the bucket waits for the ones that it sees.
+        // Before anything else: a process that raises the level of the bucket waits for those it sees.
         let mut progress = turn(&shared, Progress::default()).await?;
         let (taking, mut tasks) = (shared.clone(), JoinSet::new());
         tasks.spawn(async move {
             loop {
-                // Until the next turn is due, or there is something to say.
+                // Until the next turn is due, or there is something to report.
                 let _ = tokio::time::timeout(every, taking.news.notified()).await;
                 progress = turn(&taking, progress).await.unwrap_or_else(|failure| {
                     tracing::error!("{failure}");
@@ -107,27 +108,28 @@ impl Member {
         Ok(Member { shared, turns: Mutex::new(tasks) })
     }
 
-    /// Says from now on that it is so, and holds these leases.
+    /// Reports this condition and these leases from now on.
     pub(super) fn is(&self, condition: Condition, leases: Vec<String>) {
         self.shared.node.send_modify(|node| (node.condition, node.leases) = (condition, leases));
         self.shared.news.notify_one();
     }
 
-    /// The owners that would have groups: this process, unless it is drained, and the others.
+    /// Returns the owners that can have groups: this process, unless it is drained, and the others.
     pub(super) fn owners(&self) -> Vec<Placed> {
         let (others, me) = (self.shared.others.borrow(), self.shared.node.borrow());
         let all = others.iter().chain([&*me]).filter(|node| is_owner(node) && node.condition != Condition::Drained);
         all.map(placed).collect()
     }
 
-    /// The process that gets the lease of a group from this one. It is the process of this number if it is ready, or the best that is. Of several
-    /// groups that is the first that should have it without this process, of those with the newest program.
+    /// Returns the process that gets the lease of a group from this one: the one with this number if it is ready, or
+    /// the best of those ready. With several groups, the best is the first by placement among those with the newest
+    /// program, without this process.
     ///
     /// # Errors
     /// Why there is none, in a sentence.
     pub(super) fn heir(&self, group: Group, wanted: Option<u64>) -> Result<Node, String> {
         let others = self.shared.others.borrow();
-        // Of several groups one that has some may have more.
+        // With several groups, a process that has some can take more.
         let is_ready = |node: &&Node| match node.condition {
             Condition::StandsBy => true,
             Condition::Serves => !group.is_all(),
@@ -153,17 +155,17 @@ impl Member {
         })
     }
 
-    /// Waits for an order that was not carried out yet.
+    /// Waits for an order that has not been carried out yet.
     pub(super) async fn ordered(&self) -> (u64, OrderKind) {
         ordered(self.shared.order.subscribe()).await
     }
 
-    /// Says what came of an order: what was done, or why it was not.
+    /// Reports the outcome of an order: what was done, or why it was not.
     pub(super) fn done(&self, order: u64, outcome: Result<String, String>) {
         self.shared.done(order, outcome);
     }
 
-    /// Carries out the orders of a process that holds no lease. `drained` says whether it takes new work.
+    /// Carries out the orders of a process that holds no lease. Reports through `drained` that it takes no new work.
     pub(super) fn obey(&self, drained: watch::Sender<bool>) -> impl Future<Output = ()> + Send + 'static {
         let shared = self.shared.clone();
         async move {
@@ -187,7 +189,7 @@ impl Member {
         }
     }
 
-    /// Ends with `stop`, or once this program cannot go on.
+    /// Resolves with `stop`, or once this program cannot continue.
     pub(super) fn until(
         &self,
         stop: impl Future<Output = ()> + Send + 'static,
@@ -210,7 +212,7 @@ impl Member {
     /// Leaves the roll.
     ///
     /// # Errors
-    /// Why this program could not go on, if it could not.
+    /// Why this program could not continue, if so.
     pub(super) async fn leave(&self) -> Result<(), Failure> {
         let shared = &self.shared;
         self.turns.lock().await.shutdown().await;
@@ -240,7 +242,7 @@ async fn ordered(mut orders: watch::Receiver<Option<(u64, OrderKind)>>) -> (u64,
     }
 }
 
-/// A turn on a thread that may block. A bucket that does not answer is asked again.
+/// Runs a turn on a thread that may block. An unresponsive bucket is tried again in the next turn.
 async fn turn(shared: &Arc<Shared>, mut progress: Progress) -> Result<Progress, Failure> {
     let shared = shared.clone();
     blocking("the roll of the cluster", move || {
@@ -268,7 +270,7 @@ impl Shared {
         }
         let last = node.done.as_ref().map_or(0, |done| done.order);
         if progress.removed < last {
-            // Its outcome has been said.
+            // Its outcome has been reported.
             self.orders.remove(last)?;
             progress.removed = last;
         }
@@ -290,10 +292,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Learns which others there are, and raises the level of the bucket where all read the next one.
+    /// Reads the entries of the others, and raises the level of the bucket if all can read the next one.
     fn hear(&self, progress: &mut Progress, level: u32, own: u32) -> Result<(), StoreError> {
         let others = self.roll.hear()?;
-        // One that does not read may be of any level.
+        // An unreadable entry may be of any level.
         let levels = others.iter().map(|node| node.as_ref().map_or(0, |node| node.level));
         let now = Duration::from_micros(u64::try_from(self.clock.elapsed()).unwrap_or(0));
         if let Some(next) = progress.raising.look(level, own, levels, now, self.ttl * GRACE_TTLS) {

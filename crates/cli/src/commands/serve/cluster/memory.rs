@@ -1,9 +1,9 @@
-//! The memory that the queries of an owner share.
+//! Memory shared by the queries of an owner.
 
 use meridian_query::MemoryPool;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A pool of bytes. Tenants have no parts of their own in it: gateways keep those.
+/// A pool of bytes. It has no shares per tenant: gateways enforce those.
 #[derive(Debug)]
 pub(super) struct Pool {
     limit: u64,

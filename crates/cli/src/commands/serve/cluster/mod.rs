@@ -1,11 +1,12 @@
-//! The roles of a cluster: owners, each of some groups of the partitions, gateways over the owners, and servers that only read.
+//! The roles of a cluster: owners, each of some groups of the partitions; gateways over the owners; and read-only scan
+//! servers.
 //!
-//! They meet in the bucket alone. The lease of a group there names the address of its owner, and a scan server's pin its own: gateways look both
-//! up. Scan servers look for what owners have flushed.
+//! They find each other only through the bucket. There, the lease of a group names the address of its owner, and the
+//! pin of a scan server its own. Gateways look up both. Scan servers poll for what owners have flushed.
 //!
 //! For an owner, `owner.rs` runs the process, `group.rs` one of its groups, `lease_holder.rs` a lease, and
 //! `owner_port.rs` its port. `candidates.rs` ranks it among the others, and `handover.rs` passes a group on. Each
-//! process is on the roll (`member.rs`). Commands that work on a bucket are owners or gateways for a while
+//! process is on the roll (`member.rs`). Commands that work on a bucket temporarily act as owners or gateways
 //! (`visit.rs`).
 
 mod assignment;
@@ -54,17 +55,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What a gateway needs to be one of several.
+/// Requirements of a gateway that is one of several.
 pub(super) struct Joins {
     bucket: Arc<dyn Bucket>,
-    /// How long a lease of saved searches holds without renewal.
+    /// Length of the leases of saved searches without renewal.
     lease: Duration,
-    /// Where other gateways reach this one.
+    /// URL by which other gateways reach this one.
     url: String,
     gateways: Arc<Gateways>,
 }
 
-/// The start of a process that answers clients.
+/// Result of starting a process that serves clients.
 struct Opened {
     listeners: ClientListeners,
     seams: Seams,
@@ -72,12 +73,12 @@ struct Opened {
     member: Member,
     /// Whether an operator has drained it.
     drained: watch::Receiver<bool>,
-    /// Takes orders until it is dropped.
+    /// Carries out orders until dropped.
     obeying: JoinSet<()>,
 }
 
 impl Opened {
-    /// The listeners first: a wrong address is reported before anything slow.
+    /// Opens the listeners first, so that a wrong address is reported before anything slow.
     async fn open(config: &mut Config, role: Role) -> Result<Opened, Failure> {
         let listeners = ClientListeners::open(config).await?;
         let seams = seams()?;
@@ -92,12 +93,12 @@ impl Opened {
     }
 }
 
-/// Opens the bucket that all processes of the cluster share, if this program reads what is in it.
+/// Opens the bucket shared by all processes of the cluster, if this program can read its contents.
 async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>, Failure> {
     let (address, s3, seams) = (cluster.bucket.clone(), cluster.s3.options(), seams.clone());
     let open = move || -> Result<Arc<dyn Bucket>, Failure> {
         let opened = meridian_bucket::open(&address, &s3, &calls()?, &seams.random)?;
-        // Half a restore must not be served, by any role.
+        // No role may serve an incomplete restore.
         meridian_store::bucket::check_whole(opened.as_ref())?;
         let opened = if level() > LEVEL { NextLevel::over(opened) } else { opened };
         match levels(&opened, &seams).check()? {
@@ -111,7 +112,7 @@ async fn open_bucket(cluster: &Cluster, seams: &Seams) -> Result<Arc<dyn Bucket>
     })
 }
 
-/// The place of a server that answers clients among the others.
+/// Returns the membership of a server that serves clients.
 async fn membership(
     role: &'static str,
     cluster: &Cluster,
@@ -125,19 +126,19 @@ async fn membership(
     Ok(ClusterMembership { role, node, peers: Arc::new(Peers::new(bucket.clone(), seams)), survey, joins: None })
 }
 
-/// The level of a bucket, for this program.
+/// Returns the level of a bucket, for this program.
 fn levels(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Levels {
     Levels::new(bucket.clone(), seams, level(), env!("CARGO_PKG_VERSION"))
 }
 
-/// The level of this program. A program with debug assertions passes for one of the next level if the
-/// environment says so. It writes fields that others do not know, for tests of two versions side by side.
+/// Returns the level of this program. With debug assertions, an environment variable makes it claim the next level. It
+/// then writes fields unknown to others, for tests of two versions side by side.
 fn level() -> u32 {
     let next = cfg!(debug_assertions) && std::env::var_os("MERIDIAN_TEST_NEXT_LEVEL").is_some();
     LEVEL + u32::from(next)
 }
 
-/// The name of this process, of this role: in messages, in statements and for orders.
+/// Returns the name of this process in this role, for messages, reports and orders.
 fn name_of(cluster: &Cluster, role: &str) -> String {
     match cluster.node.as_str() {
         "" => format!("{role}-{}", std::process::id()),
@@ -145,7 +146,7 @@ fn name_of(cluster: &Cluster, role: &str) -> String {
     }
 }
 
-/// Runs what may block on a thread for it.
+/// Runs blocking work on a thread for it.
 async fn blocking<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work).await.map_err(|e| Failure::Refused(format!("{what} failed: {e}")))
 }
@@ -161,7 +162,7 @@ mod tests {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).enable_all().build().unwrap();
         let cluster = Cluster { bucket: format!("file://{}", folder.path().display()), ..Cluster::default() };
-        // The bucket is opened on the only thread for what blocks, and tested by calls that wait for an answer.
+        // The bucket is opened on the only blocking thread, and its check makes calls that wait for a response.
         let bucket = runtime.block_on(open_bucket(&cluster, &Seams::real())).unwrap();
         let read = move || bucket.list("probe/").map(|names| names.len());
         assert_eq!(runtime.block_on(blocking("reading", read)).unwrap().unwrap(), 0);

@@ -1,7 +1,8 @@
-//! `--role owner`: a process that takes its groups of the partitions of a bucket, and answers gateways.
+//! `--role owner`: a process that owns groups of a bucket's partitions, and serves gateways.
 //!
-//! A bucket has one group, unless its first owner decided otherwise: then one process at a time has all collections, and the others stand by. Of
-//! several groups each process has its part (`candidates.rs`), and takes over those of processes that are gone.
+//! A bucket has one group unless its first owner decided otherwise: then one process at a time has all collections, and
+//! the others are standbys. With several groups, each process has its share (`candidates.rs`), and takes over those of
+//! dead processes.
 
 use super::super::seams::seams;
 use super::candidates::Candidates;
@@ -32,7 +33,8 @@ pub(in super::super) async fn owner(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let seams = seams()?;
-    // The address first, so that a wrong one is reported before anything slow; the port stays this process's until its end.
+    // The address first, so that a wrong one is reported before anything slow. The process keeps the port until its
+    // end.
     let port = OwnerPort::open(&config.cluster.flight).await?;
     let address = port.address();
     let announced = announced(&config.cluster, address)?;
@@ -46,7 +48,7 @@ pub(in super::super) async fn owner(
     let bucket = open_bucket(&config.cluster, &seams).await?;
     check_kind(&config, &bucket).await?;
     let log = open_log(&config.cluster).await?;
-    // Until the end of this process.
+    // Kept until the end of this process.
     let _candidate = stand_by(&config, &bucket, &log, &seams).await?;
     let (decided, clock, wanted) = (bucket.clone(), seams.clock.clone(), config.cluster.groups);
     let decide = move || bucket::decide_groups(decided.as_ref(), clock.as_ref(), wanted);
@@ -95,7 +97,7 @@ pub(in super::super) async fn owner(
         lease_holder.start();
         tasks.spawn(group::run(process.clone(), group, lease_holder, passes));
     }
-    // Ends by itself only where the port is lost.
+    // Ends by itself only if the port is lost.
     let mut port = tokio::spawn(owner_port::keep((port, tls), served, stopping.clone()));
     let mut placing = tokio::spawn(candidates.run());
     let mut ended = Ok(());
@@ -108,7 +110,8 @@ pub(in super::super) async fn owner(
                 lost.map_err(gone)
             }
         };
-        // One that fails ends all: the leases go back at once, as another process may be able to open the collections.
+        // One failure ends all: the leases are given up at once, as another process may be able to open the
+        // collections.
         if let Err(failure) = one.and_then(|one| one) {
             told.send_replace(true);
             ended = ended.and(Err(failure));
@@ -124,19 +127,19 @@ pub(in super::super) async fn owner(
     Ok(())
 }
 
-/// A part of this process that panicked.
+/// Returns the failure for a panic in a part of this process.
 fn gone(error: tokio::task::JoinError) -> Failure {
     Failure::Refused(format!("a part of this process failed: {error}"))
 }
 
-/// Checks that the collections have the log that this process would write. Before a connection to another one is tried.
+/// Checks that the collections use the log this process would write. Runs before a connection to another log is tried.
 async fn check_kind(config: &Config, bucket: &Arc<dyn Bucket>) -> Result<(), Failure> {
     let (bucket, log) = (bucket.clone(), config.cluster.log.clone());
     let checked = blocking("checking the log", move || bucket::expect_log(bucket.as_ref(), &log)).await?;
     checked.map_err(of_option)
 }
 
-/// Finds at the start what a takeover would be refused for, much later.
+/// Finds problems at the start that would make a takeover fail much later.
 async fn stand_by(
     config: &Config,
     bucket: &Arc<dyn Bucket>,
@@ -154,7 +157,7 @@ async fn stand_by(
     blocking("checking the data folder", checked).await?
 }
 
-/// A mistake in a setting whose option has its name, such as `log`.
+/// Blames a setting whose option has the same name, such as `log`.
 fn of_option(error: StoreError) -> Failure {
     match error {
         StoreError::Invalid(mistake) => Failure::Usage(format!("--{mistake}")),
@@ -162,12 +165,13 @@ fn of_option(error: StoreError) -> Failure {
     }
 }
 
-/// The address in the lease, by which gateways find an owner that listens at this one.
+/// Returns the address for the lease, by which gateways find an owner that listens at this address.
 fn announced(cluster: &Cluster, listens: SocketAddr) -> Result<String, Failure> {
     reached_by(("--flight", &cluster.flight), ("--flight-advertise", &cluster.flight_advertise), listens)
 }
 
-/// The address by which gateways find a process that listens at one. Of both options: how a user names it, and its value.
+/// Returns the address by which gateways find a process that listens at this address. Both options are given as the
+/// user's name for it, and its value.
 pub(super) fn reached_by(
     (listen, given): (&str, &str),
     (advertise, address): (&str, &str),
@@ -185,7 +189,8 @@ pub(super) fn reached_by(
     }
 }
 
-/// Whether a client can connect to it: a name or an address, and a port. Whether the name is known shows when it is used.
+/// Returns true if a client can connect to it: a name or an address, and a port. Whether the name resolves shows when
+/// it is used.
 fn is_host_and_port(address: &str) -> bool {
     let Some((host, port)) = address.rsplit_once(':') else { return false };
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);

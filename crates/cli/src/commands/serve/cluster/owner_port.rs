@@ -1,4 +1,4 @@
-//! The port of an owner: it answers gateways while the process has a group, and turns callers away while it stands by.
+//! The port of an owner: serves gateways while the process has a group, and rejects callers while it is a standby.
 
 use crate::failure::Failure;
 use meridian_remote::{RoleTls, Served};
@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// How long the port is answered after the last group has gone: until gateways have seen the next owner's.
+/// How long the port is served after the last group has gone: until gateways have seen the next owner's.
 const LINGER: Duration = Duration::from_millis(500);
-/// Pause after a connection that could not be taken.
+/// Pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A port of this process.
@@ -28,7 +28,7 @@ impl OwnerPort {
         Ok(OwnerPort { listener, address })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -39,7 +39,7 @@ async fn listen(address: &str) -> Result<TcpListener, Failure> {
     listener.map_err(|e| Failure::Usage(format!("--flight {address}: cannot listen there: {e}")))
 }
 
-/// Answers gateways whenever groups are served, until `stopping` and none is.
+/// Serves gateways whenever there are groups, until `stopping` and no group is left.
 ///
 /// # Errors
 /// If the port is lost.
@@ -51,7 +51,7 @@ pub(super) async fn keep(
     let (address, mut listener) = (port.address.to_string(), Some(port.listener));
     loop {
         if listener.is_none() {
-            // Where it is not to be had now, it is tried again once there is a group.
+            // If it is not available now, it is retried once there is a group.
             listener = listen(&address).await.ok();
         }
         tokio::select! {
@@ -65,7 +65,8 @@ pub(super) async fn keep(
             None => listen(&address).await?,
         };
         let none = async {
-            // What comes meanwhile is refused in words: where a connection closes under a call, its caller cannot know whether it arrived.
+            // Calls that arrive meanwhile are refused explicitly. If the connection just closed under a call, its
+            // caller could not know whether it arrived.
             loop {
                 served.none().await;
                 if tokio::time::timeout(LINGER, served.any()).await.is_err() {
@@ -78,7 +79,8 @@ pub(super) async fn keep(
     }
 }
 
-/// Closes each connection at once while this process stands by: a client learns that it is there, and is not left waiting.
+/// Closes each connection at once while this process is a standby: a client learns that it is alive, and is not left
+/// waiting.
 async fn turn_away(listener: Option<&TcpListener>) -> Infallible {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {

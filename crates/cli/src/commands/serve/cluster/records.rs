@@ -1,4 +1,5 @@
-//! Records in the data folder of a process, from before there was a bucket or from an older version. An owner's move into the bucket.
+//! Records in the data folder of a process, from before there was a bucket or from an older version. An owner moves
+//! them into the bucket.
 
 use super::blocking;
 use super::group::RETRY;
@@ -11,7 +12,7 @@ use meridian_store::seams::Seams;
 use meridian_store::{Bucket, ControlPlane, InFolder, Moved, Store, StoreError};
 use std::sync::Arc;
 
-/// Moves the records of an owner into the bucket, unless that has some. `false`: the lease ended before.
+/// Moves the records of an owner into the bucket, unless that has some. Returns `false` if the lease ended first.
 pub(super) async fn move_in(
     config: &Config,
     lease_holder: &LeaseHolder,
@@ -37,7 +38,7 @@ pub(super) async fn move_in(
                 ));
                 return Ok(true);
             }
-            // The bucket may answer again while the lease holds.
+            // The bucket may respond again while the lease holds.
             Err(error @ (StoreError::Io { .. } | StoreError::Busy(_) | StoreError::Unknown(_))) => {
                 tracing::warn!(%error, "the records of this process cannot be moved into the bucket now: trying again");
                 tokio::time::sleep(RETRY).await;
@@ -48,7 +49,8 @@ pub(super) async fn move_in(
     Ok(false)
 }
 
-/// Says what the tokens in the folder of a server that only reads mean: nothing. A server that would be open without them does not start.
+/// Warns that the tokens in the folder of a read-only server have no effect. A server that would be open to all without
+/// them does not start.
 pub(super) async fn compare(config: &Config, records: &Arc<ControlPlane>, store: &Arc<Store>) -> Result<(), Failure> {
     let folder = config.store.data.display();
     let (records, store) = (records.clone(), store.clone());

@@ -1,4 +1,4 @@
-//! `--role scan`: answers from what the owner has flushed to the bucket, to clients and to gateways, and refuses writes.
+//! `--role scan`: serves what owners have flushed to the bucket, to clients and to gateways, and refuses writes.
 
 use super::super::http::{self, Source};
 use super::log::open_log;
@@ -23,10 +23,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How often the bucket is asked for new manifests, and for what the owner says of them.
+/// How often the bucket is polled for new manifests, and for the owners' reports on them.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Runs a server that only reads, until `stop`.
+/// Runs a read-only server until `stop`.
 pub(in super::super) async fn scan(
     mut config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -82,7 +82,7 @@ pub(in super::super) async fn scan(
     let mut clients = stopping;
     let until = async move { drop(clients.wait_for(|stop| *stop).await) };
     let served = http::serve(listeners, config, source, &seams, until).await;
-    // Also where it failed: then gateways are not answered any more either.
+    // Also after a failure, so that gateways are no longer served either.
     told.send_replace(true);
     while let Some(ended) = gateways.join_next().await {
         if let Ok(Err(error)) = ended {
@@ -106,14 +106,14 @@ struct GatewayListener {
     address: String,
     group: String,
     turns: Arc<ScanExecutor>,
-    /// TLS between roles, where the settings have it.
+    /// TLS between roles, if the settings have it.
     tls: Option<RoleTls>,
-    /// How long batches of rows take, in a study.
+    /// Modelled time of row batches, in a study.
     pace: Option<Arc<dyn Pace>>,
 }
 
 impl GatewayListener {
-    /// Binds the address of the settings, if there is one.
+    /// Binds the address in the settings, if there is one.
     async fn open(settings: &Scan, tls: &Roles) -> Result<Option<GatewayListener>, Failure> {
         let (listen, given) = ("cluster.scan.listen", settings.listen.as_str());
         if given.is_empty() {
@@ -129,7 +129,7 @@ impl GatewayListener {
         Ok(Some(GatewayListener { listener, address, group, turns, tls: None, pace }))
     }
 
-    /// Answers gateways until `stopping`. From then on they are answered busy, and find others.
+    /// Serves gateways until `stopping`. From then on they get busy responses, and use other servers.
     async fn answer(
         self,
         store: Arc<Store>,
@@ -155,9 +155,10 @@ impl GatewayListener {
         let options = ServeOptions { tls, pace, ..options };
         let until = async {
             drop(stopping.wait_for(|stop| *stop).await);
-            // Before the pin goes: without it a question of an earlier snapshot would be refused as gone, and another server has it.
+            // Before the pin is removed. Without the pin, a query on an earlier snapshot would fail as gone, although
+            // another server has it.
             draining.drain();
-            // Gateways ask others from their next look on.
+            // Gateways use other servers from their next listing on.
             let leaving = store.clone();
             if let Err(failure) = blocking("leaving", move || leaving.leave()).await {
                 tracing::error!("{failure}");
@@ -167,7 +168,7 @@ impl GatewayListener {
     }
 }
 
-/// Numbers of a scan server for monitors.
+/// Metrics of a scan server.
 fn figures(turns: &ScanExecutor) -> Vec<Figure> {
     use FigureKind::{Counter, Gauge};
     let ScanLoad { working, started, waiting } = turns.load();
@@ -186,7 +187,7 @@ fn figures(turns: &ScanExecutor) -> Vec<Figure> {
     ]
 }
 
-/// Takes up what owners flush. A bucket that does not answer leaves the server with what it has.
+/// Loads what owners flush. While the bucket does not respond, the server continues with what it has.
 async fn follow(store: Arc<Store>) {
     loop {
         tokio::time::sleep(LOOK).await;

@@ -1,4 +1,4 @@
-//! The scan servers that a gateway asks: their list, and the rules of choice.
+//! The scan servers used by a gateway: their list, and the selection rules.
 
 use super::blocking;
 use crate::config::Scan;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the servers are listed.
+/// Interval at which the servers are listed.
 const LOOK: Duration = Duration::from_secs(5);
-/// The profile without a file: three servers, then ten others, then any. No scan waits for a server where there is none.
+/// Default profile: three servers, then ten others, then any. If there are no servers, a scan does not wait for one.
 const DEFAULT: &str = r#"[{
     "isDefault": true, "maxBusyTimeout": "5m", "busyTimeoutMultiplier": 8, "timeToWaitForScanServers": "0s",
     "attemptPlans": [
@@ -25,7 +25,7 @@ const DEFAULT: &str = r#"[{
     ]
 }]"#;
 
-/// The rules of the settings, and where the servers are told.
+/// Returns the options of the settings, and the sender for the list of servers.
 pub(super) async fn options(settings: &Scan) -> Result<(watch::Sender<Arc<[ScanAt]>>, ScanOptions), Failure> {
     let file = settings.profiles.clone();
     let profiles = match file.as_str() {
@@ -45,7 +45,7 @@ pub(super) async fn options(settings: &Scan) -> Result<(watch::Sender<Arc<[ScanA
     Ok((told, ScanOptions { servers, profiles, fallback, hedging }))
 }
 
-/// Lists the servers for as long as it runs. While the bucket does not answer, those of before count.
+/// Keeps the list of servers current. While the bucket does not respond, the last list is used.
 pub(super) async fn find(bucket: Arc<dyn Bucket>, seams: Seams, told: watch::Sender<Arc<[ScanAt]>>) {
     let servers = Arc::new(ScanServers::new(bucket, seams.clock.clone()));
     loop {

@@ -1,8 +1,9 @@
-//! The status that a server with clients tells the others of its cluster. It says what it is and does, what
-//! it needs of the quotas of tenants, and where gateways reach it.
+//! Status reports of a server with clients to the others of its cluster: what it is and does, its demand on the
+//! tenants' quotas, and where gateways reach it.
 //!
-//! Quotas are divided by these needs, so it says them about once a second while a tenant has quotas. A gateway speaks as often always, since
-//! the others pass requests on to it. Otherwise it says every 15 s that it is there, for people: a store may bill each call.
+//! Quotas are divided by this demand, so it is reported about once a second while a tenant has quotas. A gateway always
+//! reports that often, since the others pass requests on to it. Otherwise a server reports every 15 s that it is alive,
+//! for people only, since a store may bill each call.
 
 use super::{Joins, blocking};
 use meridian_admission::Ledger;
@@ -15,16 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How often a server says what it needs, and hears the others.
+/// How often a server reports its demand, and reads the others' reports.
 const SAY: Duration = Duration::from_secs(1);
-/// Without quotas, a server speaks in one of this many turns.
+/// Without quotas, a server reports in one of this many turns.
 const SPEAKS: u64 = SERVER_HELD.as_secs() / 4;
-/// In one of this many turns it removes what servers left that are gone.
+/// In one of this many turns, a server removes the reports of dead servers.
 const REMOVES: u64 = 8 * SPEAKS;
-/// Max tenants that a server names. It has no need of the quotas of the others then, which leaves it the equal part of them.
+/// Max tenants in a report. For the others no demand is reported, which leaves an equal share of their quotas.
 const TENANTS_MAX: usize = 256;
 
-/// Speaks for as long as it runs.
+/// Reports for as long as it runs.
 pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: ServerStatus, joins: Option<Joins>) {
     let joins = Arc::new(joins);
     for number in 0.. {
@@ -35,7 +36,7 @@ pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Serv
         };
         match blocking("speaking to other servers", turn).await {
             Ok(Ok(())) => {}
-            // The parts stay as they are.
+            // The shares stay as they are.
             Ok(Err(error)) => tracing::warn!(%error, "what other servers need of quotas is not known: trying again"),
             Err(failure) => tracing::error!("{failure}"),
         }
@@ -43,10 +44,10 @@ pub(in super::super) async fn tell(peers: Arc<Peers>, state: AppState, who: Serv
     }
 }
 
-/// The work of this server.
+/// Returns the load of this server.
 fn load(state: &AppState) -> ServerLoad {
     let counts = state.gate.counts();
-    // A gateway reads no segments: its collections would be asked of the owner.
+    // A gateway reads no segments, and would have to ask the owner for its collections.
     let caches = state.backend.follows().then(|| {
         let mut sum = Caches::default();
         for collection in state.all_collections().unwrap_or_default() {
@@ -68,7 +69,8 @@ fn load(state: &AppState) -> ServerLoad {
     }
 }
 
-/// One turn, of this number. With quotas it says what this server needs of them, and takes its parts. A gateway learns where the others are.
+/// Runs turn `number`. With quotas it reports this server's demand, and takes its shares. A gateway learns the
+/// addresses of the others.
 fn turn(
     peers: &Peers,
     ledgers: &[Arc<Ledger>],
@@ -131,7 +133,7 @@ mod tests {
             turn(&self.0, &self.1, (1, None), ServerStatus::default).unwrap();
         }
 
-        /// Its parts of the quotas of the tenants.
+        /// Its shares of the tenants' quotas.
         fn parts(&self) -> [Option<u64>; 3] {
             [0, 1, 2].map(|at: usize| self.1[at].limit(Quota::EventsPerSecond))
         }

@@ -1,4 +1,5 @@
-//! A command that works on a bucket: through the owners, as a gateway does, or as the owner of all groups where there is none.
+//! A command that works on a bucket: through the owners, as a gateway does, or as the owner of all groups if there is
+//! none.
 
 use super::gateway::follow_all;
 use super::lease_holder::LeaseHolder;
@@ -18,22 +19,23 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Where gateways would reach this process, which answers none.
+/// Address at which gateways would reach this process, which serves none.
 const NOWHERE: &str = "127.0.0.1:9";
-/// How many times the length of a lease owners have to take all groups, if some of them have owners.
+/// Time for owners to take all groups if some of them have owners, as a multiple of the lease length.
 const OWNED_LEASES: u32 = 10;
 
-/// The collections and records of a bucket, for as long as a command works on them.
+/// The collections and records of a bucket, while a command works on them.
 pub(crate) struct Visit {
     backend: Arc<dyn Backend>,
-    /// The collections, and the leases, where this process is the owner.
+    /// The collections and the leases, if this process is the owner.
     owned: Option<(Arc<Store>, Vec<LeaseHolder>)>,
-    /// The task that follows the leases; it ends with this.
+    /// Task that follows the leases; ends with this value.
     _following: JoinSet<()>,
 }
 
 impl Visit {
-    /// Finds the owners of the bucket that the settings name, or becomes the owner of all groups. A new owner reads the log first.
+    /// Finds the owners of the bucket in the settings, or becomes the owner of all groups. A new owner reads the log
+    /// first.
     pub(crate) async fn begin(mut config: Config) -> Result<Visit, Failure> {
         let seams = Seams::real();
         let bucket = open_bucket(&config.cluster, &seams).await?;
@@ -48,14 +50,15 @@ impl Visit {
             let node = (name_of(&config.cluster, "owner"), process);
             let mut lease_holder =
                 LeaseHolder::new(&lease_of(group), node, config.cluster.lease, &bucket, NOWHERE, &seams);
-            // A group that is being passed on is for a process that serves it.
+            // With several groups, one that is being passed on is left to a process that serves it.
             lease_holder.lease().ranks(usize::from(!group.is_all()));
             lease_holder.start();
             lease_holders.push(lease_holder);
         }
         let mut epochs = Vec::new();
         for (lease_holder, owner) in lease_holders.iter().zip(&mut owners) {
-            // An owner renews its lease before this process could take it. A term of this process is in the bucket a moment before it knows.
+            // An owner renews its lease before this process could take it. A term of this process is in the bucket a
+            // moment before it knows.
             let is_other = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.process != Some(process));
             tokio::select! {
                 biased;
@@ -64,7 +67,7 @@ impl Visit {
             }
         }
         if epochs.len() < lease_holders.len() {
-            // Owners are there: they take the others too.
+            // There are owners, so they take the other groups too.
             end_all(lease_holders).await?;
             owned(&mut owners, config.cluster.lease * OWNED_LEASES).await?;
             let certificates = roles::open(&config.cluster.tls, None)?;
@@ -92,20 +95,20 @@ impl Visit {
         self.backend.clone()
     }
 
-    /// Lets go of the bucket. As its owner, this process flushes everything first.
+    /// Releases the bucket. As its owner, this process flushes everything first.
     pub(crate) async fn end(self) -> Result<(), Failure> {
         let Visit { backend, owned, .. } = self;
         drop(backend);
         let Some((store, lease_holders)) = owned else { return Ok(()) };
         let closed = blocking("closing the collections", move || store.close()).await;
-        // The leases go back whatever came of it.
+        // The leases are given up, whatever the outcome.
         let resigned = end_all(lease_holders).await;
         closed??;
         resigned
     }
 }
 
-/// Gives all leases up that this process holds, and takes no turns any more.
+/// Gives up all leases that this process holds, and stops competing for them.
 async fn end_all(lease_holders: Vec<LeaseHolder>) -> Result<(), Failure> {
     let mut ended = Ok(());
     for lease_holder in lease_holders {
@@ -114,12 +117,12 @@ async fn end_all(lease_holders: Vec<LeaseHolder>) -> Result<(), Failure> {
     ended
 }
 
-/// Waits until each group has an owner that answers gateways.
+/// Waits until each group has an owner that serves gateways.
 async fn owned(owners: &mut [watch::Receiver<Option<OwnerAt>>], time: Duration) -> Result<(), Failure> {
     let all = async {
         for owner in owners.iter_mut() {
             let serves = |at: &Option<OwnerAt>| at.as_ref().is_some_and(|at| at.address != NOWHERE);
-            // The sender lives as long as what follows the leases.
+            // The sender lives as long as the task that follows the leases.
             let _ = owner.wait_for(serves).await;
         }
     };
@@ -130,7 +133,8 @@ async fn owned(owners: &mut [watch::Receiver<Option<OwnerAt>>], time: Duration) 
     })
 }
 
-/// Where the collections have their log, and their groups. Refuses a bucket that no cluster has used: a mistake in the address must not make one of it.
+/// Returns the kind of the collections' log, and their groups. Refuses a bucket that no cluster has used, since a
+/// mistyped address must not create a cluster.
 async fn kind_of(config: &Config, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<(String, Groups), Failure> {
     let (looked, seams, wanted) = (bucket.clone(), seams.clone(), config.cluster.groups);
     let look = move || {
@@ -138,7 +142,7 @@ async fn kind_of(config: &Config, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Re
         let groups = match groups_of(looked.as_ref())? {
             Some(groups) => Some(groups),
             None if survey.collections(None)?.is_empty() => None,
-            // It was restored: this process is its first owner.
+            // It was restored, so this process is its first owner.
             None => Some(decide_groups(looked.as_ref(), seams.clock.as_ref(), wanted)?),
         };
         Ok::<_, Failure>((survey.log()?, groups))
@@ -156,7 +160,7 @@ async fn kind_of(config: &Config, bucket: &Arc<dyn Bucket>, seams: &Seams) -> Re
     Ok((log, groups))
 }
 
-/// Opens the collections as the owner of all groups, by the leases and the epochs in which they were taken.
+/// Opens the collections as the owner of all groups, with the leases and the epochs in which they were taken.
 async fn own(
     config: &Config,
     groups: Groups,
@@ -165,7 +169,7 @@ async fn own(
     seams: &Seams,
 ) -> Result<Arc<Store>, Failure> {
     let log = open_log(&config.cluster).await?;
-    // It needs a folder for its lock alone.
+    // It needs a folder only for its lock.
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
     let open = move || Store::open_groups(Options::at("/of-this-command"), own, bucket, log, groups);
     let store = Arc::new(blocking("opening the collections", open).await??);
