@@ -36,7 +36,7 @@ pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<
             && (to_lon - lon).abs() > 180.0
         {
             // The short way round: continue beyond the edge, find the latitude there, and start a new line on the
-            // other side. Between two points on either side of the antimeridian itself, the line crosses at its end.
+            // other side. If both points lie on the antimeridian, the line crosses at the first one.
             let edge = 180f64.copysign(lon);
             let beyond = to_lon + 2.0 * edge;
             let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };

@@ -1,16 +1,17 @@
-//! The questions of one class of one tenant.
+//! The queue of one class of one tenant.
 
 use super::{At, Class, Refusal, Settings, Ticket};
 use crate::policy::share::Share;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a queue's growth is measured by: the questions that arrived within this.
+/// Window over which the growth of a queue is measured.
 const LATELY: Duration = Duration::from_millis(50);
-/// Age of a queue from which its growth counts. So a burst may go on arriving for twice [`LATELY`]: a page asks for its tiles within that.
+/// Min age of a queue for its growth to count. A burst may thus arrive over twice [`LATELY`]: a page requests its
+/// tiles within that time.
 const YOUNG: Duration = Duration::from_millis(150);
 
-/// A question that waits for its first slot.
+/// A query that waits for its first slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) ticket: Ticket,
@@ -21,20 +22,21 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// The class's right within its tenant.
+    /// The class's share within its tenant.
     pub(super) share: Share,
-    /// Questions in progress without a slot, in the order in which they run again: all before the first that waits. With the time of
-    /// their first slots.
+    /// Started queries without a slot, with the time of their first slots, in the order in which they resume. They
+    /// all run before the first waiting one.
     pub(super) paused: VecDeque<(At, Ticket)>,
-    /// Whether the one that began first runs first. In the last class they take turns, as there each may run without end.
+    /// Whether the query that started first resumes first. In the last class they take turns, as each may run without
+    /// end.
     in_order: bool,
-    /// Questions that wait, in order of arrival.
+    /// Waiting queries, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
-    /// When it was last empty.
+    /// When the queue last became non-empty.
     filled: At,
-    /// Questions that began since.
+    /// Queries started since then.
     begun: u32,
-    /// Whether it is overloaded, until it is empty: not a burst, which it would clear.
+    /// Whether the queue is overloaded; reset once it is empty. A burst that it can clear does not count.
     overloaded: bool,
 }
 
@@ -45,15 +47,15 @@ impl Line {
         Line { share, paused, in_order, waiting, filled: At::ZERO, begun: 0, overloaded: false }
     }
 
-    /// A question whose first slot was given at that time has none now.
+    /// Queues a query that lost its slot; `since` is the time of its first slot.
     pub(super) fn pause(&mut self, since: At, ticket: Ticket) {
         let earlier = |(other, _): &(At, Ticket)| *other <= since;
         let place = if self.in_order { self.paused.partition_point(earlier) } else { self.paused.len() };
         self.paused.insert(place, (since, ticket));
     }
 
-    /// Whether a question that was given its first slot earlier than that has none. It goes first: half an answer is of use to nobody, and
-    /// several begun ones that take turns are all done as late as the last.
+    /// Whether a query with an earlier first slot has none now. It goes first: a partial response is useless, and if
+    /// several started queries take turns, all finish as late as the last.
     pub(super) fn has_earlier(&self, since: At) -> bool {
         self.in_order && self.paused.front().is_some_and(|(other, _)| *other < since)
     }
@@ -65,8 +67,8 @@ impl Line {
         self.waiting.push_back(waiting);
     }
 
-    /// Takes the next question: the oldest, or while the line is overloaded the newest. With a refusal where its time
-    /// has passed; those are taken first.
+    /// Takes the next query: the oldest, or the newest while the queue is overloaded. Expired queries are taken
+    /// first, with their refusal.
     pub(super) fn pop(
         &mut self,
         now: At,
@@ -82,12 +84,12 @@ impl Line {
             self.waiting.pop_front()
         }?;
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
-        // Only what begins says how fast work is done.
+        // Only started queries measure the pace of the queue.
         self.begun = self.begun.saturating_add(u32::from(refusal.is_none()));
         Some((waiting, refusal))
     }
 
-    /// Takes the oldest question if its time has passed.
+    /// Takes the oldest query if it has expired.
     pub(super) fn pop_expired(
         &mut self,
         now: At,
@@ -104,15 +106,16 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether at least half of the waiting requests are writes, and another write would wait for longer than this.
+    /// Whether at least half of the waiting requests are writes, and another write would wait longer than `wait_max`.
     pub(super) fn is_late(&self, now: At, wait_max: Duration) -> bool {
         let Some(oldest) = self.waiting.front() else { return false };
         let is_late = now.saturating_sub(oldest.since) > wait_max || self.takes_longer(now, wait_max);
         is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
-    /// Whether more arrives than is worked off. It has not been empty for as long as a question waits at most, or will not be: first rule
-    /// for a burst, second for a flood, whose questions would otherwise all wait for as long as a burst may.
+    /// Whether arrivals outpace service. The queue has been non-empty for longer than the max wait, or will be at the
+    /// current pace. A growing queue already counts at the shorter `target`: otherwise every query of a flood would
+    /// wait as long as a burst may.
     fn is_overloaded(&mut self, now: At, patience: Duration, target: Duration) -> bool {
         self.overloaded = self.overloaded
             || now.saturating_sub(self.filled) > patience
@@ -121,21 +124,23 @@ impl Line {
         self.overloaded
     }
 
-    /// Whether the questions that wait would wait for longer than this, at the pace at which questions began since the line was empty.
+    /// Whether the waiting queries would wait longer than `wait_max`, at the pace at which queries started since the
+    /// queue filled.
     fn takes_longer(&self, now: At, wait_max: Duration) -> bool {
         let stood = now.saturating_sub(self.filled);
         stood.saturating_mul(count(self.waiting.len())) > wait_max.saturating_mul(self.next())
     }
 
-    /// Whether more questions arrived of late than began in that time. A flood goes on; a burst does not, and is worked off.
+    /// Whether more queries arrived recently than started in that time. A flood goes on; a burst stops and is worked
+    /// off.
     fn grows(&self, now: At) -> bool {
         let stood = now.saturating_sub(self.filled);
         let earlier = self.waiting.partition_point(|waiting| waiting.since + LATELY <= now);
         stood > YOUNG && stood.saturating_mul(count(self.waiting.len() - earlier)) > LATELY.saturating_mul(self.next())
     }
 
-    /// Questions that began since the line was empty, and one that is about to: without it the first moments of a burst would look like a
-    /// standstill.
+    /// Queries started since the queue filled, plus the one about to start: without it the first moments of a burst
+    /// would look like a standstill.
     fn next(&self) -> u32 {
         self.begun.saturating_add(1)
     }
