@@ -309,7 +309,7 @@ impl Batch {
     /// The same events in a schema with the same fields or a prefix of them.
     ///
     /// # Errors
-    /// Any other schema.
+    /// A schema that differs in any other way.
     pub fn within(&self, schema: &Arc<Schema>, layout: &Arc<Layout>) -> Result<Batch, Invalid> {
         let columns = self.columns.get(..layout.columns.len()).unwrap_or(&self.columns).to_vec();
         let fits = self.layout.columns.iter().zip(&layout.columns).all(|(a, b)| a == b);

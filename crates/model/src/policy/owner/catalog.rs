@@ -5,12 +5,12 @@
 //!
 //! Old manifests are deleted, so a number may be free again, and a stalled writer could create it again. Two rules
 //! prevent that:
-//! - The first manifest of each writer is never deleted, nor is the end of a collection. Another writer's manifest in
-//!   the place of the next   one of a former writer is always such a first one. So the former writer finds it for
-//!   ever.
-//! - A writer that has just created its first manifest looks whether a newer one exists. If so it started from an
-//!   older one, and starts again.   Its manifest stays where it is, as a former writer's next one may be the same
-//!   number. No reader takes it for the newest.
+//! - The first manifest of each writer is never deleted, nor is the end of a collection. If another writer's manifest
+//!   takes the number that a former writer would create next, it is always such a first one. So the former writer will
+//!   always find it.
+//! - A writer that has just created its first manifest checks whether a newer one exists. If so it started from an
+//!   outdated one, and starts over. Its manifest stays in place, as a former writer's next one may have the same number.
+//!   No reader takes it for the newest.
 
 use super::create::Created;
 use super::numbers::{Search, stays};

@@ -15,7 +15,7 @@ use crate::policy::lease::next_epoch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Max fences by others that this one may lose to: each means that another process made progress.
+/// Max number of times that another object may take the fence's place: each time another process made progress.
 const TURNS: u32 = 32;
 
 /// A place in a log of objects: the writer's epoch, and the object's number since the log began.
