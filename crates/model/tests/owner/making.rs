@@ -124,7 +124,7 @@ pub struct Committing {
     manifest: Manifest,
     look: Option<Looking>,
     making: Option<Making>,
-    /// Checksum of the object to create.
+    /// Number of the object to create.
     number: u64,
 }
 
