@@ -89,7 +89,7 @@ struct Allowance {
 
 /// The deadline of a query, its cancellation and its scheduling. Cheap to clone.
 ///
-/// All are checked before each block is read, so a question stops within one block's work.
+/// All are checked before each block is read, so a query stops within one block's work.
 #[derive(Debug, Clone)]
 pub struct Control {
     clock: Arc<dyn Clock>,

@@ -156,7 +156,7 @@ pub enum Entry {
     Wait(Ticket),
 }
 
-/// Why a question is refused.
+/// Why a query is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Too many queries wait.
