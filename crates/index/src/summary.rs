@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 /// A value of a numeric field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// Of an integer field.
+    /// A value of an integer field.
     Int(i64),
-    /// Of a float field.
+    /// A value of a float field.
     Float(f64),
 }
 
@@ -139,9 +139,9 @@ impl From<f64> for FloatSum {
 /// A sum: exact for integers, compensated for floats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sum {
-    /// Of integers: no number of events in one collection overflows it.
+    /// A sum of integers; the events of one collection cannot overflow it.
     Int(i128),
-    /// Of floats.
+    /// A sum of floats.
     Float(FloatSum),
 }
 

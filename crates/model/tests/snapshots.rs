@@ -99,7 +99,7 @@ struct World {
     /// Numbers of the newest write, and of the newest write in a manifest.
     written: u64,
     flushed: u64,
-    /// Of the newest manifest.
+    /// Floor of the newest manifest: snapshots below it are gone.
     dropped: u64,
     /// The pins in the bucket: reader, number, statement.
     pins: Vec<(String, u64, u64)>,

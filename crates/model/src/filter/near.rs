@@ -24,7 +24,7 @@ pub(crate) struct Near {
     /// Degrees of latitude and of longitude beyond which no point of the cap lies.
     lat_reach: f64,
     lon_reach: f64,
-    /// A box that holds the cap, west, south, east, north: all longitudes where it reaches the antimeridian.
+    /// A box that holds the cap, west, south, east, north: all longitudes if it reaches the antimeridian.
     sides: [f64; 4],
     /// Haversines certainly within and certainly beyond the radius; between the two, rounding decides: see
     /// [`distance_m`].
@@ -62,7 +62,7 @@ impl Near {
         }
     }
 
-    /// A box that holds the cap: all longitudes where it reaches the antimeridian.
+    /// A box that holds the cap: all longitudes if it reaches the antimeridian.
     pub(crate) fn sides(&self) -> [f64; 4] {
         self.sides
     }

@@ -21,7 +21,7 @@ struct Lines {
     edges: Bands,
     /// A vertex of each line.
     starts: Vec<Coord<f64>>,
-    /// Boundary points of lines: line ends shared by an odd number of ends.
+    /// Boundary points of lines: points at which an odd number of lines end.
     ends: Vec<Coord<f64>>,
 }
 

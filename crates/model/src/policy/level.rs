@@ -36,7 +36,7 @@ pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
 /// next check, and stops.
 #[derive(Debug, Clone, Default)]
 pub struct Raising {
-    /// The next level, and since when all processes have had it.
+    /// The next level, and the time since which all processes have had it.
     since: Option<(u32, Duration)>,
 }
 

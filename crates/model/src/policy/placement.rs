@@ -63,7 +63,7 @@ const DOUBLINGS: u32 = 7;
 /// The state of a process that hands groups over, one at a time.
 #[derive(Debug, Default)]
 pub struct Handovers {
-    /// The first candidate of each group, and since when.
+    /// The first candidate of each group, and the time since which it has been first.
     first: BTreeMap<u16, (u64, Duration)>,
     /// By group and candidate: the last handover, and the number of earlier ones.
     made: BTreeMap<(u16, u64), (Duration, u32)>,

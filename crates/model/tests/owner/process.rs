@@ -22,7 +22,7 @@ pub enum Work {
     Merge,
     /// Commit what was uploaded.
     Commit,
-    /// Delete what the last flush covers.
+    /// Delete the groups covered by the last flush.
     Release,
     /// Delete a file that is no longer needed. The grace period decides when, so it may happen at any time.
     Remove,
@@ -73,7 +73,7 @@ pub struct Owner {
     next_file: u64,
     /// A file awaiting its commit.
     job: Option<Job>,
-    /// What the last flush covers, until its groups are deleted.
+    /// Position covered by the last flush, until its groups are deleted.
     release: Option<u64>,
     /// Whether it accepts no writes and begins no flush any more. It finishes what it has begun.
     pub outdated: bool,

@@ -40,7 +40,7 @@ pub(crate) struct NearQuestion {
 }
 
 impl NearQuestion {
-    /// Whether an event at this distance may come after the cursor. False for events without geometry.
+    /// Whether an event at this distance comes after the cursor. False for events without geometry.
     pub(crate) fn wants(&self, distance_m: f64, seq: Seq) -> bool {
         distance_m.is_finite()
             && self.after.is_none_or(|(after_m, after)| distance_m > after_m || distance_m == after_m && seq > after)

@@ -17,7 +17,7 @@ pub struct Circle {
     /// Whether all angles in the circle's box are below [`SMALL`], so that short series can replace sines and
     /// cosines.
     small: bool,
-    /// Boxes that cover the circle, two where it crosses the antimeridian: west, south, east, north.
+    /// Boxes that cover the circle, two if it crosses the antimeridian: west, south, east, north.
     pub(super) boxes: [Option<[f64; 4]>; 2],
 }
 

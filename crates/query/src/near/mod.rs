@@ -127,7 +127,7 @@ impl Walk {
         }
     }
 
-    /// Approximate max number of rows that the next step reads for the `k` nearest.
+    /// Approximate number of rows that the next step reads for the `k` nearest.
     pub fn rows_to_read(&self, k: usize) -> usize {
         self.cut.iter().map(|(_, rows)| rows.len()).sum::<usize>() + k
     }

@@ -24,7 +24,7 @@ pub struct Capacity {
 
 /// Share of time that threads may wait for a processor before there are too many of them.
 const DELAYED_MAX: f64 = 0.10;
-/// Share of the processors that may be idle while queries wait.
+/// Min share of the processors in use while queries wait; below it, slots are added.
 const BUSY_MIN: f64 = 0.90;
 
 impl Capacity {

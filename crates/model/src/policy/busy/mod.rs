@@ -135,8 +135,10 @@ impl<K: Clone + Eq + Hash> Executor<K> {
         if self.working >= self.limits.places {
             return None;
         }
+        // The limit holds back new scans only: started ones hold memory until they end, so they must always proceed.
         let starts = self.waiting.first_key_value().filter(|_| self.started() < self.limits.started);
         let goes_on = self.queued.first_key_value();
+        // The lower position first: both parts form one FIFO queue.
         let scan = match (starts, goes_on) {
             (Some((a, _)), Some((b, _))) if a < b => self.waiting.pop_first()?.1,
             (Some(_), None) => self.waiting.pop_first()?.1,
@@ -153,6 +155,7 @@ impl<K: Clone + Eq + Hash> Executor<K> {
 
     /// Releases the place of a scan that has finished a batch.
     pub fn rest(&mut self, scan: &K) {
+        // A scan that left meanwhile has released its place already.
         if let Some(state @ State::Working) = self.scans.get_mut(scan) {
             *state = State::Resting;
             self.working -= 1;
@@ -177,6 +180,7 @@ impl<K: Clone + Eq + Hash> Executor<K> {
                     self.patience.remove(&(until, order));
                 }
             }
+            // Otherwise the place would stay taken: no `rest` follows.
             Some(State::Working) => self.working -= 1,
             Some(State::Queued { order }) => _ = self.queued.remove(&order),
             Some(State::Resting) | None => {}
@@ -186,6 +190,7 @@ impl<K: Clone + Eq + Hash> Executor<K> {
     /// Stops all starts. Returns the waiting scans, which the caller rejects as busy; started ones run to their end.
     pub fn drain(&mut self) -> Vec<K> {
         self.draining = true;
+        // Cleared with the waiting scans: `next` expects a waiting scan behind each entry.
         self.patience.clear();
         let turned_away: Vec<K> = std::mem::take(&mut self.waiting).into_values().collect();
         turned_away.iter().for_each(|scan| _ = self.scans.remove(scan));

@@ -25,7 +25,7 @@ const LOOK_PART: u32 = 12;
 const LATE_LOOK_PART: u32 = 4;
 /// Fraction of the term by which a candidate waits longer than the one ranked before it.
 const RANK_PART: u32 = 6;
-/// The same for a free lease: the holder that gave it up for another process leaves that one time to poll.
+/// The same for a free lease, which gives the process that it was given up for time to poll.
 const FREE_RANK_PART: u32 = 2;
 /// Max rank that lengthens the wait.
 const RANK_MAX: u32 = 6;

@@ -9,8 +9,8 @@
 //!   takes the number that a former writer would create next, it is always such a first one. So the former writer will
 //!   always find it.
 //! - A writer that has just created its first manifest checks whether a newer one exists. If so it started from an
-//!   outdated one, and starts over. Its manifest stays in place, as a former writer's next one may have the same number.
-//!   No reader takes it for the newest.
+//!   outdated one, and starts over. Its manifest stays in place, as a former writer's next one may have the same
+//!   number. No reader takes it for the newest.
 
 use super::create::Created;
 use super::numbers::{Search, stays};

@@ -1,9 +1,9 @@
-//! The course of a scan of one tablet: from its first attempt to the one that answers, with a trace of all of them.
+//! The course of a scan of one tablet: from its first attempt to the one that completes it, with a trace of all.
 //!
 //! ```text
 //! next -> Ask -> (waits for `delay`) asked -> busy, failed -> next …
 //!                                          -> started -> done
-//!                                                     -> failed -> next …   the caller asks for what is missing only
+//!                                                     -> failed -> next …   the caller requests only the missing rows
 //! hedge -> Ask, beside one that has not started; the first to start wins, the other is dropped
 //! ```
 
@@ -23,7 +23,7 @@ pub struct Course {
     tablet: String,
     begun: Duration,
     made: Vec<Made>,
-    /// Since when there has been no server.
+    /// Time since which there has been no server.
     alone_since: Option<Duration>,
     hedged: bool,
 }
