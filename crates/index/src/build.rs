@@ -1,4 +1,4 @@
-//! Builds trees from sorted rows, in one piece or batch by batch.
+//! Builds trees from sorted rows, all at once or batch by batch.
 
 use crate::columns::{BoxColumns, Boxes};
 use crate::error::IndexError;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 /// Builds a [`Forest`] from rows in order of their keys.
 ///
-/// It keeps the nodes and nothing of the rows. So a merge that pushes batch after batch needs memory for the
-/// trees only. Each 60 rows take 48 bytes, 36 for each integer field and 28 for each float field. Each piece
-/// of a long line takes 72 bytes. How rows are cut into batches does not change the boxes, counts, min and
-/// max values or integer sums.
+/// It keeps only the nodes and none of the rows, so a merge that pushes batch after batch needs memory for the trees
+/// only. Each 60 rows take 48 bytes, 36 for each integer field and 28 for each float field. Each piece of a long line
+/// takes 72 bytes. The division of rows into batches does not affect the boxes, counts, min and max values or integer
+/// sums.
 ///
-/// After an error some rows of that push may have been taken: give the builder up.
+/// After an error some rows of that push may have been added: discard the builder.
 pub struct ForestBuilder {
     fields: Arc<[NumericField]>,
     over_time: bool,
@@ -27,11 +27,11 @@ pub struct ForestBuilder {
     rows: u32,
     done: Vec<Tree>,
     open: Option<OpenTree>,
-    /// Only if there may be lines.
+    /// Present only if there may be lines.
     pieces: Option<PiecesBuilder>,
 }
 
-/// The tree that rows are being added to; its nodes are all leaves so far.
+/// The tree to which rows are being added; so far it has only leaves.
 struct OpenTree {
     class: u8,
     first_row: u32,
@@ -42,7 +42,7 @@ struct OpenTree {
 impl ForestBuilder {
     /// A builder of one tree per size class.
     pub fn new(schema: &Arc<Schema>) -> ForestBuilder {
-        // Boxes of points and polygons are close enough to their shapes; only lines leave most of theirs empty.
+        // Boxes of points and polygons fit their shapes well enough; only lines leave most of theirs empty.
         let lines = matches!(schema.geometry, Some(GeometryType::Line | GeometryType::MultiLine | GeometryType::Any));
         ForestBuilder {
             fields: NumericField::all(schema).into(),
@@ -56,23 +56,23 @@ impl ForestBuilder {
         }
     }
 
-    /// A builder of one tree over time alone, for rows pushed in order of time.
+    /// A builder of a single tree over time, for rows pushed in time order.
     ///
-    /// It ignores geometry. If the schema has one, every node's place is the whole world and
-    /// [`Tree::knows_place`] is false. So a question of place never takes a node whole.
+    /// It ignores geometry. If the schema has one, every node's place is the whole world and [`Tree::knows_place`]
+    /// returns false. So a spatial query never takes a node whole.
     pub fn over_time(schema: &Arc<Schema>) -> ForestBuilder {
         ForestBuilder { over_time: true, pieces: None, ..ForestBuilder::new(schema) }
     }
 
-    /// Rows pushed so far.
+    /// Number of rows pushed so far.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Adds rows with their keys, which must not descend, here or from push to push.
+    /// Adds rows with their keys, which must not descend, within and across pushes.
     ///
-    /// Reads the columns of `Projection::add_boxes`, `add_time` and all numeric fields; and the whole geometry, if it was
-    /// read, for the pieces of long lines ([`crate::Pieces`]).
+    /// Reads the columns of `Projection::add_boxes`, `add_time` and all numeric fields. Also reads the whole
+    /// geometry, if present, for the pieces of long lines ([`crate::Pieces`]).
     pub fn push(&mut self, batch: &Batch, keys: &[Key]) -> Result<(), IndexError> {
         if keys.len() != batch.rows() {
             return Err(IndexError::Unfit(format!("{} keys for {} rows", keys.len(), batch.rows())));
@@ -91,10 +91,10 @@ impl ForestBuilder {
         Ok(())
     }
 
-    /// Adds rows in order of time to a builder made by [`ForestBuilder::over_time`].
+    /// Adds rows in time order to a builder created by [`ForestBuilder::over_time`].
     ///
-    /// Reads the columns of `Projection::add_time` and all numeric fields. The order is not checked: a
-    /// tree of unordered rows is slower to search, not wrong.
+    /// Reads the columns of `Projection::add_time` and all numeric fields. The order is not checked: a tree of
+    /// unordered rows is slower to search, but not wrong.
     pub fn push_ordered(&mut self, batch: &Batch) -> Result<(), IndexError> {
         self.push_run(batch, 0, 0..batch.rows())
     }
@@ -104,7 +104,7 @@ impl ForestBuilder {
             return Ok(());
         }
         let count = u32::try_from(rows.len()).map_err(|_| IndexError::TooManyRows)?;
-        // Before anything is added: a builder that has failed must not hold half a batch.
+        // Before anything is added: a failed builder must not hold half a batch.
         let total = self.rows.checked_add(count).ok_or(IndexError::TooManyRows)?;
         let boxes = self.boxes(batch)?;
         let numbers = Numbers::of(batch, &self.fields)?;
@@ -128,7 +128,8 @@ impl ForestBuilder {
     fn boxes<'a>(&self, batch: &'a Batch) -> Result<Boxes<'a>, IndexError> {
         let mut boxes = Boxes::of(batch);
         if self.over_time {
-            // "Nowhere" would exclude the events from every spatial query; "unknown" keeps them and has each row tested.
+            // "Nowhere" would exclude the events from every spatial query; "unknown" keeps them and has each row
+            // tested.
             boxes.place = if self.has_geometry { BoxColumns::Unknown } else { BoxColumns::Nowhere };
         } else if self.has_geometry && matches!(boxes.place, BoxColumns::Nowhere) {
             return Err(IndexError::Unfit("the batch was read without its places".to_owned()));
@@ -143,7 +144,7 @@ impl ForestBuilder {
         }
     }
 
-    /// Builds the levels above the leaves and gives the trees.
+    /// Builds the levels above the leaves and returns the trees.
     pub fn finish(mut self) -> Forest {
         self.close();
         let pieces = self.pieces.and_then(|pieces| pieces.finish(self.rows));
@@ -154,14 +155,14 @@ impl ForestBuilder {
 impl OpenTree {
     /// Fills the last leaf, then adds leaves.
     fn push(&mut self, boxes: &Boxes<'_>, numbers: &[Numbers<'_>], rows: Range<usize>) -> Result<(), IndexError> {
-        // A batch may end inside a leaf. The next batch completes that leaf, so the tree is the same however rows were
-        // cut into batches.
+        // A batch may end inside a leaf. The next batch completes that leaf, so the tree does not depend on the
+        // batches.
         let filled = self.rows as usize % LEAF_ROWS;
         let mut first = rows.start;
         if filled > 0 {
             let end = rows.end.min(first + LEAF_ROWS - filled);
             self.nodes.append_leaves(boxes, numbers, std::slice::from_ref(&(first..end)))?;
-            // The leaf grows by merging, since the rows that began it are no longer in memory.
+            // The leaf grows by merging, since its first rows are no longer in memory.
             self.nodes.join_last_two();
             first = end;
         }

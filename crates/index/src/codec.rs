@@ -1,4 +1,4 @@
-//! Typed arrays in a flat buffer: written aligned, read where they lie.
+//! Typed arrays in a flat buffer: written aligned, read in place.
 
 use crate::error::IndexError;
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
@@ -6,7 +6,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 #[cfg(target_endian = "big")]
 compile_error!("encoded arrays are little-endian and are read where they lie");
 
-/// Each array starts at a multiple of this many bytes.
+/// Alignment of each array in bytes.
 const ALIGNMENT: usize = 64;
 
 /// Appends a number.
@@ -14,13 +14,13 @@ pub(crate) fn write_u32(bytes: &mut Vec<u8>, n: u32) {
     bytes.extend_from_slice(&n.to_le_bytes());
 }
 
-/// Appends an array, after zeros up to the next multiple of [`ALIGNMENT`].
+/// Appends an array, padded with zeros to a multiple of [`ALIGNMENT`].
 pub(crate) fn write_array<T: ArrowNativeType>(bytes: &mut Vec<u8>, values: &ScalarBuffer<T>) {
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
     bytes.extend_from_slice(values.inner().as_slice());
 }
 
-/// Takes pieces off the front of a buffer, never more than it holds.
+/// Reads from the front of a buffer, with bounds checks.
 pub(crate) struct Reader<'a> {
     what: &'static str,
     bytes: &'a Buffer,
@@ -28,7 +28,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Checks the magic and the version, the first five of eight bytes.
+    /// Checks the magic and the version, which are the first five of eight bytes.
     pub(crate) fn open(
         what: &'static str,
         bytes: &'a Buffer,
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         IndexError::Damaged { what: self.what, detail: detail.into() }
     }
 
-    /// Bytes not read yet; no allocation may be larger than they can fill.
+    /// Number of bytes not read yet; no allocation may exceed what they can fill.
     pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         if len > self.left() {
             return Err(self.damaged(format!("it is cut off after {} bytes", self.bytes.len())));
         }
-        // `len` is at most what is left, so the sum cannot overflow.
+        // `len` is at most the remaining length, so the sum cannot overflow.
         let piece = &self.bytes.as_slice()[self.at..self.at + len];
         self.at += len;
         Ok(piece)
@@ -73,13 +73,13 @@ impl<'a> Reader<'a> {
         Ok(self.take(8)?.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)))
     }
 
-    /// An array of `len` values: a view of the buffer, or a copy where the buffer lies askew in memory.
+    /// An array of `len` values: a view of the buffer, or a copy if the buffer is misaligned in memory.
     pub(crate) fn array<T: ArrowNativeType>(&mut self, len: usize) -> Result<ScalarBuffer<T>, IndexError> {
         self.take(self.at.next_multiple_of(ALIGNMENT) - self.at)?;
         let from = self.at;
         let len_bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| self.damaged("an array is too long"))?;
         let piece = self.take(len_bytes)?;
-        // The offset is aligned, the buffer itself need not be: bytes from a network lie anywhere.
+        // The offset is aligned, but the buffer itself need not be: bytes from a network lie anywhere.
         let buffer = if piece.as_ptr().align_offset(align_of::<T>()) == 0 {
             self.bytes.slice_with_length(from, len_bytes)
         } else {
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         Ok(ScalarBuffer::new(buffer, 0, len))
     }
 
-    /// Checks that nothing is left over.
+    /// Checks that no bytes are left over.
     pub(crate) fn finish(self) -> Result<(), IndexError> {
         match self.left() {
             0 => Ok(()),

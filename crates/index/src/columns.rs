@@ -1,7 +1,7 @@
 //! A batch's places, times and numbers as plain slices.
 //!
-//! `Batch::bounds` finds the columns again for every row; the loops of this crate run over millions of
-//! rows and find them once.
+//! `Batch::bounds` looks up the columns for every row; the loops of this crate run over millions of rows and look
+//! them up once.
 
 use arrow_array::{Array, Float64Array, TimestampMicrosecondArray};
 use arrow_buffer::NullBuffer;
@@ -14,10 +14,11 @@ pub(crate) struct Boxes<'a> {
     pub(crate) time: Time<'a>,
 }
 
-/// Where the rows are; rows that `nulls` marks are nowhere.
+/// Locations of the rows; rows marked in `nulls` are nowhere.
 pub(crate) enum BoxColumns<'a> {
     Nowhere,
-    /// Some with a position, some without, and the tree does not distinguish them: see `ForestBuilder::over_time`.
+    /// Some rows have a position, some have none, and the tree does not distinguish them: see
+    /// `ForestBuilder::over_time`.
     Unknown,
     Boxes {
         west: &'a [f64],
@@ -28,7 +29,7 @@ pub(crate) enum BoxColumns<'a> {
     },
 }
 
-/// When the rows are.
+/// Times of the rows.
 pub(crate) enum Time<'a> {
     Never,
     Instant(Instants<'a>),
@@ -42,7 +43,7 @@ pub(crate) struct Instants<'a> {
 }
 
 impl Instants<'_> {
-    /// Instants without a missing one.
+    /// Instants without missing ones.
     pub(crate) fn all(times: &[i64]) -> Instants<'_> {
         Instants { times: Some((times, None)), missing: 0 }
     }
@@ -69,7 +70,8 @@ impl Instants<'_> {
 }
 
 impl<'a> Boxes<'a> {
-    /// Finds the columns; absent ones make rows nowhere, or at the instants that `Batch::interval` gives.
+    /// Looks up the columns. Absent ones make rows nowhere, or put them at the instants returned by
+    /// `Batch::interval`.
     pub(crate) fn of(batch: &'a Batch) -> Boxes<'a> {
         let values = |column: &'a Float64Array| &column.values()[..];
         let place = match batch.layout().geometry {
@@ -99,7 +101,7 @@ impl<'a> Boxes<'a> {
         let time = match batch.schema().time {
             TimeRole::None => Time::Never,
             TimeRole::Instant(field) => Time::Instant(Instants::of(batch, field, 0)),
-            // An open start or end is a null column value; the extreme instants make every comparison treat it as open.
+            // An open start or end is null; the extreme instants make every comparison treat it as open.
             TimeRole::Interval { start, end } => {
                 Time::Interval { start: Instants::of(batch, start, i64::MIN), end: Instants::of(batch, end, i64::MAX) }
             }
@@ -120,7 +122,7 @@ impl<'a> Boxes<'a> {
         }
     }
 
-    /// The box of a row; the same as `Batch::bounds`.
+    /// The box of a row, equal to `Batch::bounds`.
     #[inline]
     pub(crate) fn bounds(&self, row: usize) -> Bounds {
         let (start, end) = self.interval(row);

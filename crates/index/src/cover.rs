@@ -1,10 +1,10 @@
-//! Covers a range of leaves with the fewest nodes: the terms of a fold over neighbouring rows.
+//! Covers a range of leaves with the fewest nodes: the terms of a fold over consecutive rows.
 
 use crate::summary::Summary;
 use crate::tree::{FANOUT, LEVELS_MAX, Tree};
 use std::ops::Range;
 
-/// The fewest nodes of a tree that cover a range of its leaves, as runs of neighbours: at most two a level.
+/// The fewest nodes of a tree that cover a range of its leaves, as contiguous runs: at most two per level.
 #[derive(Debug, Clone, Default)]
 pub struct Cover {
     runs: [Range<u32>; 2 * LEVELS_MAX],
@@ -18,7 +18,7 @@ impl Cover {
     }
 
     fn push(&mut self, level: u32, nodes: Range<u32>) {
-        // Two runs a level and no more: one on either side of what the level above covers.
+        // At most two runs per level: one on either side of what the level above covers.
         if !nodes.is_empty() && self.len < self.runs.len() {
             self.runs[self.len] = level + nodes.start..level + nodes.end;
             self.len += 1;
@@ -32,20 +32,20 @@ impl Tree {
         self.levels.get(1).copied().unwrap_or(0)
     }
 
-    /// First and last instants of the events below each leaf. Over rows in order of time both ascend.
+    /// First and last instants of the events below each leaf. Both ascend over rows in time order.
     pub fn leaf_times(&self) -> (&[i64], &[i64]) {
         let leaves = self.leaves() as usize;
         (&self.nodes.start[..leaves], &self.nodes.end[..leaves])
     }
 
-    /// The fewest nodes over some leaves.
+    /// The fewest nodes that cover some leaves.
     pub fn cover(&self, leaves: Range<u32>) -> Cover {
         let mut cover = Cover::default();
         let fanout = FANOUT as u32;
         let mut nodes = leaves.start..leaves.end.min(self.leaves());
         for level in self.levels.windows(2) {
             let (first, count) = (level[0], level[1] - level[0]);
-            // The last parent covers the remaining nodes, which may be fewer than others cover.
+            // The last parent covers the remaining nodes, which may be fewer than a full group.
             let above = nodes.start.div_ceil(fanout)..if nodes.end == count && count > 1 {
                 nodes.end.div_ceil(fanout)
             } else {

@@ -1,9 +1,9 @@
-//! Errors of an index.
+//! Index errors.
 
 /// Why a tree or pyramid could not be built or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// The bytes are not what this version writes: damaged, cut short, or of another version.
+    /// The bytes do not have this version's format: damaged, truncated, or of another version.
     #[error("damaged {what}: {detail}")]
     Damaged {
         /// The structure being read.

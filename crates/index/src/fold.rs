@@ -1,4 +1,4 @@
-//! Totals over slices: plain loops in independent lanes, which the compiler puts on vector registers.
+//! Totals over slices: plain loops in independent lanes, which the compiler vectorizes.
 
 use crate::summary::{FloatSum, Number, Sum, Summary};
 use arrow_array::Array;
@@ -6,14 +6,14 @@ use arrow_buffer::NullBuffer;
 use meridian_model::FieldColumn;
 use std::ops::Range;
 
-/// Sums that grow side by side: as many as hide the time that one addition takes.
+/// Number of concurrent sums: enough to hide the latency of an addition.
 const LANES: usize = 8;
-/// Numbers summed without compensation at a time. A lane adds 128 of them, so that what rounding loses stays below
-/// 128 * 2^-53, some 2e-14, of the sum of magnitudes.
+/// Numbers summed without compensation at a time. A lane adds 128 of them, so that the rounding error stays below 128
+/// * 2^-53, some 2e-14, of the sum of magnitudes.
 const PLAIN: usize = 1024;
 
 impl Summary {
-    /// Of some rows of a numeric column; of no values, if it is not one.
+    /// Summarises some rows of a numeric column; other columns count as having no values.
     pub fn of_rows(column: &FieldColumn<'_>, rows: Range<usize>) -> Summary {
         match column {
             FieldColumn::Int(array) => ints(&array.values()[rows.clone()], nulls_of(*array, rows)),
@@ -31,7 +31,7 @@ fn nulls_of(array: &dyn Array, rows: Range<usize>) -> Option<NullBuffer> {
 fn ints(values: &[i64], nulls: Option<NullBuffer>) -> Summary {
     match nulls {
         None => of_ints(values.len() as u64, sum_ints(values), min_int(values), max_int(values)),
-        // Copied out, so that columns with nulls go through the same vector loops.
+        // Copied out, so that columns with nulls use the same vectorized loops.
         Some(nulls) => ints(&nulls.valid_indices().map(|i| values[i]).collect::<Vec<_>>(), None),
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn of_ints(count: u64, sum: i128, min: i64, max: i64) -> Summary {
     Summary { count, sum: Sum::Int(sum), min: some.then_some(Number::Int(min)), max: some.then_some(Number::Int(max)) }
 }
 
-/// The same of floats.
+/// The same for floats.
 pub(crate) fn of_floats(count: u64, sum: FloatSum, min: f64, max: f64) -> Summary {
     let some = count > 0;
     Summary {
@@ -68,7 +68,7 @@ pub(crate) fn sum_floats(values: &[f64]) -> FloatSum {
         if sum.is_finite() {
             total.add(sum);
         } else {
-            // Lanes may pass all floats where the sum does not, and then disagree about the sign.
+            // Lanes may overflow although the sum does not, and then disagree about the sign.
             values.iter().for_each(|&x| total.add(x));
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn sum_ints(values: &[i64]) -> i128 {
 }
 
 pub(crate) fn min_float(values: &[f64]) -> f64 {
-    // Not `f64::min`, whose rule for NaN takes two more instructions; no stored value is NaN.
+    // Not `f64::min`, whose NaN handling takes two more instructions; no stored value is NaN.
     let less = |min, x| if x < min { x } else { min };
     lanes(values, f64::INFINITY, less).into_iter().fold(f64::INFINITY, less)
 }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn lanes_that_pass_all_floats_do_not_make_a_sum_that_is_none() {
-        // Every eighth value goes to the same lane: one lane passes the max float, another the min.
+        // Every eighth value goes to the same lane: one lane exceeds the max float, another the min.
         let mut values = [0.0; 16];
         (values[0], values[8]) = (f64::MAX, f64::MAX);
         (values[1], values[9]) = (-f64::MAX, -f64::MAX);

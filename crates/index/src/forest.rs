@@ -1,4 +1,4 @@
-//! The trees of one sorted run, and their bytes.
+//! The trees of one sorted run, and their encoding.
 
 use crate::codec::{Reader, write_array, write_u32};
 use crate::error::IndexError;
@@ -17,15 +17,15 @@ pub struct Forest {
     pub(crate) fields: Arc<[NumericField]>,
     /// The trees in order of class, and so of rows.
     pub trees: Vec<Tree>,
-    /// The long lines among the rows in pieces, if there are any.
+    /// The pieces of the long lines among the rows, if any.
     pub pieces: Option<Pieces>,
 }
 
-/// First bytes of an encoded forest.
+/// Magic of an encoded forest.
 const MAGIC: [u8; 4] = *b"MFOR";
 /// Version of the encoding.
 const VERSION: u8 = 2;
-/// One tree per size class, which is a byte.
+/// Max number of trees: one per size class, which is a byte.
 const TREES_MAX: usize = 256;
 const FIELD_BYTES: usize = 8;
 /// Bytes of a node's box, and of its summary of one integer or float field.
@@ -39,7 +39,7 @@ pub(crate) fn node_bytes(fields: &[NumericField]) -> usize {
 }
 
 impl Forest {
-    /// Rows of all trees.
+    /// Total number of rows.
     pub fn rows(&self) -> u32 {
         self.trees.last().map_or(0, |tree| tree.rows.end)
     }
@@ -49,12 +49,12 @@ impl Forest {
         self.trees.iter().fold(Bounds::EMPTY, |all, tree| all.union(&tree.tree_bounds()))
     }
 
-    /// Bytes that the nodes take.
+    /// Bytes used by the nodes.
     pub fn bytes(&self) -> usize {
         self.trees.iter().map(Tree::bytes).sum::<usize>() + self.pieces.as_ref().map_or(0, Pieces::bytes)
     }
 
-    /// Writes the forest. `docs/format.md` has the layout, under "Trees and pieces of lines".
+    /// Encodes the forest. `docs/format.md` has the layout, under "Trees and pieces of lines".
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);
@@ -66,7 +66,7 @@ impl Forest {
             write_u32(&mut bytes, field.float.into());
         }
         for tree in &self.trees {
-            // Numbers of rows, not ranges: trees follow each other, so a range could only be wrong.
+            // Numbers of rows, not ranges: trees are consecutive, so a range could only be wrong.
             write_u32(&mut bytes, tree.rows.end - tree.rows.start);
             write_u32(&mut bytes, tree.class.into());
             write_u32(&mut bytes, tree.place_known.into());
@@ -82,19 +82,19 @@ impl Forest {
         bytes
     }
 
-    /// Reads what [`Forest::encode`] wrote, copying it once.
+    /// Decodes the output of [`Forest::encode`], copying it once.
     pub fn decode(bytes: &[u8]) -> Result<Forest, IndexError> {
         Forest::decode_shared(&Buffer::from_slice_ref(bytes))
     }
 
-    /// Reads what [`Forest::encode`] wrote without copying, if the buffer starts at a multiple of 16 bytes in memory.
+    /// Decodes the output of [`Forest::encode`] without copying, if the buffer is aligned to 16 bytes in memory.
     ///
-    /// Every length is checked before anything of that length is made. The values are not. The checksum of
-    /// the file finds a damaged box, not this. It leads to wrong answers but never to a panic.
+    /// Every length is checked before anything of that length is allocated. The values are not checked. A damaged box
+    /// is detected by the checksum of the file, not here; it leads to wrong results but never to a panic.
     pub fn decode_shared(bytes: &Buffer) -> Result<Forest, IndexError> {
         let mut reader = Reader::open("forest", bytes, MAGIC, VERSION)?;
         let (field_count, tree_count) = (reader.u32()? as usize, reader.u32()? as usize);
-        // Before anything is allocated: a damaged count would otherwise ask for gigabytes.
+        // Before any allocation: a damaged count would otherwise request gigabytes.
         if field_count.saturating_mul(FIELD_BYTES) > reader.left() || tree_count > TREES_MAX {
             return Err(reader.damaged(format!("{field_count} fields and {tree_count} trees are too many")));
         }
@@ -110,7 +110,7 @@ impl Forest {
         let mut trees: Vec<Tree> = Vec::with_capacity(tree_count);
         for [rows, class, place_known] in heads {
             let class = u8::try_from(class).map_err(|_| reader.damaged("a size class above 255"))?;
-            // Classes ascend with the keys. In any other order the rows would not lie where the trees say.
+            // Classes ascend with the keys. In any other order the rows would not be where the trees expect them.
             if trees.last().is_some_and(|last| last.class >= class) {
                 return Err(reader.damaged("the trees are not in order of class"));
             }

@@ -1,25 +1,25 @@
 //! Hilbert curves in two and three dimensions, by lookup tables.
 //!
-//! The curve is that of Hamilton and Rau-Chaplin ("Compact Hilbert indices", 2008). The state is an entry
-//! corner `e` and a direction `d`. One level of the curve turns the bits of the coordinates at that level
-//! into one digit of the index and the next state. The tables, made at compile time, take four levels at once
-//! in two dimensions and two levels at once in three.
+//! The curve is that of Hamilton and Rau-Chaplin ("Compact Hilbert indices", 2008). The state is an entry corner `e`
+//! and a direction `d`. One level of the curve turns the bits of the coordinates at that level into one digit of the
+//! index and the next state. The tables, made at compile time, take four levels at once in two dimensions and two
+//! levels at once in three.
 //!
-//! In every curve here the cells below `2^k` in all coordinates are the first cells of the curve. So a small
-//! corner of the big grid is itself a whole Hilbert curve. The tests rely on this.
+//! In every curve here the cells below `2^k` in all coordinates are the first cells of the curve. So a small corner
+//! of the big grid is itself a complete Hilbert curve, which the tests rely on.
 
 /// Bits of each coordinate of [`hilbert_2d`].
 pub const BITS_2D: u32 = 31;
 /// Bits of each coordinate of [`hilbert_3d`].
 pub const BITS_3D: u32 = 21;
 
-/// Levels that one lookup takes, and lookups needed for all bits (a leading zero level fills up the last one).
+/// Levels per lookup, and lookups needed for all bits (leading zero levels fill up the last one).
 const STEP_2D: u32 = 4;
 const STEPS_2D: u32 = BITS_2D.div_ceil(STEP_2D);
 const STEP_3D: u32 = 2;
 const STEPS_3D: u32 = BITS_3D.div_ceil(STEP_3D);
 
-/// Per state and bits of the coordinates: digits of the index in the low byte, next state above it.
+/// By state and coordinate bits: digits of the index in the low byte, next state above it.
 static TABLE_2D: [[u16; 256]; 8] = table(2, STEP_2D);
 static TABLE_3D: [[u16; 64]; 24] = table(3, STEP_3D);
 
@@ -56,7 +56,8 @@ const fn level(n: u32, state: u32, bits: u32) -> (u32, u32) {
     (rank, (e ^ rotate_left(entry, d + 1, n)) * n + (d + direction + 1) % n)
 }
 
-/// The table of `n` dimensions, `step` bits of each coordinate at a time: the first coordinate has the highest bits.
+/// The table for `n` dimensions and `step` bits of each coordinate at a time; the first coordinate has the highest
+/// bits.
 const fn table<const BITS: usize, const STATES: usize>(n: u32, step: u32) -> [[u16; BITS]; STATES] {
     let mut table = [[0; BITS]; STATES];
     let mut first = 0;
@@ -83,7 +84,7 @@ const fn table<const BITS: usize, const STATES: usize>(n: u32, step: u32) -> [[u
     table
 }
 
-/// Place of a cell on the two-dimensional curve; coordinates have [`BITS_2D`] bits, the result twice as many.
+/// Position of a cell on the two-dimensional curve; coordinates have [`BITS_2D`] bits, the result twice as many.
 #[inline]
 pub fn hilbert_2d(x: u32, y: u32) -> u64 {
     debug_assert!(x >> BITS_2D == 0 && y >> BITS_2D == 0);
@@ -91,14 +92,15 @@ pub fn hilbert_2d(x: u32, y: u32) -> u64 {
     for step in (0..STEPS_2D).rev() {
         let shift = step * STEP_2D;
         let entry = TABLE_2D[state & 7][((x >> shift & 15) << 4 | y >> shift & 15) as usize];
-        // Four levels at a time: each lookup waits for the state of the previous one, so their number is the cost.
+        // Four levels at a time: each lookup depends on the state of the previous one, so their number is the cost.
         index = index << 8 | u64::from(entry & 0xff);
         state = usize::from(entry >> 8);
     }
     index
 }
 
-/// Place of a cell on the three-dimensional curve; coordinates have [`BITS_3D`] bits, the result three times as many.
+/// Position of a cell on the three-dimensional curve; coordinates have [`BITS_3D`] bits, the result three times as
+/// many.
 #[inline]
 pub fn hilbert_3d(x: u32, y: u32, z: u32) -> u64 {
     debug_assert!(x >> BITS_3D == 0 && y >> BITS_3D == 0 && z >> BITS_3D == 0);
@@ -117,7 +119,7 @@ pub fn hilbert_3d(x: u32, y: u32, z: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// Checks that places 0..count are taken once each and that neighbours on the curve are neighbours in the grid.
+    /// Checks that positions 0..count occur once each and that neighbours on the curve are neighbours in the grid.
     fn check_curve<const N: usize>(mut cells: Vec<(u64, [i64; N])>) {
         cells.sort_unstable();
         for (place, (index, _)) in cells.iter().enumerate() {
@@ -154,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Walks the curve over aligned blocks anywhere in the grid: each is a run of places of unit steps.
+    /// Walks the curve over aligned blocks anywhere in the grid: each is a run of unit steps.
     #[test]
     fn blocks_far_from_the_origin_are_runs_of_unit_steps() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;

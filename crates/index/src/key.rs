@@ -7,9 +7,8 @@ use rayon::prelude::*;
 
 /// The position of an event in its collection; `(Key, Seq)` is the total order.
 ///
-/// From the highest bits: size class (8), time bucket (40), place on the curve within the bucket (64).
-/// The size class comes first, so that boxes far larger than their neighbours are grouped in a run,
-/// and so in a separate tree.
+/// From the highest bits: size class (8), time bucket (40), position on the curve within the bucket (64). The size
+/// class comes first, so that boxes far larger than their neighbours are grouped in a run, and so in a separate tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Key(pub u128);
 
@@ -18,26 +17,26 @@ const CURVE_BITS: u32 = 64;
 /// Added to a bucket's number so that buckets before 1970 sort first.
 const BUCKET_BIAS: i64 = 1 << (BUCKET_BITS - 1);
 
-/// First of the size classes of events without geometry: they sort last, in plain order of time.
+/// First of the size classes of events without geometry: they sort last, purely by time.
 ///
-/// A tree never mixes them with others, because a box cannot say that some of its events are nowhere.
+/// A tree never mixes them with others, because a box cannot express that some of its events are nowhere.
 pub const CLASS_NOWHERE: u8 = 0xf0;
 
-/// Classes of extent in space: longest side as a part of the world (360° of longitude, 180° of latitude).
+/// Class limits of spatial extent: longest side as a fraction of the world (360° of longitude, 180° of latitude).
 const SPACE_STEPS: [f64; 3] = [1.0 / 4096.0, 1.0 / 256.0, 1.0 / 16.0];
-/// Classes of duration: longest duration in sixteenths of the time unit. Longer, then open-ended, follow.
+/// Class limits of duration, in sixteenths of the time unit. Longer, then open-ended, follow.
 const TIME_STEPS: [i64; 3] = [1, 16, 256];
-/// Length of a bucket in time units, per class of duration: never much shorter than what it holds.
+/// Length of a bucket in time units, by duration class: never much shorter than its events.
 const TIME_SCALES: [i64; 5] = [1, 1, 16, 256, 256];
-/// Share of the cube's side that a bucket of time takes, against the whole world in space. Most collections
-/// cover a part of the world. At a full side the curve would split their time before it separates places
-/// (figures in docs/decisions/013).
+/// Share of the cube's side given to a time bucket, relative to the whole world in space. Most collections cover a
+/// part of the world. With a full side the curve would split their time before it separates places (figures in
+/// docs/decisions/013).
 const TIME_SHARE: f64 = 1.0 / 8.0;
 /// Class of intervals with an open start or end.
 const TIME_OPEN: u8 = 4;
 
 impl Key {
-    /// Puts the parts together; bits of `bucket` above 40 are cut off.
+    /// Assembles a key; bits of `bucket` above 40 are cut off.
     pub const fn new(class: u8, bucket: u64, curve: u64) -> Key {
         let bucket = bucket & ((1 << BUCKET_BITS) - 1);
         Key((class as u128) << (BUCKET_BITS + CURVE_BITS) | (bucket as u128) << CURVE_BITS | curve as u128)
@@ -53,7 +52,7 @@ impl Key {
         (self.0 >> CURVE_BITS) as u64 & ((1 << BUCKET_BITS) - 1)
     }
 
-    /// Place within the bucket.
+    /// Position within the bucket.
     pub const fn curve(self) -> u64 {
         self.0 as u64
     }
@@ -61,16 +60,16 @@ impl Key {
 
 /// The grid of a collection, fixed for its life: the whole world by its time unit.
 ///
-/// - Geometry and time: a three-dimensional Hilbert curve within each bucket of time, 21 bits for each side
-///   of the world and 18 for time. So a cell is some 19 m of longitude at the equator by 10 m of latitude by
-///   2.3 s of a week.
+/// - Geometry and time: a three-dimensional Hilbert curve within each bucket of time, 21 bits for each side of the
+///   world and 18 for time. So a cell is some 19 m of longitude at the equator by 10 m of latitude by 2.3 s of a
+///   week.
 /// - Geometry only: a two-dimensional Hilbert curve, 31 bits each.
-/// - No geometry (of the collection, or of one event): plain order of time.
+/// - No geometry (of the collection, or of one event): ordered by time alone.
 ///
-/// The size class is `16 * d + s`. `s` counts how many of 1/4096, 1/256 and 1/16 of the world the greater
-/// side of the box passes. `d` counts how many of 1/16, 1 and 16 time units the duration passes, with 4 for
-/// open ends. The class is [`CLASS_NOWHERE`]` + d` without geometry. Boxes are placed at their centre,
-/// intervals with one open end at the other end.
+/// The size class is `16 * d + s`. `s` counts how many of 1/4096, 1/256 and 1/16 of the world the greater side of the
+/// box exceeds. `d` counts how many of 1/16, 1 and 16 time units the duration exceeds, with 4 for open ends. The
+/// class is [`CLASS_NOWHERE`]` + d` without geometry. Boxes are placed at their centre, intervals with one open end
+/// at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     has_time: bool,
@@ -88,7 +87,7 @@ impl Grid {
         self.unit
     }
 
-    /// Number of the time unit, from 1970, that an instant lies in; open ends lie in the first and last unit.
+    /// Number of the time unit, from 1970, that contains an instant; open ends are in the first and last unit.
     pub fn bin(&self, micros: i64) -> i64 {
         micros.div_euclid(self.unit)
     }
@@ -101,7 +100,7 @@ impl Grid {
 
     /// The first time unit of the bucket of an event with this key; 0 without time.
     ///
-    /// Buckets are one unit long, and as long as 16 or 256 units for long intervals.
+    /// Buckets are one unit long, or 16 or 256 units for long intervals.
     pub fn first_bin(&self, key: Key) -> i64 {
         if !self.has_time {
             return 0;
@@ -139,13 +138,13 @@ impl Grid {
         }
         let unit = self.unit.saturating_mul(TIME_SCALES[usize::from(duration)]);
         let (bucket, offset) = split(time, unit);
-        // Time takes an eighth of the cube, so a leaf is cut more finely in space than in time.
+        // Time takes an eighth of the cube's side, so leaves are cut finer in space than in time.
         let part = offset as f64 / unit as f64 * TIME_SHARE;
         let curve = hilbert_3d(cell(lon, 360.0, BITS_3D), cell(lat, 180.0, BITS_3D), scale(part, BITS_3D));
         Key::new(class, bucket, curve)
     }
 
-    /// The keys of all rows, in parallel; reads the columns of `Projection::add_boxes` and `add_time`.
+    /// The keys of all rows, computed in parallel; reads the columns of `Projection::add_boxes` and `add_time`.
     pub fn keys(&self, batch: &Batch) -> Vec<Key> {
         let boxes = Boxes::of(batch);
         (0..batch.rows()).into_par_iter().with_min_len(4096).map(|row| self.key(&boxes.bounds(row))).collect()
@@ -158,7 +157,7 @@ impl Grid {
         if bounds.start == i64::MIN || bounds.end == i64::MAX {
             return TIME_OPEN;
         }
-        // In 128 bits: an interval may be as long as all of time.
+        // In 128 bits: an interval may span all of time.
         let sixteenths = (i128::from(bounds.end) - i128::from(bounds.start)) * 16;
         TIME_STEPS.iter().filter(|&&step| sixteenths > i128::from(step) * i128::from(self.unit)).count() as u8
     }
@@ -167,13 +166,13 @@ impl Grid {
 /// Number of the bucket, biased, and microseconds since its start.
 fn split(time: i64, unit: i64) -> (u64, i64) {
     let number = time.div_euclid(unit);
-    // At the shortest unit, a minute, all of i64 is 39 bits of buckets: the clamp is for hand-made units.
+    // At the min unit, a minute, all of i64 is 39 bits of buckets: the clamp is for hand-made units.
     let bucket = (number.clamp(-BUCKET_BIAS, BUCKET_BIAS - 1) + BUCKET_BIAS) as u64;
     // An overflow of the product wraps back: the true difference is below `unit`.
     (bucket, time.wrapping_sub(number.wrapping_mul(unit)))
 }
 
-/// The instant at which an interval is placed: its middle, or its closed end.
+/// The instant that represents an interval: its middle, or its closed end.
 fn middle(bounds: &Bounds) -> i64 {
     match (bounds.start, bounds.end) {
         (i64::MIN, i64::MAX) => 0,
@@ -193,7 +192,7 @@ fn cell(degrees: f64, width: f64, bits: u32) -> u32 {
     scale(degrees / width + 0.5, bits)
 }
 
-/// Cell of a part of 1; the far edge belongs to the last cell, and a cast clamps what lies outside.
+/// Cell of a fraction of 1; the far edge belongs to the last cell, and a cast clamps values outside.
 fn scale(part: f64, bits: u32) -> u32 {
     ((part * f64::from(1u32 << bits)) as u32).min((1 << bits) - 1)
 }

@@ -1,23 +1,22 @@
 //! The aggregate tree: build, prune, merge and aggregate over columns.
 //!
-//! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Each sorted run of
-//! events has a [`Forest`]: one packed R-tree per size class. Its nodes hold the box in longitude, latitude
-//! and time of the events below and, per numeric field, their count, sum, min and max. A query is a function
-//! from node to [`Relation`]. Nodes without a match are pruned, and nodes that match entirely are answered
-//! from their summary. Only the leaves in between are tested row by row.
+//! A collection's events lie in one order, that of their [`Key`]s on a fixed world grid. Each sorted run of events
+//! has a [`Forest`]: one packed R-tree per size class. Its nodes hold the box in longitude, latitude and time of the
+//! events below and, per numeric field, their count, sum, min and max. A query is a function from node to
+//! [`Relation`]. Nodes without a match are pruned, and nodes that match entirely are evaluated from their summary.
+//! Only the leaves in between are tested row by row.
 //!
 //! Guarantees:
-//! - It computes and nothing else: no I/O, no clock, no randomness. Big builds and sorts use rayon's threads.
-//! - [`Tree::walk`] followed by an exact test of the rows of leaves not taken whole finds what a scan finds.
-//! - Counts, min, max and integer sums are exact; float sums are within 1e-12 of the sum of
-//!   magnitudes, as are sums of summaries.
+//! - It only computes: no I/O, no clock, no randomness. Big builds and sorts use rayon's threads.
+//! - [`Tree::walk`] followed by an exact test of the rows in partial leaves finds what a scan finds.
+//! - Counts, min, max and integer sums are exact; float sums are within 1e-12 of the sum of magnitudes, as are sums
+//!   of summaries.
 //! - Building takes rows batch by batch and keeps only nodes, so a merge needs little memory.
-//! - Decoding damaged bytes gives an error or a tree of wrong values, never a panic or an allocation larger
-//!   than the bytes call for.
+//! - Decoding damaged bytes yields an error or a tree with wrong values, never a panic or an allocation larger than
+//!   the bytes call for.
 //!
-//! Start reading at [`Grid`] (the order), then [`Tree`] (what can be asked), then [`ForestBuilder`].
-//! [`CountPyramid`] answers what an order in space and time cannot: how many points lie in each cell of a
-//! map tile of low zoom.
+//! Start reading at [`Grid`] (the order), then [`Tree`] (the queries), then [`ForestBuilder`]. [`CountPyramid`]
+//! computes what a space-time order cannot: the number of points in each cell of a low-zoom map tile.
 //!
 //! ```
 //! use meridian_index::{ForestBuilder, Grid, Number, Summary, sort_order};

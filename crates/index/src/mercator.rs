@@ -1,23 +1,23 @@
-//! Cells of the Web-Mercator square (EPSG:3857) that map tiles cut up.
+//! Cells of the Web-Mercator square (EPSG:3857), which map tiles subdivide.
 
 use std::f64::consts::PI;
 
-/// Latitude of the square's upper edge in degrees: atan(sinh π). Nothing beyond it lies in any tile.
+/// Latitude of the square's upper edge in degrees: atan(sinh π). No tile reaches beyond it.
 pub const MERCATOR_LAT_MAX: f64 = 85.051_128_779_806_6;
 
 /// Max levels that [`mercator_cell`] distinguishes.
 const LEVEL_MAX: u32 = 31;
 
-/// Column (from west) and row (from north) of the cell that holds a position, of `2^level` a side.
+/// Column (from west) and row (from north) of the cell that contains a position, with `2^level` cells a side.
 ///
-/// `None` beyond [`MERCATOR_LAT_MAX`]. The square's east and south edges belong to its last cells.
-/// Levels above 31 count as 31. Code that counts positions beside a [`crate::CountPyramid`] must use
-/// this function, so that positions at an edge fall into the same cell.
+/// `None` beyond [`MERCATOR_LAT_MAX`]. The square's east and south edges belong to its last cells. Levels above 31
+/// count as 31. Code that counts positions beside a [`crate::CountPyramid`] must use this function, so that positions
+/// at an edge fall into the same cell.
 pub fn mercator_cell(lon: f64, lat: f64, level: u32) -> Option<(u32, u32)> {
     if !(-MERCATOR_LAT_MAX..=MERCATOR_LAT_MAX).contains(&lat) {
         return None;
     }
-    // At the 32nd level a number of cells would not fit in 32 bits.
+    // At level 32 cell numbers would not fit in 32 bits.
     let side = 1u32 << level.min(LEVEL_MAX);
     let sin = lat.to_radians().sin();
     let x = lon / 360.0 + 0.5;
@@ -26,7 +26,7 @@ pub fn mercator_cell(lon: f64, lat: f64, level: u32) -> Option<(u32, u32)> {
     Some((cell(x), cell(y)))
 }
 
-/// Interleaves the low 16 bits of column and row: cells of one coarser cell are neighbours.
+/// Interleaves the low 16 bits of column and row: cells of one coarser cell are consecutive.
 pub(crate) fn interleave(x: u32, y: u32) -> u32 {
     spread(x) | spread(y) << 1
 }
@@ -36,7 +36,7 @@ pub(crate) fn split(cell: u32) -> (u32, u32) {
     (gather(cell), gather(cell >> 1))
 }
 
-/// Moves bit `i` to bit `2 i`, for the low 16 bits.
+/// Spreads bit `i` to bit `2 i`, for the low 16 bits.
 fn spread(bits: u32) -> u32 {
     let bits = bits & 0xffff;
     let bits = (bits | bits << 8) & 0x00ff_00ff;
@@ -45,7 +45,7 @@ fn spread(bits: u32) -> u32 {
     (bits | bits << 1) & 0x5555_5555
 }
 
-/// Moves bit `2 i` to bit `i`.
+/// Compacts bit `2 i` to bit `i`.
 fn gather(bits: u32) -> u32 {
     let bits = bits & 0x5555_5555;
     let bits = (bits | bits >> 1) & 0x3333_3333;
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn known_cells() {
-        // From the tables of OpenStreetMap's slippy map: Berlin at zoom 10, and the corners of the square.
+        // From OpenStreetMap's slippy map tables: Berlin at zoom 10, and the corners of the square.
         assert_eq!(mercator_cell(13.3777, 52.5163, 10), Some((550, 335)));
         assert_eq!(mercator_cell(-180.0, MERCATOR_LAT_MAX, 5), Some((0, 0)));
         assert_eq!(mercator_cell(180.0, -MERCATOR_LAT_MAX, 5), Some((31, 31)));

@@ -1,23 +1,24 @@
-//! Sorting into the order of a collection, and merging of sorted runs.
+//! Sorts rows into the order of a collection, and merges sorted runs.
 
 use crate::key::Key;
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Below this many rows one thread sorts faster than several.
+/// Number of rows below which one thread sorts faster than several.
 const PARALLEL_ROWS: usize = 8192;
 
-/// The rows in order of `(key, seq)`: `order[i]` is the row that belongs in place `i`.
+/// The rows in order of `(key, seq)`: `order[i]` is the row for position `i`.
 ///
-/// Rows equal in both keep their order. Runs in parallel for big inputs.
+/// Rows equal in both keep their order. Large inputs are sorted in parallel.
 ///
 /// # Panics
-/// Never for slices of one length that `u32` can number; the shorter length counts otherwise.
+/// Never if both slices have the same length and it fits `u32`; otherwise the shorter length counts.
 pub fn sort_order(keys: &[Key], seqs: &[u64]) -> Vec<u32> {
     let mut rows: Vec<(Key, u64, u32)> =
         keys.iter().zip(seqs).zip(0..u32::MAX).map(|((&key, &seq), row)| (key, seq, row)).collect();
-    // Batches often arrive in order, as clients write what they have just observed. The check is cheap compared with a sort.
+    // Batches often arrive in order, as clients write what they have just observed. The check is cheap compared with
+    // a sort.
     if !rows.is_sorted() {
         if rows.len() < PARALLEL_ROWS {
             rows.sort_unstable();
@@ -28,22 +29,21 @@ pub fn sort_order(keys: &[Key], seqs: &[u64]) -> Vec<u32> {
     rows.into_iter().map(|(_, _, row)| row).collect()
 }
 
-/// One event of a [`Merge`]: its place in the order and the source it came from.
+/// One event of a [`Merge`]: its position in the order and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Merged<S> {
     /// Key of the event.
     pub key: Key,
     /// Sequence number of the event.
     pub seq: S,
-    /// Which of the merged iterators gave it, from 0.
+    /// Index of the merged iterator that it came from.
     pub source: usize,
 }
 
 /// Merges sorted streams of `(Key, seq)` into one, holding one event of each.
 ///
-/// Each source must be in order of `(Key, seq)`. Events equal in both come in order of source, so the
-/// result does not depend on anything else. Since a source's rows come in order, a caller finds the row
-/// by counting per source.
+/// Each source must be in order of `(Key, seq)`. Events equal in both come in order of source, so the result is
+/// deterministic. Since a source's rows come in order, a caller finds the row by counting per source.
 pub struct Merge<I, S> {
     sources: Vec<I>,
     heads: BinaryHeap<Reverse<Merged<S>>>,

@@ -1,10 +1,10 @@
-//! Long lines in pieces, since the box of a long line says little about its course.
+//! Long lines in pieces, since the box of a long line is a poor approximation of its course.
 //!
-//! The box of a line across an ocean covers half the ocean, so that any query for a part of it would read the
-//! line. A line of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges. The boxes of all pieces
-//! of a run have their own tree. That tree only excludes lines: it knows which rows have a piece that a query
-//! may touch. The rows and their own trees decide matches and totals, so each event is found once, in its
-//! order, and aggregates stay exact.
+//! The box of a line across an ocean covers half the ocean, so a query for any part of it would read the line. A line
+//! of many vertices is therefore cut into pieces of [`PIECE_EDGES`] edges. The boxes of all pieces of a run have
+//! their own tree. That tree only excludes lines: it determines which rows have a piece that a query may touch.
+//! Matches and totals still come from the rows and their own trees, so each event is found once, in order, and
+//! aggregates stay exact.
 
 use crate::codec::{Reader, write_array};
 use crate::columns::{BoxColumns, Boxes, Instants, Time};
@@ -20,9 +20,9 @@ use meridian_model::{Batch, Bounds};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-/// Edges of a piece.
+/// Number of edges of a piece.
 pub const PIECE_EDGES: usize = 16;
-/// A line is cut only where its pieces together cover less than this part of its box.
+/// A line is cut only if its pieces together cover less than this fraction of its box.
 const WORTH: f64 = 0.5;
 /// Bytes of a piece besides its share of the nodes: four sides and a row.
 pub(crate) const PIECE_BYTES: usize = 20;
@@ -34,7 +34,7 @@ pub struct Pieces {
     sides: Arc<Sides>,
     /// The row of each piece.
     rows: ScalarBuffer<u32>,
-    /// Which of all rows of the run are not in pieces.
+    /// Marks the rows of the run that are not in pieces.
     whole: BooleanBuffer,
 }
 
@@ -42,7 +42,7 @@ pub struct Pieces {
 #[derive(Debug, PartialEq)]
 struct Sides([ScalarBuffer<f32>; 4]);
 
-/// A piece as a predicate sees it: a place, and the time of the pieces around it.
+/// A piece as seen by a predicate: a place, and the time of the pieces around it.
 struct Piece(Bounds);
 
 impl Region for Piece {
@@ -66,17 +66,17 @@ impl Pieces {
         self.rows.is_empty()
     }
 
-    /// Bytes that pieces and nodes take.
+    /// Bytes used by pieces and nodes.
     pub fn bytes(&self) -> usize {
         self.rows.len() * PIECE_BYTES + self.whole.len() / 8 + self.tree.bytes()
     }
 
-    /// The rows of the run that may match: all without pieces, and rows with a piece for which `relation` is
-    /// not [`Relation::None`]. Gives the number of nodes visited too.
+    /// The rows of the run that may match: all without pieces, and rows with a piece for which `relation` is not
+    /// [`Relation::None`]. Also returns the number of nodes visited.
     pub fn sift(&self, relation: &mut dyn FnMut(&dyn Region) -> Relation) -> (BooleanBuffer, u64) {
         let mut may = BooleanBufferBuilder::new(self.whole.len());
         may.append_buffer(&self.whole);
-        // A node that matches entirely says no more than one that may match: its pieces are tested too.
+        // A fully matching node is no stronger evidence than one that may match: its pieces are tested too.
         let relation = std::cell::RefCell::new(relation);
         let touches = |region: &dyn Region| (relation.borrow_mut())(region) != Relation::None;
         let stats =
@@ -106,7 +106,7 @@ impl Pieces {
         }
     }
 
-    /// Writes sides and rows as `docs/format.md` has them; the nodes are the caller's.
+    /// Encodes sides and rows as specified in `docs/format.md`; the caller writes the nodes.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         self.sides.0.iter().for_each(|side| write_array(bytes, side));
         write_array(bytes, &self.rows);
@@ -116,7 +116,7 @@ impl Pieces {
         &self.tree.nodes
     }
 
-    /// Reads the output of [`Pieces::encode`] for `count` pieces of `rows` rows.
+    /// Decodes the output of [`Pieces::encode`] for `count` pieces of `rows` rows.
     pub(crate) fn decode(reader: &mut Reader<'_>, count: u32, rows: u32, nodes: Nodes) -> Result<Pieces, IndexError> {
         let len = count as usize;
         let sides = Sides([reader.array(len)?, reader.array(len)?, reader.array(len)?, reader.array(len)?]);
@@ -148,37 +148,38 @@ impl PiecesBuilder {
         PiecesBuilder { grid, pieces: Vec::new() }
     }
 
-    /// Adds the long lines of some rows of a batch; `first` is the run's number of the first of them. What was read
-    /// without geometry stays in one piece.
+    /// Adds the long lines of some rows of a batch; `first` is the run's number of the first of them. Rows read
+    /// without geometry stay in one piece.
     pub(crate) fn push(&mut self, batch: &Batch, rows: Range<usize>, first: u32) {
         let Some(shapes) = batch.wkb() else { return };
         for (row, number) in rows.zip(first..) {
-            // A vertex takes 16 bytes at least: short lines need not be decoded.
+            // A vertex takes at least 16 bytes: short lines need not be decoded.
             if shapes.value_length(row) as usize <= 16 * (PIECE_EDGES + 1) {
                 continue;
             }
-            // A shape that does not decode stays whole: its own row is tested, and nothing is lost.
+            // A shape that fails to decode stays whole: its own row is tested, and nothing is lost.
             let Some(geometry) = batch.geometry(row) else { continue };
             let whole = batch.bounds(row);
             let boxes = boxes_of(&geometry, &whole);
             let area = |b: &Bounds| (b.east - b.west) * (b.north - b.south);
-            // A straight diagonal gains from pieces; a line that winds within its box does not, as its pieces cover the
-            // box again.
+            // A straight diagonal benefits from pieces; a line that winds within its box does not, as its pieces
+            // cover the box again.
             if boxes.len() > 1 && boxes.iter().map(area).sum::<f64>() < WORTH * area(&whole) {
                 self.pieces.extend(boxes.into_iter().map(|bounds| (self.grid.key(&bounds), number, bounds)));
             }
         }
     }
 
-    /// The pieces; none where no line is long, or where they are more than a tree can number: they only save work.
+    /// Finishes the pieces. Empty if no line is long, or if there are more pieces than a tree can number: they only
+    /// save work.
     pub(crate) fn finish(mut self, run_rows: u32) -> Option<Pieces> {
         let count = u32::try_from(self.pieces.len()).ok().filter(|&count| count > 0)?;
-        // In the order of the curve, so that neighbours in the plane share a leaf. The row breaks ties, which makes
-        // the bytes reproducible.
+        // In curve order, so that neighbours in the plane share a leaf. The row breaks ties, which makes the bytes
+        // reproducible.
         self.pieces.sort_unstable_by_key(|(key, row, _)| (*key, *row));
         let column = |side: fn(&Bounds) -> f64| self.pieces.iter().map(|(_, _, b)| side(b)).collect::<Vec<f64>>();
-        // Rounded outwards, so that a box in `f32` still contains its piece: one rounded inwards could exclude a line
-        // that matches.
+        // Rounded outwards, so that a box in `f32` still contains its piece: rounding inwards could exclude a
+        // matching line.
         let (west, south) = (column(|b| f32_below(b.west).into()), column(|b| f32_below(b.south).into()));
         let (east, north) = (column(|b| f32_above(b.east).into()), column(|b| f32_above(b.north).into()));
         let (start, end): (Vec<i64>, Vec<i64>) = self.pieces.iter().map(|(_, _, b)| (b.start, b.end)).unzip();
@@ -203,12 +204,12 @@ impl PiecesBuilder {
     }
 }
 
-/// The boxes of the pieces of lines; none of other shapes.
+/// The boxes of the pieces of lines; none for other shapes.
 fn boxes_of(geometry: &Geometry<f64>, whole: &Bounds) -> Vec<Bounds> {
     let of_line = |line: &LineString<f64>| -> Vec<Bounds> {
         let last = line.0.len().saturating_sub(1);
         let pieces =
-            // Neighbouring pieces share a vertex: the edge between them must lie in one of the two boxes.
+            // Consecutive pieces share a vertex: the edge between them must lie in one of the two boxes.
             (0..last.max(1)).step_by(PIECE_EDGES).map(|first| first..line.0.len().min(first + PIECE_EDGES + 1));
         let nowhere = Bounds { start: whole.start, end: whole.end, ..Bounds::EMPTY };
         let add = |b: Bounds, c: &geo_types::Coord<f64>| Bounds {

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 /// A value of a numeric field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// Of an integer field.
+    /// A value of an integer field.
     Int(i64),
-    /// Of a float field.
+    /// A value of a float field.
     Float(f64),
 }
 
@@ -21,7 +21,7 @@ impl Number {
         }
     }
 
-    /// Orders numbers of one field, or of fields of both types; equal as floats is equal.
+    /// Compares numbers of one field, or of fields of both types; equal as floats counts as equal.
     pub fn compare(self, other: Number) -> Ordering {
         match (self, other) {
             (Number::Int(a), Number::Int(b)) => a.cmp(&b),
@@ -30,16 +30,15 @@ impl Number {
     }
 }
 
-/// By what a sum is scaled down once it would pass all floats, and back up: sums of up to 2^64 numbers stay finite.
+/// Scale factors of a sum that would otherwise overflow: sums of up to 2^64 numbers stay finite.
 const DOWN: f64 = 1.0 / UP;
 const UP: f64 = (1u128 << 64) as f64;
 
-/// A running sum of floats that keeps what rounding loses (Neumaier 1974).
+/// A compensated running sum of floats (Neumaier 1974).
 ///
 /// The error of `n` terms stays within a unit in the last place of the sum plus `n` times 1e-31 of the sum of
-/// magnitudes. That is far within the 1e-12 that Meridian guarantees. Partial sums may overflow: from then on the
-/// sum is scaled by a power of two, without a loss within the guarantee. A final sum too large for a float is an
-/// infinity.
+/// magnitudes. That is far within the 1e-12 that Meridian guarantees. Partial sums may overflow: from then on the sum
+/// is scaled by a power of two, still within the guarantee. A final sum too large for a float is an infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FloatSum {
     sum: f64,
@@ -49,10 +48,10 @@ pub struct FloatSum {
 }
 
 impl FloatSum {
-    /// Of no numbers.
+    /// The empty sum.
     pub const NONE: FloatSum = FloatSum { sum: 0.0, lost: 0.0, scaled: false };
 
-    /// The sum, what rounding lost of it, and whether both are scaled down: all that another server needs of it.
+    /// The sum, its rounding error, and whether both are scaled down: all that another server needs.
     pub fn parts(&self) -> (f64, f64, bool) {
         (self.sum, self.lost, self.scaled)
     }
@@ -68,7 +67,7 @@ impl FloatSum {
         self.add_scaled(if self.scaled { x * DOWN } else { x });
     }
 
-    /// Adds one number that is scaled as the sum is.
+    /// Adds one number with the same scale as the sum.
     #[inline]
     fn add_scaled(&mut self, x: f64) {
         let sum = self.sum + x;
@@ -83,11 +82,11 @@ impl FloatSum {
 
     #[cold]
     fn overflow(&mut self, x: f64) {
-        // Unknown once, unknown for good.
+        // Once unknown, always unknown.
         if !self.sum.is_finite() {
             return;
         }
-        // A second overflow, of a sum scaled already, would need more numbers than a count can hold: it means an
+        // A second overflow, of a sum already scaled, would need more numbers than a count can hold: it means an
         // operand was infinite.
         if x.is_finite() && !self.scaled {
             self.scale_down();
@@ -101,8 +100,8 @@ impl FloatSum {
         *self = FloatSum { sum: self.sum * DOWN, lost: self.lost * DOWN, scaled: true };
     }
 
-    /// Whether every number of the sum is known. The sum that a tree's node keeps is one float: it is not, where it
-    /// passed the max float.
+    /// Whether every number of the sum is known. A tree node keeps its sum as one float, which is unknown if it
+    /// overflowed.
     pub fn is_known(&self) -> bool {
         self.sum.is_finite()
     }
@@ -112,14 +111,14 @@ impl FloatSum {
         self.share(1)
     }
 
-    /// The sum divided by a count that is not 0; finite wherever the quotient is, even if the sum is not.
+    /// The sum divided by a non-zero count; finite whenever the quotient is, even if the sum is not.
     pub fn share(&self, count: u64) -> f64 {
         let sum = if self.sum.is_finite() { self.sum + self.lost } else { self.sum };
         let share = if count == 1 { sum } else { sum / count as f64 };
         if self.scaled { share * UP } else { share }
     }
 
-    /// Adds the sum of other numbers.
+    /// Adds another sum.
     pub fn merge(&mut self, other: &FloatSum) {
         if other.scaled && !self.scaled {
             self.scale_down();
@@ -140,9 +139,9 @@ impl From<f64> for FloatSum {
 /// A sum: exact for integers, compensated for floats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sum {
-    /// Of integers: no number of events in one collection overflows it.
+    /// A sum of integers; the events of one collection cannot overflow it.
     Int(i128),
-    /// Of floats.
+    /// A sum of floats.
     Float(FloatSum),
 }
 
@@ -155,7 +154,7 @@ impl Sum {
         }
     }
 
-    /// The sum divided by a count that is not 0.
+    /// The sum divided by a non-zero count.
     pub fn share(&self, count: u64) -> f64 {
         match self {
             Sum::Int(n) => *n as f64 / count as f64,
@@ -163,7 +162,7 @@ impl Sum {
         }
     }
 
-    /// The sum as a float; rounded once where it is an integer beyond 2^53.
+    /// The sum as a float; rounded once if it is an integer beyond 2^53.
     pub fn to_f64(&self) -> f64 {
         match self {
             Sum::Int(n) => *n as f64,
@@ -188,12 +187,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of no integers.
+    /// The empty summary of integers.
     pub const INT: Summary = Summary { count: 0, sum: Sum::Int(0), min: None, max: None };
-    /// Of no floats.
+    /// The empty summary of floats.
     pub const FLOAT: Summary = Summary { count: 0, sum: Sum::Float(FloatSum::NONE), min: None, max: None };
 
-    /// Of no values of a field of this type; types that are not numeric count as integers.
+    /// The empty summary of a field of this type; types that are not numeric count as integers.
     pub fn empty(kind: FieldType) -> Summary {
         if kind == FieldType::Float { Summary::FLOAT } else { Summary::INT }
     }
@@ -207,7 +206,7 @@ impl Summary {
         self.merge(&Summary { count: 1, sum, min: Some(value), max: Some(value) });
     }
 
-    /// Counts the events of `other` too. Integers become floats where only one side is of floats.
+    /// Merges `other`. Integers become floats if only one side has floats.
     pub fn merge(&mut self, other: &Summary) {
         self.count += other.count;
         match (&mut self.sum, &other.sum) {
@@ -225,13 +224,13 @@ impl Summary {
         self.max = pick(self.max, other.max, Ordering::Greater);
     }
 
-    /// Average; `None` of no values.
+    /// Average; `None` if there are no values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum.share(self.count))
     }
 }
 
-/// The one that is `wanted` of the other; any is better than none.
+/// The number that compares as `wanted` to the other; any is better than none.
 fn pick(mine: Option<Number>, theirs: Option<Number>, wanted: Ordering) -> Option<Number> {
     match (mine, theirs) {
         (Some(a), Some(b)) => Some(if b.compare(a) == wanted { b } else { a }),

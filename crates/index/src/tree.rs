@@ -16,8 +16,8 @@ pub(crate) const LEVELS_MAX: usize = 8;
 
 /// A packed tree over a run of rows; cheap to clone.
 ///
-/// Leaf `i` covers rows `64 * i ..` of the run, a node of the level above covers 16 leaves, and so on. The
-/// number of rows is all that is stored of the tree's shape.
+/// Leaf `i` covers rows `64 * i ..` of the run, a node of the level above covers 16 leaves, and so on. The tree's
+/// shape follows from the number of rows alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     pub(crate) class: u8,
@@ -29,12 +29,12 @@ pub struct Tree {
     pub(crate) nodes: Arc<Nodes>,
 }
 
-/// A node of a [`Tree`]; only the tree that gave it knows it.
+/// A node of a [`Tree`]; meaningful only for the tree that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     /// 0 for a leaf.
     level: u8,
-    /// Place in its level.
+    /// Index within its level.
     index: u32,
 }
 
@@ -45,7 +45,7 @@ impl Node {
     }
 }
 
-/// The children of a node, in row order; none of a leaf.
+/// The children of a node, in row order; empty for a leaf.
 #[derive(Debug, Clone)]
 pub struct Children {
     level: u8,
@@ -72,7 +72,7 @@ impl DoubleEndedIterator for Children {
 
 impl ExactSizeIterator for Children {}
 
-/// A node together with its tree: what a predicate is asked about.
+/// A node together with its tree, as passed to predicates.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeRef<'a> {
     tree: &'a Tree,
@@ -128,7 +128,7 @@ impl Region for NodeRef<'_> {
     }
 }
 
-/// A part of a tree that a walk arrived at: all rows below match, or each must be tested.
+/// A part of a tree reached by a walk: all rows below match, or each must be tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     /// The rows below the node.
@@ -144,9 +144,9 @@ pub struct Visit {
 pub struct WalkStats {
     /// Nodes whose relation was computed.
     pub nodes_visited: u64,
-    /// Nodes handed out whole.
+    /// Nodes returned whole.
     pub nodes_whole: u64,
-    /// Leaves handed out to be tested row by row.
+    /// Leaves returned to be tested row by row.
     pub leaves_tested: u64,
     /// Whether the visitor ended the walk early.
     pub stopped: bool,
@@ -162,7 +162,7 @@ impl WalkStats {
     }
 }
 
-/// Index of each level's first node of a tree over `rows` rows, leaves first, then the number of nodes.
+/// Index of each level's first node in a tree over `rows` rows, leaves first, then the number of nodes.
 pub(crate) fn levels(rows: u32) -> Vec<u32> {
     let mut firsts = vec![0];
     let mut nodes = rows.div_ceil(LEAF_ROWS as u32);
@@ -177,12 +177,12 @@ pub(crate) fn levels(rows: u32) -> Vec<u32> {
     firsts
 }
 
-/// Number of nodes of all levels of a tree over `rows` rows.
+/// Total number of nodes in a tree over `rows` rows.
 pub(crate) fn node_count(rows: u32) -> usize {
     levels(rows).last().map_or(0, |&n| n as usize)
 }
 
-/// Sides of the boxes of some nodes in degrees, an array each.
+/// Sides of the boxes of some nodes in degrees, one array each.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
     /// Min longitudes.
@@ -222,22 +222,22 @@ impl Tree {
         self.levels.last().map_or(0, |&n| n as usize)
     }
 
-    /// Bytes that the nodes take.
+    /// Bytes used by the nodes.
     pub fn bytes(&self) -> usize {
         self.nodes() * crate::forest::node_bytes(&self.fields)
     }
 
-    /// The top node; none of a tree of no rows.
+    /// The top node; `None` for an empty tree.
     pub fn root(&self) -> Option<Node> {
         (!self.rows.is_empty()).then(|| Node { level: (self.levels.len() - 2) as u8, index: 0 })
     }
 
-    /// The children of a node in row order; none of a leaf.
+    /// The children of a node in row order; empty for a leaf.
     pub fn children(&self, node: Node) -> Children {
         if node.level == 0 {
             return Children { level: 0, indexes: 0..0 };
         }
-        // Nothing is stored about parents and children: both follow from the number of rows, as in an implicit heap.
+        // Parents and children are not stored: both follow from the number of rows, as in an implicit heap.
         let below = usize::from(node.level) - 1;
         let count = self.levels[below + 1] - self.levels[below];
         let first = node.index * FANOUT as u32;
@@ -249,18 +249,18 @@ impl Tree {
         node.level == 0
     }
 
-    /// The leaf that holds a row; none if the tree does not hold it.
+    /// The leaf that contains a row; `None` if the tree does not contain it.
     pub fn leaf_of(&self, row: u32) -> Option<Node> {
         self.rows.contains(&row).then(|| Node { level: 0, index: (row - self.rows.start) / LEAF_ROWS as u32 })
     }
 
-    /// The smallest box that holds every event below a node; of a tree that does not know places, the whole world.
+    /// The smallest box that contains every event below a node; the whole world if the tree does not know places.
     #[inline]
     pub fn bounds(&self, node: Node) -> Bounds {
         self.nodes.bounds(self.at(node))
     }
 
-    /// The sides of the boxes of neighbouring nodes, side by side.
+    /// The sides of the boxes of consecutive nodes, as arrays.
     pub fn places(&self, nodes: &Children) -> Places<'_> {
         let at = self.range(nodes);
         Places {
@@ -271,13 +271,13 @@ impl Tree {
         }
     }
 
-    /// First and last instants of the events below neighbouring nodes.
+    /// First and last instants of the events below consecutive nodes.
     pub fn times(&self, nodes: &Children) -> (&[i64], &[i64]) {
         let at = self.range(nodes);
         (&self.nodes.start[at.clone()], &self.nodes.end[at])
     }
 
-    /// The range of neighbouring nodes in the arrays.
+    /// The range of consecutive nodes in the arrays.
     fn range(&self, nodes: &Children) -> Range<usize> {
         let level = self.levels[usize::from(nodes.level)] as usize;
         level + nodes.indexes.start as usize..level + nodes.indexes.end.max(nodes.indexes.start) as usize
@@ -288,7 +288,7 @@ impl Tree {
         self.root().map_or(Bounds::EMPTY, |root| self.bounds(root))
     }
 
-    /// Whether boxes say where the events are; not so of a tree over time alone, see `ForestBuilder::over_time`.
+    /// Whether boxes locate the events; false for a tree over time alone, see `ForestBuilder::over_time`.
     pub fn knows_place(&self) -> bool {
         self.place_known
     }
@@ -309,8 +309,8 @@ impl Tree {
 
     /// Count, sum, min and max of a numeric field below a node.
     ///
-    /// `ordinal` is the field's place in `Schema::numeric_fields`. A field added to the schema after the
-    /// tree was built has no values here.
+    /// `ordinal` is the field's index in `Schema::numeric_fields`. A field added to the schema after the tree was
+    /// built has no values here.
     pub fn summary(&self, node: Node, ordinal: usize) -> Summary {
         self.nodes.summary(self.at(node), ordinal)
     }
@@ -327,10 +327,9 @@ impl Tree {
 
     /// Finds nodes and rows by their relation to a query, in row order.
     ///
-    /// `relation` is called for the root, and then for the children of each node with `Some`. A node with
-    /// `None` is left out with all below it. `visit` gets each node with `All` as a whole, and each leaf with
-    /// `Some` to be tested row by row. It ends the walk by returning `Break`. Rows handed to `visit` ascend
-    /// and never overlap.
+    /// `relation` is called for the root, and then for the children of each node with `Some`. A node with `None` is
+    /// skipped with all below it. `visit` receives each node with `All` as a whole, and each leaf with `Some` to be
+    /// tested row by row. It ends the walk by returning `Break`. Rows passed to `visit` ascend and never overlap.
     pub fn walk(
         &self,
         relation: &mut dyn FnMut(&NodeRef<'_>) -> Relation,

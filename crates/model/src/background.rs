@@ -1,11 +1,11 @@
-//! Work that no request waits for.
+//! Background work, which no request waits for.
 
-/// Runs background work on behalf of a tenant, and charges the tenant for it.
+/// Runs background work on behalf of a tenant and charges the tenant for it.
 ///
-/// The work is never held back: merges that starve make every query slower, and a flush frees memory that writes wait
-/// for. So it always has its share of the processors, and the requests of the tenant that it serves have less.
+/// The work is never throttled: starved merges slow every query, and a flush frees memory that writes wait for. It
+/// always gets its share of the processors, at the expense of the tenant's own requests.
 pub trait Background: Send + Sync + std::fmt::Debug {
-    /// Runs work on this thread.
+    /// Runs the work on this thread.
     fn run(&self, tenant: &str, work: &mut dyn FnMut());
 }
 

@@ -14,7 +14,7 @@ use arrow_array::{
 use arrow_buffer::ScalarBuffer;
 use std::sync::Arc;
 
-/// Some events of one collection, as the columns of its [`Layout`]; columns that the reader did not name are absent.
+/// Events of one collection, as the columns of its [`Layout`]; columns that were not read are absent.
 ///
 /// Cheap to clone: columns are shared. Rows are `0..rows()`.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct Batch {
     layout: Arc<Layout>,
     rows: usize,
     columns: Vec<Option<ArrayRef>>,
-    /// Sequence numbers of the rows, where they were attached; slices and selections of one batch keep them.
+    /// Sequence numbers of the rows, if attached; slices and selections of a batch keep them.
     seqs: Option<ScalarBuffer<u64>>,
 }
 
@@ -45,7 +45,7 @@ pub enum FieldColumn<'a> {
 }
 
 impl Batch {
-    /// Puts columns together; each must be absent or have the layout's type and `rows` rows.
+    /// Assembles a batch from columns; each must be absent or have the layout's type and `rows` rows.
     pub fn new(
         schema: Arc<Schema>,
         layout: Arc<Layout>,
@@ -77,19 +77,19 @@ impl Batch {
         Ok(Batch { schema, layout, rows, columns, seqs: None })
     }
 
-    /// A batch of no events.
+    /// A batch without events.
     pub fn empty(schema: Arc<Schema>) -> Batch {
         let layout = Arc::new(Layout::of(&schema));
         let columns = layout.columns.iter().map(|c| Some(arrow_array::new_empty_array(c.data_type()))).collect();
         Batch { schema, layout, rows: 0, columns, seqs: None }
     }
 
-    /// The schema that the columns follow.
+    /// The schema of the columns.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Where each part lies.
+    /// The physical position of each part.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
@@ -99,7 +99,7 @@ impl Batch {
         self.rows
     }
 
-    /// Bytes of memory that the columns present hold.
+    /// Memory held by the columns present, in bytes.
     pub fn bytes(&self) -> usize {
         memory_of(self.columns.iter().flatten())
     }
@@ -114,18 +114,18 @@ impl Batch {
         &self.columns
     }
 
-    /// Given ids; `None` where ids are made or were not read.
+    /// Given ids; `None` if ids are generated or were not read.
     pub fn ids(&self) -> Option<&StringArray> {
         self.columns[self.layout.id?].as_ref()?.as_string_opt::<i32>()
     }
 
-    /// The same with the sequence numbers of its rows, for filters that compare generated ids.
+    /// The same batch with the sequence numbers of its rows, for filters that compare generated ids.
     pub fn with_seqs(self, seqs: Vec<u64>) -> Batch {
         debug_assert_eq!(seqs.len(), self.rows);
         Batch { seqs: Some(seqs.into()), ..self }
     }
 
-    /// Sequence numbers, where [`Batch::with_seqs`] gave them.
+    /// Sequence numbers, if attached with [`Batch::with_seqs`].
     pub fn seqs(&self) -> Option<&[u64]> {
         self.seqs.as_deref()
     }
@@ -156,7 +156,7 @@ impl Batch {
         }
     }
 
-    /// The geometry of one row, decoded; `None` where it is null or was not read.
+    /// The decoded geometry of one row; `None` if it is null or was not read.
     pub fn geometry(&self, row: usize) -> Option<geo_types::Geometry<f64>> {
         match self.layout.geometry? {
             GeometryColumns::Points { .. } => {
@@ -185,7 +185,7 @@ impl Batch {
         })
     }
 
-    /// First and last instant of a row; a collection without time gives 0, open ends the extremes.
+    /// First and last instant of a row. A collection without time yields 0; open ends yield the extremes.
     pub fn interval(&self, row: usize) -> (i64, i64) {
         let at = |field: usize, open: i64| match self.field(field) {
             Some(FieldColumn::Time(times)) if times.is_valid(row) => times.value(row),
@@ -201,7 +201,7 @@ impl Batch {
         }
     }
 
-    /// The box of a row; reads the columns of [`Projection::add_boxes`] and [`Projection::add_time`].
+    /// The bounding box of a row; reads the columns of [`Projection::add_boxes`] and [`Projection::add_time`].
     pub fn bounds(&self, row: usize) -> Bounds {
         let (start, end) = self.interval(row);
         let nowhere = Bounds { start, end, ..Bounds::EMPTY };
@@ -243,7 +243,7 @@ impl Batch {
         }
     }
 
-    /// As [`Batch::slice`], only the columns wanted.
+    /// Like [`Batch::slice`], with only the given columns.
     pub fn slice_of(&self, from: usize, rows: usize, wanted: &Projection) -> Batch {
         let mut columns = vec![None; self.columns.len()];
         for column in wanted.columns() {
@@ -253,13 +253,13 @@ impl Batch {
         Batch { schema: self.schema.clone(), layout: self.layout.clone(), rows, columns, seqs }
     }
 
-    /// The columns of both, which hold the same events.
+    /// Merges the columns of two batches that hold the same events.
     pub fn joined(self, other: Batch) -> Batch {
         let columns = self.columns.into_iter().zip(other.columns).map(|(mine, others)| mine.or(others)).collect();
         Batch { columns, ..self }
     }
 
-    /// The rows at these indexes, in that order.
+    /// The rows at the given indexes, in that order.
     pub fn take(&self, rows: &[u32]) -> Batch {
         let indexes = UInt32Array::from(rows.to_vec());
         // `take` fails only on an index out of range or an offset overflow, both excluded by the callers' row counts.
@@ -273,7 +273,7 @@ impl Batch {
         }
     }
 
-    /// Only the columns wanted.
+    /// Only the given columns.
     pub fn project(&self, wanted: &Projection) -> Batch {
         Batch {
             schema: self.schema.clone(),
@@ -289,7 +289,7 @@ impl Batch {
         }
     }
 
-    /// Rows of several batches of one schema after each other. Fails where a text or shape column would pass 2 GiB.
+    /// Concatenates batches of one schema. Fails if a text or shape column would exceed 2 GiB.
     pub fn concat(batches: &[Batch]) -> Result<Batch, Invalid> {
         let first = batches.first().ok_or_else(|| Invalid::new("no batches to concatenate"))?;
         if batches.len() == 1 {
@@ -300,16 +300,16 @@ impl Batch {
         first.put_together(&batches, rows, arrow_select::concat::concat)
     }
 
-    /// Picks rows from several batches: `(batch, row)` pairs in the order wanted.
+    /// Picks rows from several batches, given as `(batch, row)` pairs in output order.
     pub fn interleave(batches: &[&Batch], picks: &[(usize, usize)]) -> Result<Batch, Invalid> {
         let first = batches.first().ok_or_else(|| Invalid::new("no batches to pick from"))?;
         first.put_together(batches, picks.len(), |parts| arrow_select::interleave::interleave(parts, picks))
     }
 
-    /// The same events in a schema that has the same fields, or the first of them.
+    /// The same events in a schema with the same fields or a prefix of them.
     ///
     /// # Errors
-    /// Any other schema.
+    /// A schema that differs in any other way.
     pub fn within(&self, schema: &Arc<Schema>, layout: &Arc<Layout>) -> Result<Batch, Invalid> {
         let columns = self.columns.get(..layout.columns.len()).unwrap_or(&self.columns).to_vec();
         let fits = self.layout.columns.iter().zip(&layout.columns).all(|(a, b)| a == b);
@@ -325,7 +325,8 @@ impl Batch {
         }
     }
 
-    /// A batch of this one's schema with the columns of `batches` joined; a column absent in one is absent.
+    /// Concatenates `batches` into a batch of this one's schema; a column absent in one of them is absent in the
+    /// result.
     fn put_together(
         &self,
         batches: &[&Batch],
@@ -341,7 +342,7 @@ impl Batch {
         Ok(Batch { schema: self.schema.clone(), layout: self.layout.clone(), rows, columns, seqs: None })
     }
 
-    /// As an Arrow record batch of [`Layout::arrow_schema`]; every column must be present.
+    /// Converts to an Arrow record batch of [`Layout::arrow_schema`]; every column must be present.
     pub fn to_record_batch(&self) -> Result<RecordBatch, Invalid> {
         let columns: Option<Vec<ArrayRef>> = self.columns.iter().cloned().collect();
         let columns = columns.ok_or_else(|| Invalid::new("a batch with columns left out cannot be written"))?;
@@ -350,9 +351,8 @@ impl Batch {
             .map_err(|e| Invalid::new(e.to_string()))
     }
 
-    /// Checks what only the code of this program ensures elsewhere. Events have their ids and required
-    /// values, and the columns of a geometry are null in the same rows. Columns left out are not at fault.
-    /// For batches from outside.
+    /// Checks invariants that only this crate's builders enforce, for batches from outside. Events must have ids and
+    /// required values, and the columns of a geometry must be null in the same rows. Absent columns are accepted.
     pub fn check_nulls(&self) -> Result<(), Invalid> {
         for (i, (column, expected)) in self.columns.iter().zip(&self.layout.columns).enumerate() {
             let Some(column) = column else { continue };
@@ -367,7 +367,7 @@ impl Batch {
             Some(GeometryColumns::Points { lon, .. }) => lon..self.layout.first_field,
             Some(GeometryColumns::Shapes { wkb }) => wkb..self.layout.first_field,
         };
-        // Readers ask one column of a geometry whether there is one, and take the value of another as it is.
+        // Readers test one geometry column for null and then read the others unchecked.
         let mut nulls =
             self.columns[geometry].iter().flatten().map(|c| c.logical_nulls().filter(|n| n.null_count() > 0));
         let first = nulls.next().flatten();
@@ -377,7 +377,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The id of a row as readers see it: given, or made from the sequence number handed in.
+    /// The id of a row as readers see it: given, or generated from the sequence number passed in.
     pub fn id_of(&self, row: usize, seq: crate::Seq) -> String {
         match (self.schema.id, self.ids()) {
             (IdRole::Given, Some(ids)) => ids.value(row).to_owned(),

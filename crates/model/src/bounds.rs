@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// A closed box: degrees of longitude and latitude (WGS 84) and microseconds since 1970 (UTC).
 ///
-/// `west <= east` always: a question that crosses the antimeridian is split before it becomes a box.
-/// An event without geometry has an empty spatial part (`west > east`), which no spatial question
-/// touches and every other question contains. Open ends of time are `i64::MIN` and `i64::MAX`.
+/// `west <= east` always: a query that crosses the antimeridian is split into boxes first. An event without geometry
+/// has an empty spatial part (`west > east`), which no spatial query touches and every other box contains. Open ends
+/// of time are `i64::MIN` and `i64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Bounds {
@@ -24,10 +24,10 @@ pub struct Bounds {
     pub end: i64,
 }
 
-/// A box as it is written: JSON has no infinite numbers, which are the sides of a box that is nowhere.
+/// A serialized box. JSON has no infinities, which are the sides of an empty box.
 #[derive(Serialize, Deserialize)]
 struct Written {
-    /// West, south, east and north; `None` where the box is nowhere.
+    /// West, south, east and north; `None` for an empty spatial part.
     sides: Option<[f64; 4]>,
     start: i64,
     end: i64,
@@ -51,7 +51,7 @@ impl From<Written> for Bounds {
 }
 
 impl Bounds {
-    /// The box that holds nothing; the neutral element of [`Bounds::union`].
+    /// The empty box; the neutral element of [`Bounds::union`].
     pub const EMPTY: Bounds = Bounds {
         west: f64::INFINITY,
         south: f64::INFINITY,
@@ -61,7 +61,7 @@ impl Bounds {
         end: i64::MIN,
     };
 
-    /// The whole world at every time.
+    /// The whole world at all times.
     pub const WORLD: Bounds =
         Bounds { west: -180.0, south: -90.0, east: 180.0, north: 90.0, start: i64::MIN, end: i64::MAX };
 
@@ -70,7 +70,7 @@ impl Bounds {
         Bounds { west: lon, south: lat, east: lon, north: lat, start: time, end: time }
     }
 
-    /// The smallest box that holds both.
+    /// The smallest box that contains both.
     pub fn union(&self, other: &Bounds) -> Bounds {
         Bounds {
             west: self.west.min(other.west),
@@ -82,7 +82,7 @@ impl Bounds {
         }
     }
 
-    /// Whether no place lies in the box.
+    /// Whether the spatial part is empty.
     pub fn is_nowhere(&self) -> bool {
         self.west > self.east || self.south > self.north
     }
@@ -92,29 +92,29 @@ impl Bounds {
         self.west <= other.east && other.west <= self.east && self.south <= other.north && other.south <= self.north
     }
 
-    /// Whether the two share an instant.
+    /// Whether the two time ranges share an instant.
     pub fn touches_in_time(&self, other: &Bounds) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// Whether the spatial part of `other` lies wholly in this box, edges included.
+    /// Whether this box contains the spatial part of `other`, edges included.
     pub fn holds_in_space(&self, other: &Bounds) -> bool {
         self.west <= other.west && other.east <= self.east && self.south <= other.south && other.north <= self.north
     }
 
-    /// Whether the time of `other` lies wholly in this box's, ends included.
+    /// Whether this box contains the time range of `other`, ends included.
     pub fn holds_in_time(&self, other: &Bounds) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
 
-/// The largest single-precision number that is not above a coordinate: for boxes that must contain what they are around.
+/// The largest `f32` not above a coordinate, for boxes that must contain what they enclose.
 pub fn f32_below(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) > x { near.next_down() } else { near }
 }
 
-/// The smallest single-precision number that is not below a coordinate.
+/// The smallest `f32` not below a coordinate.
 pub fn f32_above(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) < x { near.next_up() } else { near }

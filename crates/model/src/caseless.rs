@@ -1,33 +1,34 @@
-//! Texts without regard to case, and to how their letters are composed: what `CASEI`, keywords and names are compared by.
+//! Case-insensitive texts, independent of how letters are composed. `CASEI`, keywords and names are compared this
+//! way.
 //!
-//! Two texts that readers take for the same are equal here. Examples: É as one sign and as E with an accent,
-//! ΣΑΣ and σας, STRASSE and straße (Unicode 16, section 3.13: canonical caseless matching).
+//! Texts that readers consider the same are equal here. Examples: É precomposed and as E with a combining accent, ΣΑΣ
+//! and σας, STRASSE and straße (Unicode 16, section 3.13: canonical caseless matching).
 
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// A text without its case, its letters composed.
+/// Folds the case of a text and composes its letters.
 pub fn fold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { ascii(text) } else { Cow::Owned(folded(text.nfd())) }
 }
 
-/// The same for texts that are searched. Forms of one letter that differ in style only, such as full-width
-/// signs and half-width kana, are that letter too.
+/// Same as [`fold`] for texts that are searched. Compatibility forms, such as full-width signs and half-width kana,
+/// are folded to the plain letter as well.
 pub fn fold_compatible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { ascii(text) } else { Cow::Owned(folded(text.nfkd())) }
 }
 
-/// A text with its letters composed, its case unchanged.
+/// Composes the letters of a text and keeps its case.
 pub fn compose(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
-/// One sign without its case: it may be several.
+/// Folds the case of one character, which may yield several.
 pub fn fold_sign(sign: char) -> impl Iterator<Item = char> {
-    // To upper case and back is Unicode's full case folding, sign by sign. ẞ becomes ss by way of ß and SS, ς
-    // becomes σ by way of Σ. Only the dotless ı becomes i, and Cherokee has the other case, which folds
-    // alike.
+    // Upper-casing and lower-casing again equals Unicode's full case folding, character by character. ẞ becomes ss by
+    // way of ß and SS, ς becomes σ by way of Σ. The exceptions are the dotless ı, which becomes i, and Cherokee,
+    // which folds to the other case consistently.
     sign.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 

@@ -1,9 +1,9 @@
 //! The proleptic Gregorian calendar as arithmetic: days to dates and back, over all of 64 bits of microseconds.
 //!
-//! Time libraries end some hours before the year 9999 does, so that every zone can show their last instant.
-//! RFC 3339, and the usual "no end" of 9999-12-31T23:59:59Z, do not.
+//! Time libraries stop some hours before the end of year 9999, so that every zone can show their last instant. RFC
+//! 3339 and the usual "no end" of 9999-12-31T23:59:59Z go further.
 
-/// Microseconds of a day.
+/// Microseconds per day.
 pub const DAY_US: i64 = 86_400_000_000;
 
 /// Days from 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms"). Month and day from 1.
@@ -15,7 +15,7 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day of days from 1970-01-01 (same source).
+/// Year, month and day of a number of days since 1970-01-01 (same source).
 pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);

@@ -3,10 +3,10 @@
 use geo::MapCoords;
 use geo_types::{Coord, Geometry};
 
-/// A system for the coordinates of requests and responses.
+/// A coordinate reference system of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Crs {
-    /// WGS 84, longitude then latitude: how events are kept.
+    /// WGS 84, longitude then latitude: the storage form of events.
     #[default]
     Crs84,
     /// WGS 84, latitude then longitude.
@@ -21,7 +21,7 @@ const MERCATOR_RADIUS_M: f64 = 6_378_137.0;
 pub const MERCATOR_LATITUDE_MAX: f64 = 85.051_128_779_806_59;
 
 impl Crs {
-    /// Every system, the one events are kept in first.
+    /// Every system, the storage system first.
     pub const ALL: [Crs; 3] = [Crs::Crs84, Crs::Epsg4326, Crs::Epsg3857];
 
     /// The OGC URI.
@@ -61,21 +61,21 @@ impl Crs {
         Crs::ALL.into_iter().find(|c| c.curie().split_once(':') == Some((authority, code)))
     }
 
-    /// From longitude and latitude in degrees to this system's axes in order.
+    /// Converts longitude and latitude in degrees to this system's axes, in order.
     pub fn of_lon_lat(self, lon: f64, lat: f64) -> (f64, f64) {
         match self {
             Crs::Crs84 => (lon, lat),
             Crs::Epsg4326 => (lat, lon),
             Crs::Epsg3857 => {
-                // Finite even at the poles, where the projection is infinite: a right angle is no float, and the
-                // tangent of the nearest one is large. Only so does every latitude come back.
+                // Finite even at the poles, where the projection is infinite: no float equals a right angle exactly,
+                // and the tangent of the nearest one is large but finite. So every latitude round-trips.
                 let y = MERCATOR_RADIUS_M * lat.to_radians().tan().asinh();
                 (MERCATOR_RADIUS_M * lon.to_radians(), y)
             }
         }
     }
 
-    /// From this system's axes to longitude and latitude in degrees.
+    /// Converts this system's axes to longitude and latitude in degrees.
     #[inline]
     pub fn to_lon_lat(self, x: f64, y: f64) -> (f64, f64) {
         match self {
@@ -88,19 +88,19 @@ impl Crs {
         }
     }
 
-    /// A position in degrees of a position in this system.
+    /// Converts a position in this system to degrees.
     #[inline]
     pub fn position(self, x: f64, y: f64) -> Coord<f64> {
         let (x, y) = self.to_lon_lat(x, y);
         Coord { x, y }
     }
 
-    /// A geometry in degrees, in this system.
+    /// Converts a geometry in degrees to this system.
     pub fn of_geometry(self, geometry: &Geometry<f64>) -> Geometry<f64> {
         geometry.map_coords(|Coord { x, y }| self.of_lon_lat(x, y).into())
     }
 
-    /// A geometry of this system, in degrees.
+    /// Converts a geometry in this system to degrees.
     pub fn geometry_to_lon_lat(self, geometry: &Geometry<f64>) -> Geometry<f64> {
         geometry.map_coords(|Coord { x, y }| self.position(x, y))
     }

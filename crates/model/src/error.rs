@@ -2,30 +2,30 @@
 
 use std::fmt::{self, Write};
 
-/// Max bytes of the beginning and of the end of a sentence that is cut.
+/// Max bytes kept at each end of a truncated sentence.
 const CUT_BYTES: (usize, usize) = (600, 400);
-/// Max bytes of the name of a field.
+/// Max bytes of a field name.
 const FIELD_BYTES: (usize, usize) = (150, 50);
 
-/// Input that is refused, with the reason.
+/// Rejected input, with the reason.
 ///
-/// `detail` is a sentence that says what was found and what was expected. `field` names the property,
-/// parameter or option to blame; `line` counts from 1 in the file or body that was read.
+/// `detail` is a sentence that states the value found and the one expected. `field` names the offending property,
+/// parameter or option; `line` counts from 1 in the file or body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// The property, parameter or option to blame.
+    /// The offending property, parameter or option.
     pub field: Option<String>,
-    /// The line (or, in formats without lines, the ordinal of the event) to blame, from 1.
+    /// The offending line from 1 (the ordinal of the event in formats without lines).
     pub line: Option<u64>,
     /// The value found and the one expected.
     pub detail: String,
-    /// Whether the input is well formed, but has something that this collection cannot keep (a height, a given id).
+    /// Whether the input is well formed but holds something that this collection cannot store (a height, a given id).
     pub not_kept: bool,
 }
 
 impl Invalid {
-    /// An error without a field or line yet. A detail that quotes a value of any size is passed as `format_args!`, which
-    /// is cut as it is written.
+    /// An error without a field or line yet. Pass details that quote values of any size as `format_args!`, which is
+    /// truncated while it is formatted.
     pub fn new(detail: impl fmt::Display) -> Self {
         Invalid { field: None, line: None, detail: cut(detail), not_kept: false }
     }
@@ -35,12 +35,12 @@ impl Invalid {
         Invalid { field: Some(Cut::of(field, FIELD_BYTES)), ..Invalid::new(detail) }
     }
 
-    /// A well-formed value in one field that this collection cannot keep.
+    /// A well-formed value in one field that this collection cannot store.
     pub fn not_kept(field: impl fmt::Display, detail: impl fmt::Display) -> Self {
         Invalid { not_kept: true, ..Invalid::field(field, detail) }
     }
 
-    /// The same error, on this line.
+    /// The same error with a line number.
     pub fn at_line(mut self, line: u64) -> Self {
         self.line = Some(line);
         self
@@ -61,18 +61,17 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// A sentence for a client, with its middle left out where it is long. It quotes what the client sent, which
-/// may be millions of bytes. The end, which says what was expected, stays. Never holds more than a few
-/// kilobytes.
+/// Formats a sentence for a client and elides its middle if it is long. It may quote megabytes of client input. The
+/// end, which states what was expected, is kept. Never buffers more than a few kilobytes.
 pub fn cut(sentence: impl fmt::Display) -> String {
     Cut::of(sentence, CUT_BYTES)
 }
 
-/// The beginning and the end of what is written to it.
+/// A writer that keeps the beginning and the end of its output.
 struct Cut {
     beginning: String,
     end: String,
-    /// Max bytes of both.
+    /// Max bytes of the beginning and of the end.
     max: (usize, usize),
     left_out: bool,
 }
@@ -80,7 +79,7 @@ struct Cut {
 impl Cut {
     fn of(text: impl fmt::Display, max: (usize, usize)) -> String {
         let mut cut = Cut { beginning: String::new(), end: String::new(), max, left_out: false };
-        // Writing to it does not fail.
+        // Formatting into it is infallible.
         let _ = write!(cut, "{text}");
         cut.shorten_end();
         let between = if cut.left_out { " … " } else { "" };
@@ -98,7 +97,7 @@ impl Cut {
 
 impl Write for Cut {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // Once something is in the end, nothing more goes to the beginning.
+        // Once the end is non-empty, nothing more goes to the beginning.
         let room = if self.end.is_empty() { self.max.0.saturating_sub(self.beginning.len()) } else { 0 };
         let (first, rest) = text.split_at(text.floor_char_boundary(room));
         self.beginning.push_str(first);
@@ -108,7 +107,7 @@ impl Write for Cut {
             self.end.clear();
         }
         self.end.push_str(&rest[last..]);
-        // Not at every write, as values are written in small pieces.
+        // Not on every write: values arrive in small pieces.
         if self.end.len() > 4 * self.max.1 {
             self.shorten_end();
         }

@@ -1,9 +1,9 @@
 //! Transitions of moving objects: which queries an object enters, stays in and leaves.
 //!
-//! For each object, the queries that its newest event matches are remembered. Newest is the event that ends last by its own time;
-//! of two, the one written last. Memory is bounded: objects without recent events are evicted. There are two generations: the
-//! older is dropped when the younger is full. An evicted object counts as new with its next event, however late, unless the
-//! caller restores its state from elsewhere ([`Fences::restore`]).
+//! The queries that its newest event matches are remembered for each object. Newest is the event that ends last by
+//! its own time; ties go to the one written last. Memory is bounded: objects without recent events are evicted. They
+//! live in two generations; the older is dropped when the younger is full. An evicted object counts as new with its
+//! next event, however late, unless the caller restores its state from elsewhere ([`Fences::restore`]).
 
 use crate::error::Invalid;
 use std::collections::HashMap;
@@ -11,16 +11,16 @@ use std::collections::HashMap;
 /// How a moving object relates to a query after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// Its newest event matches the query, the prior one did not.
+    /// The newest event matches the query, the previous one did not.
     Enter,
-    /// Its newest event matches the query, as the prior one did; for events without an object, any that matches.
+    /// The newest event matches the query, as the previous one did. Also any matching event without an object.
     Inside,
-    /// Its newest event does not match the query, but the prior one did.
+    /// The newest event does not match the query, the previous one did.
     Exit,
 }
 
 impl When {
-    /// Its word in requests and responses.
+    /// Its name in requests and responses.
     pub fn word(self) -> &'static str {
         match self {
             When::Enter => "enter",
@@ -29,7 +29,7 @@ impl When {
         }
     }
 
-    /// Reads some of these words, at least one; sorted, without duplicates. Errors name the field `when`.
+    /// Parses at least one of these names; returns them sorted and deduplicated. Errors name the field `when`.
     pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<When>, Invalid> {
         let known = [When::Enter, When::Inside, When::Exit];
         let read = |word: &str| {
@@ -45,11 +45,12 @@ impl When {
         Ok(when)
     }
 
-    /// The transition to report, of those `asked` for, if any: `was` and `is` say whether the object was inside before, and is now.
+    /// The transition to report, if it is among those `asked` for. `was` and `is`: whether the object was inside
+    /// before the event, and is after it.
     pub fn transition(asked: &[When], was: bool, is: bool) -> Option<When> {
         let when = match (was, is) {
             (false, true) if asked.contains(&When::Enter) => When::Enter,
-            // Without `enter`, an entry is reported like any other event inside.
+            // Without `enter`, an entry is reported as presence.
             (_, true) => When::Inside,
             (true, false) => When::Exit,
             (false, false) => return None,
@@ -58,18 +59,18 @@ impl When {
     }
 }
 
-/// The objects that are known, by number.
+/// The known objects, by number.
 #[derive(Debug)]
 pub struct Fences {
     young: HashMap<u64, Track>,
     old: HashMap<u64, Track>,
-    /// Sizes of the young and the old generation: one for each object, and one for each query that it is in.
+    /// Sizes of the young and the old generation, in entries: one per object plus one per query that it is in.
     weight: usize,
     old_weight: usize,
     max: usize,
 }
 
-/// The known state of one.
+/// The known state of an object.
 #[derive(Debug)]
 struct Track {
     /// End of its newest event.
@@ -78,10 +79,10 @@ struct Track {
     inside: Vec<u64>,
 }
 
-/// The transitions of an event for the queries.
+/// The query transitions caused by an event.
 #[derive(Debug, Default, PartialEq)]
 pub struct Passage {
-    /// Whether a newer event of the object is known. A late event reports nothing: no entry, no exit, no presence.
+    /// Whether a newer event of the object is known. A late event reports no entry, exit or presence.
     pub late: bool,
     /// Queries that the object has entered, sorted.
     pub entered: Vec<u64>,
@@ -90,13 +91,13 @@ pub struct Passage {
 }
 
 impl Fences {
-    /// No objects yet. `max` bounds the number of objects plus the queries that they are in.
+    /// An empty tracker. `max` bounds the number of objects plus the queries that they are in.
     pub fn new(max: usize) -> Fences {
         Fences { young: HashMap::new(), old: HashMap::new(), weight: 0, old_weight: 0, max }
     }
 
-    /// Records an event of an object, which ends at `time` and matches these queries (sorted). An event older than the known one
-    /// changes nothing: the object has moved since.
+    /// Records an event of an object that ends at `time` and matches `queries` (sorted). An event older than the
+    /// known one changes nothing: the object has moved since.
     pub fn pass(&mut self, object: u64, time: i64, inside: &[u64]) -> Passage {
         let known = match self.young.remove(&object) {
             Some(track) => {
@@ -106,11 +107,11 @@ impl Fences {
             None => self.old.remove(&object).inspect(|track| self.old_weight -= 1 + track.inside.len()),
         };
         let Some(track) = known else {
-            // Kept even if it is inside nothing: its time identifies positions that arrive late.
+            // Stored even if it is inside nothing: its time identifies positions that arrive late.
             self.keep(object, Track { time, inside: inside.to_vec() });
             return Passage { entered: inside.to_vec(), ..Passage::default() };
         };
-        // The kept state stays the newest one: a late event must not bring the object back to where it was before.
+        // Keep the newest state: a late event must not move the object back.
         if time < track.time {
             self.keep(object, track);
             return Passage { late: true, ..Passage::default() };
@@ -124,9 +125,8 @@ impl Fences {
 
     fn keep(&mut self, object: u64, track: Track) {
         let weight = 1 + track.inside.len();
-        // Two generations instead of a list in order of use. A lookup moves an entry from one map to the
-        // other. Eviction drops a whole map at once. Half of the budget each, since both may be full
-        // together.
+        // Two generations instead of an LRU list. A lookup moves an entry to the young map, and eviction drops a
+        // whole map at once. Each gets half of the budget, since both may be full together.
         if self.weight + weight > self.max / 2 && !self.young.is_empty() {
             self.age();
         }
@@ -134,39 +134,39 @@ impl Fences {
         self.young.insert(object, track);
     }
 
-    /// Forgets the old generation; the young one is the old one from now on.
+    /// Drops the old generation; the young one becomes the old one.
     pub fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
         self.old_weight = std::mem::take(&mut self.weight);
     }
 
-    /// Objects known, plus the queries that they are in.
+    /// Number of known objects plus the queries that they are in.
     pub fn weight(&self) -> usize {
         self.weight + self.old_weight
     }
 
-    /// Objects known.
+    /// Number of known objects.
     pub fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
 
-    /// Whether none is known.
+    /// Whether no object is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this one is.
+    /// Whether this object is known.
     pub fn knows(&self, object: u64) -> bool {
         self.young.contains_key(&object) || self.old.contains_key(&object)
     }
 
-    /// The known states, to be kept over a restart.
+    /// The known states, for persistence across a restart.
     pub fn list(&self) -> Vec<(u64, i64, Vec<u64>)> {
         let tracks = self.old.iter().chain(&self.young);
         tracks.map(|(object, track)| (*object, track.time, track.inside.clone())).collect()
     }
 
-    /// Restores the state of objects, in the form of [`Fences::list`].
+    /// Restores states listed by [`Fences::list`].
     pub fn restore(&mut self, list: impl IntoIterator<Item = (u64, i64, Vec<u64>)>) {
         for (object, time, inside) in list {
             self.keep(object, Track { time, inside });
@@ -200,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as an oracle that never forgets, as long as nothing is forgotten.
+        /// Agrees with an oracle that never forgets, as long as nothing is evicted.
         #[test]
         fn comings_and_leavings_are_those_of_the_newest_event(events in proptest::collection::vec(
             (0..4_u64, 0..30_i64, proptest::collection::btree_set(0..5_u64, 0..4)), 1..80), restart in 0..80_usize) {

@@ -14,7 +14,7 @@ use geo_types::{Geometry, Polygon};
 /// Max vertices of one geometry.
 pub const VERTICES_MAX: usize = 1_000_000;
 
-/// The type of a geometry; collections of mixed geometry have none.
+/// The type of a geometry; mixed collections have none.
 pub fn kind(geometry: &Geometry<f64>) -> Option<GeometryType> {
     Some(match geometry {
         Geometry::Point(_) => GeometryType::Point,
@@ -27,7 +27,7 @@ pub fn kind(geometry: &Geometry<f64>) -> Option<GeometryType> {
     })
 }
 
-/// The lines of a line through the points: where it crosses the antimeridian it is cut there (RFC 7946, 3.1.9).
+/// The lines through the points, cut at the antimeridian (RFC 7946, 3.1.9).
 pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
     let mut lines = Vec::new();
     let mut line: Vec<(f64, f64)> = Vec::new();
@@ -36,7 +36,7 @@ pub fn cut_at_antimeridian(points: impl IntoIterator<Item = (f64, f64)>) -> Vec<
             && (to_lon - lon).abs() > 180.0
         {
             // The short way round: continue beyond the edge, find the latitude there, and start a new line on the
-            // other side. Between two points on the antimeridian, one from each side, the line crosses where it is.
+            // other side. If both points lie on the antimeridian, the line crosses at the first one.
             let edge = 180f64.copysign(lon);
             let beyond = to_lon + 2.0 * edge;
             let share = if beyond == lon { 0.0 } else { (edge - lon) / (beyond - lon) };
@@ -123,11 +123,11 @@ fn validate_polygon(polygon: &Polygon<f64>) -> Result<(), Invalid> {
     if polygon.interiors().is_empty() { Ok(()) } else { validate_holes(polygon).map_err(wrong) }
 }
 
-/// Max work of checking holes, in vertices that tests of two rings go over and in pairs of boxes: about a second's.
+/// Max work of checking holes, counted in vertices visited by ring tests and in pairs of boxes: about a second.
 const HOLES_WORK_MAX: usize = 100_000_000;
 
-/// Checks that holes lie in the outer ring and apart from each other; they may touch at points. What would take longer
-/// than [`HOLES_WORK_MAX`] is refused rather than followed.
+/// Checks that holes lie in the outer ring and are disjoint; they may touch at points. A check that would exceed
+/// [`HOLES_WORK_MAX`] is rejected.
 fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
     let outer = Polygon::new(polygon.exterior().clone(), vec![]);
     let outer = PreparedGeometry::from(&outer);
@@ -156,7 +156,7 @@ fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
             return Err(format!("the interior ring {} and the exterior ring meet on a line", i + 1));
         }
         for (j, other) in holes.iter().enumerate().skip(i + 1) {
-            // Boxes that do not meet settle most pairs; thousands of islands would take for ever otherwise.
+            // Disjoint boxes decide most pairs; thousands of islands would take far too long otherwise.
             if let (Some(a), Some(b)) = (boxes[i], boxes[j])
                 && !a.intersects(&b)
             {
@@ -173,7 +173,7 @@ fn validate_holes(polygon: &Polygon<f64>) -> Result<(), String> {
     Ok(())
 }
 
-/// West, south, east and north of a geometry; `None` if it has no position.
+/// West, south, east and north of a geometry; `None` if it has no positions.
 pub fn sides(geometry: &Geometry<f64>) -> Option<[f64; 4]> {
     let rect = geometry.bounding_rect()?;
     Some([rect.min().x, rect.min().y, rect.max().x, rect.max().y])
@@ -191,8 +191,8 @@ pub fn to_wkb(geometry: &Geometry<f64>) -> Vec<u8> {
 pub fn from_wkb(bytes: &[u8]) -> Result<Geometry<f64>, Invalid> {
     use geo_traits::to_geo::ToGeoGeometry;
     let wrong = |what: String| Invalid::field("geometry", format!("not well-known binary: {what}"));
-    // The reader trusts the headers of a multipoint's points, and panics where they announce more than is there
-    // (wkb 0.9.3). Nothing outlives the panic, so the bytes are refused like any others.
+    // The reader trusts the headers of a multipoint's points, and panics if they announce more than is present (wkb
+    // 0.9.3). No state survives the panic, so the bytes are rejected like any other invalid ones.
     let read = std::panic::catch_unwind(|| {
         let read = wkb::reader::read_wkb(bytes).map_err(|e| wrong(e.to_string()))?;
         read.try_to_geometry().ok_or_else(|| wrong("an empty point".to_owned()))
@@ -237,7 +237,7 @@ mod tests {
         fn points_that_announce_more_than_is_there_are_refused(flags in any::<u8>(), at in 0usize..2) {
             let shape = Geometry::MultiPoint(vec![(0.0, 0.0), (1.0, 1.0)].into());
             let mut bytes = to_wkb(&shape);
-            // The last byte of a point's type: there are flags for a system of coordinates and for more dimensions.
+            // The last byte of a point's type: it has flags for a coordinate system and for more dimensions.
             bytes[9 + at * 21 + 4] = flags;
             let _ = from_wkb(&bytes);
         }

@@ -1,4 +1,4 @@
-//! Where each part of an event lies among a batch's columns.
+//! Column positions of the parts of an event in a batch.
 
 use crate::schema::{FieldType, GeometryType, IdRole, Schema};
 use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 /// The physical columns of a schema, in order: id (if given), geometry, then the fields.
 ///
-/// Points are two nullable `Float64` columns `lon`, `lat`. Other geometries are one nullable `Binary`
-/// column of WKB (`wkb`) and its box in four `Float64` columns, so that boxes are tested without
-/// decoding shapes. Fields follow in schema order, so that a field added later is a column added last.
+/// Points are two nullable `Float64` columns `lon`, `lat`. Other geometries are one nullable `Binary` column of WKB
+/// (`wkb`) and its box in four `Float64` columns, so that boxes are tested without decoding shapes. Fields follow in
+/// schema order, so that a field added later becomes the last column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     /// Arrow name, type and nullability of each column.
@@ -21,7 +21,7 @@ pub struct Layout {
     pub first_field: usize,
 }
 
-/// Where the geometry lies.
+/// Position of the geometry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeometryColumns {
     /// Points: columns of longitude and latitude.
@@ -51,12 +51,12 @@ pub fn arrow_type(kind: FieldType) -> DataType {
 }
 
 impl Layout {
-    /// The layout of a schema. Physical names begin with `@`, with more of them where a field has such a name.
+    /// The layout of a schema. Physical names begin with `@`, repeated as often as needed to differ from field names.
     pub fn of(schema: &Schema) -> Layout {
         let mut columns = Vec::with_capacity(schema.fields.len() + 6);
         let mut push = |name: &str, kind: DataType, nullable: bool| {
             let mut name = name.to_owned();
-            // Batches on their way between nodes are read by name.
+            // Batches sent between nodes are addressed by name.
             while schema.field_index(&name).is_some() {
                 name.insert(0, '@');
             }
@@ -70,8 +70,8 @@ impl Layout {
                 lat: push("@lat", DataType::Float64, true),
             },
             _ => {
-                // The sides follow the shape directly: `add_boxes` and the file reader address them as `wkb + 1..wkb +
-                // 5`.
+                // The sides directly follow the shape: `add_boxes` and the file reader address them as `wkb + 1..wkb
+                // + 5`.
                 let wkb = push("@wkb", DataType::Binary, true);
                 for side in ["@west", "@south", "@east", "@north"] {
                     push(side, DataType::Float64, true);
@@ -107,12 +107,12 @@ impl Layout {
 pub struct Projection(Vec<bool>);
 
 impl Projection {
-    /// Every column.
+    /// Selects every column.
     pub fn all(layout: &Layout) -> Projection {
         Projection(vec![true; layout.columns.len()])
     }
 
-    /// No column yet.
+    /// Selects no column.
     pub fn none(layout: &Layout) -> Projection {
         Projection(vec![false; layout.columns.len()])
     }
@@ -129,7 +129,7 @@ impl Projection {
         }
     }
 
-    /// Adds what [`crate::Batch::bounds`] reads of the geometry: the point, or the four sides.
+    /// Adds the geometry columns that [`crate::Batch::bounds`] reads: the point, or the four sides.
     pub fn add_boxes(&mut self, layout: &Layout) {
         match layout.geometry {
             None => {}
@@ -149,7 +149,7 @@ impl Projection {
         }
     }
 
-    /// Adds the columns of the time role.
+    /// Adds the columns of the primary time.
     pub fn add_time(&mut self, layout: &Layout, schema: &Schema) {
         match schema.time {
             crate::TimeRole::None => {}
@@ -161,7 +161,7 @@ impl Projection {
         }
     }
 
-    /// The columns that `other` does not have.
+    /// The columns of this selection that `other` lacks.
     pub fn without(&self, other: &Projection) -> Projection {
         Projection(self.0.iter().zip(&other.0).map(|(mine, theirs)| *mine && !theirs).collect())
     }
@@ -173,17 +173,17 @@ impl Projection {
         }
     }
 
-    /// Whether no column is wanted.
+    /// Whether no column is selected.
     pub fn is_none(&self) -> bool {
         !self.0.contains(&true)
     }
 
-    /// Whether a column is wanted.
+    /// Whether a column is selected.
     pub fn has(&self, column: usize) -> bool {
         self.0.get(column).copied().unwrap_or(false)
     }
 
-    /// The wanted columns in order.
+    /// The selected columns in order.
     pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().enumerate().filter(|(_, wanted)| **wanted).map(|(i, _)| i)
     }

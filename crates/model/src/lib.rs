@@ -1,13 +1,12 @@
 //! Schemas, events, geometry, time and filters: the vocabulary of every other crate.
 //!
-//! This crate has the domain model and nothing else: no I/O, no clock, no threads, no HTTP, no
-//! files. Invalid input is reported as one [`Invalid`], which names the field or line at fault and
-//! the expected value.
+//! This crate has the domain model and nothing else: no I/O, no clock, no threads, no HTTP, no files. Invalid input
+//! is reported as one [`Invalid`], which names the field or line at fault and the expected value.
 //!
-//! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns). Next is
-//! [`Bounds`] (the box in longitude, latitude and time of every index in Meridian). Last is
-//! [`filter::Predicate`] (what every question becomes). [`policy`] holds the rules that server and simulator
-//! share, [`Subscriber`] is how other crates receive new events.
+//! Start reading at [`Schema`] (what a collection holds), then [`Batch`] (events as columns). Next is [`Bounds`] (the
+//! box in longitude, latitude and time of every index in Meridian). Last is [`filter::Predicate`] (the form of every
+//! query). [`policy`] holds the rules that server and simulator share; other crates receive new events through
+//! [`Subscriber`].
 
 mod background;
 pub mod batch;

@@ -1,12 +1,11 @@
-//! How much memory columns hold.
+//! Memory accounting for columns.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 
-/// Bytes of memory that some columns hold together. An allocation that several buffers share is counted once.
-/// Columns that were decoded from one message are slices of it. Arrow's own `get_array_memory_size` counts
-/// all of it for each.
+/// Bytes of memory held by a set of columns, with each shared allocation counted once. Columns decoded from one
+/// message are slices of it, and Arrow's own `get_array_memory_size` counts the whole message for each.
 pub fn memory_of<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> usize {
     let mut held = Vec::new();
     columns.into_iter().for_each(|column| note(&column.to_data(), &mut held));
@@ -36,7 +35,7 @@ mod tests {
         assert_eq!(memory_of([&number, &number.slice(10, 20)]), one);
         let other: ArrayRef = Arc::new(Float64Array::from(vec![1.0; 1000]));
         assert_eq!(memory_of([&number, &other]), 2 * one);
-        // Offsets and values of a text in one allocation, as in a message that was read.
+        // Offsets and values of a text in one allocation, as in a decoded message.
         let message = Buffer::from([&0i32.to_le_bytes()[..], &4i32.to_le_bytes(), b"text"].concat());
         let offsets = OffsetBuffer::new(ScalarBuffer::new(message.clone(), 0, 2));
         let text: ArrayRef = Arc::new(StringArray::new(offsets, message.slice(8), None));

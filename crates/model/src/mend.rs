@@ -4,16 +4,16 @@ use crate::geometry::validate_position;
 use geo::{BooleanOps, CoordsIter};
 use geo_types::{Coord, Geometry, MultiPolygon, Polygon};
 
-/// The defects of a ring that were repaired.
+/// The repaired defects of a ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MendedRing {
-    /// It did not end where it began.
+    /// The ring was open and has been closed.
     pub closed: bool,
-    /// Fewer than three different positions: it encloses nothing.
+    /// Fewer than three distinct positions: the ring encloses nothing.
     pub degenerate: bool,
 }
 
-/// Closes a ring, and says whether it encloses anything.
+/// Closes a ring and reports its defects.
 pub fn ring(positions: &mut Vec<Coord<f64>>) -> MendedRing {
     let closed = positions.first() != positions.last();
     if closed {
@@ -23,8 +23,8 @@ pub fn ring(positions: &mut Vec<Coord<f64>>) -> MendedRing {
     MendedRing { closed, degenerate: steps < 3 }
 }
 
-/// The area of a polygon whose rings cross or overlap, by the even-odd rule, as valid polygons. `None` where
-/// the geometry is no polygon, has a position outside the world, or encloses nothing.
+/// The area of a polygon whose rings cross or overlap, by the even-odd rule, as valid polygons. `None` if the
+/// geometry is no polygon, has a position outside the world, or encloses nothing.
 ///
 /// Vertices move by less than a billionth of the polygon's extent.
 pub fn untangle(shape: &Geometry<f64>) -> Option<Geometry<f64>> {

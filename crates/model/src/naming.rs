@@ -1,13 +1,13 @@
-//! Which names a new collection or tenant may have: its folder must be distinct on any file system.
+//! Permitted names of new collections and tenants: their folders must be distinct on any file system.
 
 use crate::Invalid;
 
-/// Names that Windows keeps for devices, in any case and with any extension.
+/// Names that Windows reserves for devices, in any case and with any extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
-/// The same with a digit behind them.
+/// Device names that take a digit as suffix.
 const PORTS: [&str; 2] = ["com", "lpt"];
 
-/// Checks the name of a new collection or tenant (`what`) against those that are there. Existing names are not checked.
+/// Checks the name of a new collection or tenant (`what`) against the existing ones. Existing names are not checked.
 pub fn check<'a>(what: &str, name: &str, there: impl IntoIterator<Item = &'a str>) -> Result<(), Invalid> {
     let refuse = |why: &str| Err(Invalid::field(what, format!("{name:?} {why}: choose another name")));
     if is_device(name) {
@@ -17,7 +17,7 @@ pub fn check<'a>(what: &str, name: &str, there: impl IntoIterator<Item = &'a str
         return refuse("ends with a dot, which Windows drops from names");
     }
     match there.into_iter().any(|there| there != name && there.eq_ignore_ascii_case(name)) {
-        // Not which: the caller may not be allowed to see it.
+        // Does not name the other: the caller may not be allowed to see it.
         true => {
             refuse("differs only in case from the name of another one, and some file systems take both for the same")
         }

@@ -5,28 +5,28 @@
 pub struct RecordChange {
     /// Its name.
     pub name: String,
-    /// Its new content; `None`: it is removed.
+    /// Its new content; `None` if it is removed.
     pub content: Option<Vec<u8>>,
 }
 
 impl RecordChange {
-    /// A record is written or replaced.
+    /// Writes or replaces a record.
     pub fn put(name: impl Into<String>, content: impl Into<Vec<u8>>) -> RecordChange {
         RecordChange { name: name.into(), content: Some(content.into()) }
     }
 
-    /// A record is removed.
+    /// Removes a record.
     pub fn remove(name: impl Into<String>) -> RecordChange {
         RecordChange { name: name.into(), content: None }
     }
 }
 
-/// The changes of the records of one kind since a version of them.
+/// The changes of the records of one kind since a given version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordNews {
-    /// Their version now.
+    /// The current version.
     pub version: u64,
-    /// Whether `changes` are all records that there are: what is not among them is gone.
+    /// Whether `changes` lists every existing record, so that records not listed are gone.
     pub whole: bool,
     /// The changes in order.
     pub changes: Vec<RecordChange>,

@@ -1,15 +1,14 @@
-//! Whether a ring crosses or touches itself, in time that a hostile ring cannot inflate.
+//! Checks whether a ring crosses or touches itself, in time that a hostile ring cannot inflate.
 //!
-//! Segments that follow each other lie near each other, so boxes around runs of them, in ring order,
-//! make a packed tree for free. Joining that tree with itself tests only segments whose boxes meet:
-//! near-linear for real outlines. Pairs are counted, and a ring that needs too many is
-//! refused rather than followed.
+//! Consecutive segments lie near each other, so boxes around runs of them, in ring order, form a packed tree without
+//! sorting. Joining that tree with itself tests only segments whose boxes meet: near-linear for real outlines. Pairs
+//! are counted, and a ring that needs too many is rejected.
 
 use crate::filter::planar::{Sides, box_union, boxes_touch, segment_box};
 use geo::{Intersects, Kernel, Orientation};
 use geo_types::{Coord, Line};
 
-/// Segments in a leaf and nodes under a node.
+/// Fanout of the tree: segments in a leaf, and nodes under a node.
 const FANOUT: usize = 8;
 /// Max pairs of boxes or segments tested: about a second's work.
 pub(crate) const PAIRS_MAX: u64 = 40_000_000;
@@ -17,7 +16,7 @@ pub(crate) const PAIRS_MAX: u64 = 40_000_000;
 /// The error in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RingFault {
-    /// Fewer than three different positions.
+    /// Fewer than three distinct positions.
     TooFew,
     /// It crosses, touches or folds back on itself.
     Crosses,
@@ -26,9 +25,9 @@ pub(crate) enum RingFault {
 }
 
 struct Ring {
-    /// Positions without repetition; the last is the first again.
+    /// Positions without repetition; the last equals the first.
     positions: Vec<Coord<f64>>,
-    /// Boxes of segments, then of runs of them, each level a [`FANOUT`]th of the previous one.
+    /// Boxes of segments, then of runs of them; each level is a [`FANOUT`]th of the previous one.
     levels: Vec<Vec<Sides>>,
     pairs: u64,
 }
@@ -36,7 +35,7 @@ struct Ring {
 /// Checks a closed ring.
 pub(crate) fn check(ring: &[Coord<f64>]) -> Result<(), RingFault> {
     let mut positions = ring.to_vec();
-    // A position that is repeated makes a segment of no length, which would touch its neighbours.
+    // A repeated position makes a zero-length segment, which would touch its neighbours.
     positions.dedup();
     if positions.len() < 4 {
         return Err(RingFault::TooFew);
@@ -93,9 +92,9 @@ impl Ring {
     }
 }
 
-/// Whether the way from `a` over `at` to `b` turns back along itself.
+/// Whether the path from `a` over `at` to `b` turns back along itself.
 fn folds(a: Coord<f64>, at: Coord<f64>, b: Coord<f64>) -> bool {
-    // Neighbours share a position and so always touch. What they must not do is run back along each other.
+    // Neighbours share a position and so always touch. They must not run back along each other.
     let straight = geo::kernels::RobustKernel::orient2d(a, at, b) == Orientation::Collinear;
     straight && (a.x - at.x) * (b.x - at.x) + (a.y - at.y) * (b.y - at.y) > 0.0
 }
@@ -118,7 +117,7 @@ mod tests {
             points.push(points[0]);
             let positions = ring(&points.iter().map(|&(x, y)| (f64::from(x), f64::from(y))).collect::<Vec<_>>());
             let polygon = Polygon::new(LineString::new(positions.clone()), vec![]);
-            // The library overlooks a ring of three positions in one line, which only goes back and forth.
+            // The library overlooks a ring of three collinear positions, which only goes back and forth.
             let mut distinct = positions.clone();
             distinct.dedup();
             let flat = distinct.len() == 4 && folds(distinct[0], distinct[1], distinct[2]);

@@ -17,24 +17,24 @@ pub enum FieldType {
     Bool,
     /// An instant in UTC, in microseconds.
     Time,
-    /// A day, kept as its first instant in UTC.
+    /// A day, stored as its first instant in UTC.
     Date,
     /// A list of texts.
     TextList,
 }
 
 impl FieldType {
-    /// Whether sums and averages make sense.
+    /// Whether sums and averages are meaningful.
     pub fn is_numeric(self) -> bool {
         matches!(self, FieldType::Int | FieldType::Float)
     }
 
-    /// Whether its values are instants in microseconds; those of a date are first instants of days.
+    /// Whether its values are instants in microseconds; the value of a date is the first instant of its day.
     pub fn is_time(self) -> bool {
         matches!(self, FieldType::Time | FieldType::Date)
     }
 
-    /// The word for this type in messages and docs.
+    /// The name of this type in messages and docs.
     pub fn word(self) -> &'static str {
         match self {
             FieldType::Text => "string",
@@ -47,7 +47,7 @@ impl FieldType {
         }
     }
 
-    /// The word for this type with its article, for sentences.
+    /// The name of this type with its article, for sentences.
     pub fn noun(self) -> &'static str {
         match self {
             FieldType::Text => "a string",
@@ -72,16 +72,16 @@ pub struct Field {
     /// Whether every event must have a value.
     #[serde(default)]
     pub required: bool,
-    /// A human title, shown in pages.
+    /// A human-readable title, shown in pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// Kind of geometry that a collection holds.
+/// Kind of geometry of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GeometryType {
-    /// Points only: kept as two numbers.
+    /// Points only: stored as two numbers.
     Point,
     /// Line strings.
     Line,
@@ -111,7 +111,7 @@ impl GeometryType {
         }
     }
 
-    /// Whether a collection of this type takes a geometry of type `other`; a multi form takes its single form.
+    /// Whether a collection of this type accepts a geometry of type `other`; a multi form accepts its single form.
     pub fn takes(self, other: GeometryType) -> bool {
         use GeometryType::*;
         self == Any
@@ -119,7 +119,7 @@ impl GeometryType {
             || matches!((self, other), (MultiPoint, Point) | (MultiLine, Line) | (MultiPolygon, Polygon))
     }
 
-    /// The narrowest type that takes both.
+    /// The narrowest type that accepts both.
     pub fn union(self, other: GeometryType) -> GeometryType {
         if self.takes(other) {
             self
@@ -131,7 +131,7 @@ impl GeometryType {
     }
 }
 
-/// When an event happened, as indexes into [`Schema::fields`].
+/// The event time, as indexes into [`Schema::fields`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeRole {
@@ -139,7 +139,7 @@ pub enum TimeRole {
     None,
     /// One instant; the field is required.
     Instant(usize),
-    /// From a start to an end; a null end or start is open.
+    /// From a start to an end; a null start or end is open.
     Interval {
         /// Field of the first instant.
         start: usize,
@@ -148,17 +148,17 @@ pub enum TimeRole {
     },
 }
 
-/// Where ids come from.
+/// Origin of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdRole {
     /// Each event brings its own; a collection holds each id once.
     Given,
-    /// Made from the event's sequence number, see [`crate::Seq::to_id`].
+    /// Generated from the event's sequence number, see [`crate::Seq::to_id`].
     Made,
 }
 
-/// The effect of a write of a known id or object.
+/// The effect of writing a known id or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -169,13 +169,13 @@ pub enum Mode {
     Latest,
 }
 
-/// Shortest time unit of the grid: a minute.
+/// Min time unit of the grid: a minute.
 pub const TIME_UNIT_MIN_US: i64 = 60 * 1_000_000;
 /// Default time unit of the grid: a week, so that a year is some fifty buckets.
 pub const TIME_UNIT_DEFAULT_US: i64 = 7 * 86_400 * 1_000_000;
 /// Max fields of a collection.
 pub const FIELDS_MAX: usize = 1_000;
-/// Longest name of a field or collection, in bytes.
+/// Max length of a field or collection name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
 /// The schema of a collection: fields, geometry, time, id.
@@ -188,11 +188,11 @@ pub struct Schema {
     /// Name of the geometry in specs and queryables.
     #[serde(default = "geometry_name")]
     pub geometry_name: String,
-    /// Which fields say when.
+    /// The fields that hold the event time.
     pub time: TimeRole,
-    /// Where ids come from.
+    /// Origin of ids.
     pub id: IdRole,
-    /// Name under which files without a place for ids (CSV, Parquet) carry the id.
+    /// Name of the id column in files without a place for ids (CSV, Parquet).
     #[serde(default = "id_name")]
     pub id_name: String,
     /// Field that names the object an event belongs to (a ship, a sensor), if any.
@@ -204,10 +204,10 @@ pub struct Schema {
     /// Time unit of the Hilbert grid in microseconds; fixed for the life of the collection.
     #[serde(default = "time_unit")]
     pub time_unit_us: i64,
-    /// A human title.
+    /// A human-readable title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// A human description.
+    /// A human-readable description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -248,8 +248,8 @@ impl Schema {
         self.fields.iter().position(|f| f.name == name)
     }
 
-    /// A name for a column beside the fields, the geometry and the id: this one, or with as many `@` before it as make
-    /// it none of theirs.
+    /// A column name that differs from the fields, the geometry and the id: the given one, prefixed with as many `@`
+    /// as needed.
     pub fn free_name(&self, name: &str) -> String {
         let mut free = name.to_owned();
         while self.field_index(&free).is_some() || self.is_geometry_name(&free) || free == self.id_name {
@@ -258,7 +258,7 @@ impl Schema {
         free
     }
 
-    /// Name of the column of ids: its own, unless a field or the geometry has it.
+    /// Name of the id column: its own, unless a field or the geometry has it.
     pub fn id_column(&self) -> String {
         let is_taken = self.field_index(&self.id_name).is_some() || self.is_geometry_name(&self.id_name);
         if is_taken { self.free_name("@id") } else { self.id_name.clone() }
@@ -268,7 +268,7 @@ impl Schema {
         self.geometry.is_some() && self.geometry_name == name
     }
 
-    /// Indexes of the numeric fields in order: the order of the summaries in every tree node.
+    /// Indexes of the numeric fields, in the order of the summaries in every tree node.
     pub fn numeric_fields(&self) -> Vec<usize> {
         (0..self.fields.len()).filter(|&i| self.fields[i].kind.is_numeric()).collect()
     }
@@ -278,7 +278,7 @@ impl Schema {
         self.time != TimeRole::None
     }
 
-    /// Checks names, roles and limits; every way of making a schema ends here.
+    /// Checks names, roles and limits; every constructor ends here.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.fields.len() > FIELDS_MAX {
             return Err(Invalid::new(format_args!("{} fields are too many: at most {FIELDS_MAX}", self.fields.len())));
@@ -314,7 +314,7 @@ impl Schema {
                 ));
             }
         }
-        // Events are ordered and stored by this instant. One without it would have no place in the order.
+        // Events are ordered and stored by this instant. An event without it would have no place in the order.
         if let TimeRole::Instant(i) = self.time
             && !self.fields[i].required
         {
@@ -348,7 +348,7 @@ pub fn validate_name(what: &str, name: &str) -> Result<(), Invalid> {
     let ok = !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
-        // Names become folders and parts of URLs: a leading dot or dash would be hidden, or read as an option.
+        // Names become folders and parts of URLs: a leading dot or dash would be hidden, or parsed as an option.
         && name.as_bytes()[0].is_ascii_alphanumeric();
     if ok {
         Ok(())

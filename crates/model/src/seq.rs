@@ -4,17 +4,17 @@ use crate::error::Invalid;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One event's place in its partition's log, as 64 bits that a [`SeqLayout`] divides.
+/// An event's place in its partition's log, as 64 bits divided by a [`SeqLayout`].
 ///
 /// A snapshot of one partition is a `Seq`: it shows every event whose number is not larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
-/// How the bits of a [`Seq`] are divided. A collection keeps its layout for life.
+/// The layout of the bits of a [`Seq`]. A collection never changes its layout.
 ///
-/// The position is always the high 40 bits (a trillion batches). Numbers of one partition therefore keep the order
-/// of its log in every layout. An id generated from a number never depends on the layout.
+/// The position is always the high 40 bits (a trillion batches). Numbers of one partition therefore keep the order of
+/// its log in every layout. An id generated from a number never depends on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SeqLayout {
     /// One partition: 40 bits of position, 24 of ordinal (16.7 million events a batch).
@@ -39,12 +39,12 @@ impl SeqLayout {
         if partitions > 1 { SeqLayout::Partitioned } else { SeqLayout::Embedded }
     }
 
-    /// Bits that count the events of a batch: the low ones.
+    /// Number of bits for the event's ordinal in a batch: the low ones.
     pub const fn ordinal_bits(self) -> u32 {
         64 - POSITION_BITS - self.partition_bits()
     }
 
-    /// Bits that name the partition: between position and ordinal.
+    /// Number of bits for the partition, between position and ordinal.
     pub const fn partition_bits(self) -> u32 {
         match self {
             SeqLayout::Embedded => 0,
@@ -69,12 +69,12 @@ impl SeqLayout {
         Seq(position << (64 - POSITION_BITS) | (partition as u64) << self.ordinal_bits() | ordinal as u64)
     }
 
-    /// The largest number that the batch at `position` of a partition can give: the snapshot that shows all of it.
+    /// The largest possible number of the batch at `position` of a partition: the snapshot that shows all of it.
     pub const fn end_of(self, position: u64, partition: u8) -> Seq {
         self.seq(position, partition, self.batch_events_max() - 1)
     }
 
-    /// The partition of a number; 0 where the layout has only one.
+    /// The partition of a number; 0 if the layout has only one.
     pub const fn partition(self, seq: Seq) -> u8 {
         (seq.0 >> self.ordinal_bits()) as u8 & (self.partitions_max() - 1) as u8
     }
@@ -92,7 +92,7 @@ impl SeqLayout {
         }
     }
 
-    /// Reads what [`SeqLayout::name`] gave.
+    /// Parses the output of [`SeqLayout::name`].
     pub fn from_name(name: &str) -> Result<SeqLayout, Invalid> {
         [SeqLayout::Embedded, SeqLayout::Partitioned].into_iter().find(|layout| layout.name() == name).ok_or_else(
             || {
@@ -103,7 +103,8 @@ impl SeqLayout {
     }
 }
 
-/// The partition of a key, such as an id, among `partitions`. It never changes: an event is looked for where it was written.
+/// The partition of a key, such as an id, among `partitions`. It never changes: an event is looked up where it was
+/// written.
 pub fn partition_of(key: &[u8], partitions: usize) -> usize {
     // FNV-1a, whose high bits are poor, and the finalizer of MurmurHash3.
     let mut hash = key
@@ -116,10 +117,10 @@ pub fn partition_of(key: &[u8], partitions: usize) -> usize {
     ((u128::from(hash) * partitions as u128) >> 64) as usize
 }
 
-/// Numbers the events of one partition.
+/// Assigns numbers to the events of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Numbering {
-    /// How numbers are divided.
+    /// Layout of the numbers.
     pub layout: SeqLayout,
     /// The partition.
     pub partition: u8,
@@ -131,7 +132,7 @@ impl Numbering {
         self.layout.seq(position, self.partition, ordinal)
     }
 
-    /// The ordinal of a number in the batch at `position`; `None`: it is of another batch, or of another partition.
+    /// The ordinal of a number in the batch at `position`; `None` if it belongs to another batch or partition.
     pub fn ordinal_at(self, position: u64, seq: Seq) -> Option<usize> {
         let is_here = seq.position() == position && self.layout.partition(seq) == self.partition;
         is_here.then_some(self.layout.ordinal(seq))
@@ -147,7 +148,7 @@ impl Seq {
         SeqLayout::Embedded.seq(position, 0, ordinal)
     }
 
-    /// The largest number that the batch at `position` can give, in [`SeqLayout::Embedded`].
+    /// The largest possible number of the batch at `position`, in [`SeqLayout::Embedded`].
     pub const fn end_of(position: u64) -> Seq {
         SeqLayout::Embedded.end_of(position, 0)
     }
@@ -157,12 +158,12 @@ impl Seq {
         self.0 >> (64 - POSITION_BITS)
     }
 
-    /// The id made for an event that came without one: 13 digits of base 32, in order of `Seq`.
+    /// The generated id of an event that came without one: 13 digits of base 32, in order of `Seq`.
     pub fn to_id(self) -> String {
         (0..13).rev().map(|i| DIGITS[(self.0 >> (5 * i) & 31) as usize] as char).collect()
     }
 
-    /// Reads what [`Seq::to_id`] wrote.
+    /// Parses the output of [`Seq::to_id`].
     pub fn from_id(id: &str) -> Result<Seq, Invalid> {
         let wrong = || {
             Invalid::field("id", format_args!("{id:?} is not an id that Meridian made: expected 13 digits of base 32"))
@@ -172,9 +173,10 @@ impl Seq {
         }
         let mut number: u64 = 0;
         for (i, byte) in id.bytes().enumerate() {
-            // Case is forgiven, as people type ids; the letters that look like digits are not in the alphabet.
+            // Case-insensitive, as people type ids; the letters that look like digits are not in the alphabet.
             let digit = DIGITS.iter().position(|&d| d == byte.to_ascii_lowercase()).ok_or_else(wrong)? as u64;
-            // 13 digits hold 65 bits. A first digit above 15 would overflow, and two ids would mean the same number.
+            // 13 digits hold 65 bits. A first digit above 15 would overflow, and two ids would denote the same
+            // number.
             if i == 0 && digit > 15 {
                 return Err(wrong());
             }
@@ -208,7 +210,7 @@ mod tests {
             let seq = layout.seq(position, partition, ordinal);
             prop_assert_eq!((seq.position(), layout.partition(seq), layout.ordinal(seq)), (position, partition, ordinal));
             prop_assert_eq!(Seq::from_id(&seq.to_id()), Ok(seq));
-            // A snapshot at a position shows the events up to there, and none after it.
+            // A snapshot at a position shows the events up to it, and none after.
             prop_assert_eq!(seq <= layout.end_of(other, partition), position <= other);
         }
     }

@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn known_distances() {
-        // A degree of the equator and of a meridian, half the globe, and the places API's own reference pair.
+        // A degree of the equator and of a meridian, half the globe, and the reference pair of the places API.
         let degree = EARTH_RADIUS_M * std::f64::consts::PI / 180.0;
         assert!((distance_m(0.0, 0.0, 1.0, 0.0) - degree).abs() < 1e-6);
         assert!((distance_m(179.5, 0.0, -179.5, 0.0) - degree).abs() < 1e-6);

@@ -1,13 +1,15 @@
-//! Which partition of a collection an event belongs to.
+//! Assigns events to the partitions of a collection.
 //!
-//! Events with given ids go by the id, so that each is there once. Others go by their object, if the collection names one: its track, and
-//! its newest event, are then in one partition. The other fields decide nothing.
+//! Events with given ids are assigned by id in history mode, so that each id exists once. Otherwise they are assigned
+//! by their object, if the collection names one: its track and its newest event are then in one partition. No other
+//! field counts.
 
 use crate::batch::{Batch, FieldColumn};
 use crate::schema::{IdRole, Mode, Schema};
 use crate::seq::partition_of;
 
-/// The partition of each event of a batch; of one that nothing decides, what `other` gives for its row. `None`: nothing decides of any.
+/// The partition of each event of a batch; `other` chooses it for rows without an object. `None` if the schema has no
+/// deciding field.
 pub fn partitions_of_rows(
     batch: &Batch,
     schema: &Schema,

@@ -10,20 +10,21 @@ use std::sync::Arc;
 pub struct WrittenBatch {
     /// Tenant of the collection.
     pub tenant: Arc<str>,
-    /// The collection that they were written to.
+    /// The collection written to.
     pub collection: Arc<str>,
-    /// When that was made, in microseconds since 1970: another collection of its name has its own numbers.
+    /// When the collection was created, in microseconds since 1970: another collection of its name has its own
+    /// numbers.
     pub made: i64,
-    /// How many partitions the collection has.
+    /// Number of partitions of the collection.
     pub partitions: u16,
-    /// Sequence number of the first event; those after it follow one by one.
+    /// Sequence number of the first event; the rest follow consecutively.
     pub first: Seq,
     /// The events, in the order of their numbers, with all columns.
     pub batch: Batch,
 }
 
 impl WrittenBatch {
-    /// The partition that they were written to.
+    /// The partition written to.
     pub fn partition(&self) -> usize {
         usize::from(SeqLayout::of(usize::from(self.partitions)).partition(self.first))
     }
@@ -36,9 +37,9 @@ impl WrittenBatch {
 
 /// A subscriber to new events.
 ///
-/// The store notifies it of each acknowledged write, from any source, once and in the order of the collection; deletions are
-/// not reported. A write waits for [`Subscriber::notify`], so that must return at once: it neither waits nor fails. A
-/// subscriber counts the events that it cannot take.
+/// The store notifies it of each acknowledged write, from any source, once and in the order of the collection;
+/// deletions are not reported. A write waits for [`Subscriber::notify`], which must therefore return at once: it
+/// neither blocks nor fails. A subscriber counts the events that it has to drop.
 pub trait Subscriber: Send + Sync + Debug {
     /// Whether it wants events at present; if not, it is not notified.
     fn listens(&self) -> bool;

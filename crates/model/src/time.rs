@@ -1,7 +1,7 @@
 //! Instants and intervals: microseconds since 1970 in UTC.
 //!
-//! The rule for times without a zone: they are refused, because a guess of the zone silently shifts
-//! events. A reader of files that knows the zone of its input passes it to [`parse_instant`].
+//! Times without a zone are rejected, because guessing the zone silently shifts events. A reader of files that knows
+//! the zone of its input passes it to [`parse_instant`].
 
 use crate::civil::{DAY_US, civil_from_days, days_from_civil};
 use crate::error::Invalid;
@@ -10,11 +10,11 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{Timestamp, civil};
 use std::fmt::Write;
 
-/// Earliest instant that Meridian takes: 0000-01-01T00:00:00Z, where RFC 3339 begins.
+/// Earliest accepted instant: 0000-01-01T00:00:00Z, where RFC 3339 begins.
 pub const TIME_MIN: i64 = -62_167_219_200_000_000;
-/// Latest instant that Meridian takes: 9999-12-31T23:59:59.999999Z, where RFC 3339 ends.
+/// Latest accepted instant: 9999-12-31T23:59:59.999999Z, where RFC 3339 ends.
 pub const TIME_MAX: i64 = 253_402_300_799_999_999;
-/// Bytes of a date as text: `2026-01-31`.
+/// Length of a date in bytes: `2026-01-31`.
 pub const DATE_BYTES: usize = 10;
 /// Max offset from UTC in seconds: 23:59 (RFC 3339, section 5.6).
 const OFFSET_MAX_S: i32 = 23 * 3_600 + 59 * 60;
@@ -37,19 +37,19 @@ impl Interval {
         Interval { start: instant, end: instant }
     }
 
-    /// Whether the two share an instant.
+    /// Whether the two intervals share an instant.
     pub fn meets(&self, other: &Interval) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// Reads the OGC `datetime` parameter: an RFC 3339 instant, a date (a whole UTC day), or `a/b`
-    /// with `..` or nothing for an open end.
+    /// Parses the OGC `datetime` parameter: an RFC 3339 instant, a date (a whole UTC day), or `a/b` with `..` or
+    /// nothing for an open end.
     pub fn parse(text: &str) -> Result<Interval, Invalid> {
         let end_of = |part: &str, open: i64, last: bool| -> Result<i64, Invalid> {
             if part.is_empty() || part == ".." {
                 return Ok(open);
             }
-            // The parser takes a date from the front of an instant too.
+            // The parser also accepts a date at the front of an instant.
             if let Ok(date) = part.parse::<civil::Date>()
                 && !part.contains(['T', 't', ' '])
             {
@@ -79,7 +79,7 @@ pub fn date_start(date: civil::Date) -> Result<i64, Invalid> {
     in_range(days_of(date) * DAY_US, &date)
 }
 
-/// Reads a date such as `2026-01-31`, or an instant that is the first of a day in UTC, in microseconds.
+/// Parses a date such as `2026-01-31`, or an instant that starts a UTC day, in microseconds.
 pub fn parse_date(text: &str) -> Result<i64, Invalid> {
     let instant = match text.parse::<civil::Date>() {
         Ok(date) if text.len() == DATE_BYTES => return date_start(date),
@@ -89,7 +89,7 @@ pub fn parse_date(text: &str) -> Result<i64, Invalid> {
     instant.and_then(day).map_err(|_| wrong())
 }
 
-/// Checks that an instant is the first of a day in UTC, in the years 0 to 9999.
+/// Checks that an instant starts a UTC day, in the years 0 to 9999.
 pub fn day(micros: i64) -> Result<i64, Invalid> {
     match micros.rem_euclid(DAY_US) {
         0 => in_range(micros, &micros),
@@ -105,10 +105,10 @@ fn days_of(date: civil::Date) -> i64 {
     days_from_civil(date.year().into(), date.month().into(), date.day().into())
 }
 
-/// Reads an RFC 3339 instant. A time without a zone is read in `zone`, or refused where none is given.
+/// Parses an RFC 3339 instant. A time without a zone is interpreted in `zone`, or rejected if there is none.
 ///
-/// Fractions finer than a microsecond are rounded down, to the microsecond that the instant lies in, before 1970 too.
-/// A leap second, `:60`, is the second before it, as in POSIX. Offsets go to 23:59 on either side.
+/// Fractions finer than a microsecond are rounded down, also before 1970. A leap second, `:60`, equals the preceding
+/// second, as in POSIX. Offsets go to 23:59 on either side.
 pub fn parse_instant(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid> {
     let Ok(pieces) = Pieces::parse(text) else {
         return Err(Invalid::new(format_args!(
@@ -127,13 +127,13 @@ pub fn parse_instant(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid
     };
     check_offset(offset).map_err(|e| Invalid::new(format_args!("{text:?} {e}")))?;
     let second = i64::from(local.hour()) * 3_600 + i64::from(local.minute()) * 60 + i64::from(local.second());
-    // Computed here rather than as a timestamp of jiff, whose range ends with offsets in the year 9999.
+    // Computed here rather than as a jiff timestamp, whose range with offsets ends in the year 9999.
     let seconds = days_of(local.date()) * 86_400 + second - i64::from(offset.seconds());
     in_range(seconds * 1_000_000 + i64::from(local.subsec_nanosecond() / 1_000), &text)
 }
 
-/// The offset of a local time in a zone: the earlier of two where clocks go back, that from before where they go
-/// forward. Unlike the instant itself, it is known to the end of the year 9999.
+/// The offset of a local time in a zone: the earlier of two where clocks go back, the previous one where they go
+/// forward. Unlike the instant itself, it is known up to the end of the year 9999.
 fn offset_in(zone: &TimeZone, local: civil::DateTime) -> Offset {
     match zone.to_ambiguous_timestamp(local).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset,
@@ -148,9 +148,9 @@ fn check_offset(offset: Offset) -> Result<(), &'static str> {
     }
 }
 
-/// The microsecond that an instant of finer grain lies in: rounded down, before 1970 too.
+/// The microsecond that contains a finer instant: rounded down, also before 1970.
 pub fn floor_micros(stamp: Timestamp) -> i64 {
-    // The years of a timestamp, -9999 to 9999, are 59 bits of microseconds.
+    // The years of a timestamp, -9999 to 9999, take 59 bits of microseconds.
     i64::try_from(stamp.as_nanosecond().div_euclid(1_000)).unwrap_or(i64::MAX)
 }
 
@@ -163,15 +163,15 @@ pub fn in_range(micros: i64, shown: &dyn std::fmt::Display) -> Result<i64, Inval
     }
 }
 
-/// Writes the day of an instant in UTC, such as `2026-01-31`.
+/// Formats the UTC day of an instant, such as `2026-01-31`.
 pub fn format_date(micros: i64) -> String {
     let mut text = format_instant(micros);
     text.truncate(text.find('T').unwrap_or(text.len()));
     text
 }
 
-/// Writes an instant as RFC 3339 in UTC with as many decimals as it needs; open ends are `..`. A year beyond RFC 3339,
-/// which only the end of a window may have, is written with a sign and six digits (ISO 8601).
+/// Formats an instant as RFC 3339 in UTC with as many decimals as needed; open ends are `..`. A year beyond RFC 3339,
+/// which only the end of a window may have, gets a sign and six digits (ISO 8601).
 pub fn format_instant(micros: i64) -> String {
     if micros == i64::MIN || micros == i64::MAX {
         return "..".to_owned();
@@ -183,7 +183,7 @@ pub fn format_instant(micros: i64) -> String {
         0..=9999 => format!("{year:04}"),
         _ => format!("{year:+07}"),
     };
-    // Writing to a string does not fail.
+    // Formatting into a string cannot fail.
     let _ = write!(text, "-{month:02}-{day:02}T{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60);
     if fraction > 0 {
         let _ = write!(text, ".{fraction:06}");
@@ -239,7 +239,7 @@ mod tests {
 
         #[test]
         fn offsets_move_an_instant_by_themselves(t in instants(), minutes in -1439i64..=1439) {
-            // The local time must be one that can be written.
+            // The local time must be representable.
             let local = t + minutes * 60_000_000;
             prop_assume!((TIME_MIN..=TIME_MAX).contains(&local));
             let sign = if minutes < 0 { '-' } else { '+' };

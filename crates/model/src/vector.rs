@@ -1,31 +1,31 @@
-//! Values for each partition of a collection: positions in their logs, and sequence numbers.
+//! One value per partition of a collection: positions in their logs, or sequence numbers.
 //!
-//! A collection of one partition has one such value, and its text and its JSON are those of the value alone.
+//! For a collection with one partition, text and JSON are those of the single value.
 
 use crate::error::Invalid;
 use crate::seq::{Seq, SeqLayout};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The separator of two values in a text.
+/// The separator of values in a text.
 const BETWEEN: char = '-';
 
-/// A value for each partition, in their order. A partition that it does not have counts as having none yet: 0.
+/// One value per partition, in order. A partition without a value counts as 0: none yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Vector<T>(Values<T>);
 
-/// How far the log of each partition is.
+/// Progress of each partition's log.
 pub type Positions = Vector<u64>;
 
-/// A snapshot, or a place in a stream: what it shows of each partition.
+/// A snapshot, or a place in a stream: what is visible of each partition.
 pub type Seqs = Vector<Seq>;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Values<T> {
     One(T),
-    /// Any number of values. Never one in a vector that was made here, as one that was read may be.
+    /// Any number of values. A vector built here never has exactly one; one that was parsed may.
     Many(Box<[T]>),
 }
 
@@ -73,7 +73,7 @@ impl<T> FromIterator<T> for Vector<T> {
 }
 
 impl<T> Vector<T> {
-    /// Of a collection of one partition.
+    /// The vector of a collection with one partition.
     pub fn one(value: T) -> Vector<T> {
         Vector(Values::One(value))
     }
@@ -83,12 +83,12 @@ impl<T> Vector<T> {
         self.0.as_slice()
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.as_slice().is_empty()
     }
@@ -100,18 +100,18 @@ impl<T: Copy + Default + Ord> Vector<T> {
         self.as_slice().get(partition).copied().unwrap_or_default()
     }
 
-    /// The same with another value of a partition.
+    /// A copy with another value for a partition.
     #[must_use]
     pub fn with(&self, partition: usize, value: T) -> Vector<T> {
         if self.len() == 1 && partition == 0 {
-            // By far the most frequent: nothing is allocated.
+            // By far the most frequent case: nothing is allocated.
             return Vector::one(value);
         }
         let others = (0..self.len().max(partition + 1)).map(|n| if n == partition { value } else { self.at(n) });
         others.collect()
     }
 
-    /// The same with each value changed.
+    /// Transforms each value.
     pub fn map<U>(&self, mut change: impl FnMut(T) -> U) -> Vector<U> {
         match self.as_slice() {
             &[only] => Vector::one(change(only)),
@@ -119,7 +119,7 @@ impl<T: Copy + Default + Ord> Vector<T> {
         }
     }
 
-    /// Whether nothing of `other` is after this, in any partition.
+    /// Whether no value of `other` is later, in any partition.
     pub fn covers(&self, other: &Vector<T>) -> bool {
         (0..self.len().max(other.len())).all(|n| self.at(n) >= other.at(n))
     }
@@ -138,24 +138,24 @@ impl<T: Copy + Default + Ord> Vector<T> {
 }
 
 impl Positions {
-    /// The snapshot that shows all writes up to these.
+    /// The snapshot that shows all writes up to these positions.
     pub fn ends(&self) -> Seqs {
         self.map(Seq::end_of)
     }
 
-    /// Reads a text, as [`fmt::Display`] writes it.
+    /// Parses the output of [`fmt::Display`].
     pub fn read(text: &str) -> Option<Positions> {
         read(text, |text| text.parse().ok())
     }
 }
 
 impl Seqs {
-    /// The layout of the numbers of a collection with this number of partitions.
+    /// The number layout of a collection with this many partitions.
     pub fn layout(&self) -> SeqLayout {
         SeqLayout::of(self.len())
     }
 
-    /// The same once an event was passed.
+    /// The place after an event.
     #[must_use]
     pub fn past(&self, event: Seq) -> Seqs {
         self.with(usize::from(self.layout().partition(event)), event)
@@ -166,7 +166,7 @@ impl Seqs {
         self.to_string()
     }
 
-    /// Reads what [`Seqs::to_id`] wrote.
+    /// Parses the output of [`Seqs::to_id`].
     pub fn from_id(text: &str) -> Result<Seqs, Invalid> {
         let mut wrong = None;
         let found = read(text, |text| Seq::from_id(text).map_err(|e| wrong = Some(e)).ok());
@@ -175,7 +175,7 @@ impl Seqs {
     }
 }
 
-/// Reads the values of a text; bounded, as it comes from clients.
+/// Parses the values of a text; bounded, as it comes from clients.
 fn read<T>(text: &str, mut value: impl FnMut(&str) -> Option<T>) -> Option<Vector<T>> {
     let most = SeqLayout::Partitioned.partitions_max();
     let values = text.split(BETWEEN).take(most + 1).map(&mut value).collect::<Option<Vec<T>>>()?;

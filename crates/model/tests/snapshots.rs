@@ -1,9 +1,8 @@
-//! Page tokens of a cluster over random schedules. Clients page through snapshots that readers and the owner
-//! show, while merges drop rows and processes come and go.
+//! Page tokens of a cluster over random schedules. Clients page through snapshots that readers and the owner show,
+//! while merges drop rows, and processes start and stop.
 //!
-//! The rules are the ones that servers run (`policy::horizon`, `policy::pins`). What a run demands: a token
-//! that was used within its time is never answered 410, whatever becomes of one process. Each rule that is
-//! left out is found by a seed.
+//! The rules are the ones that servers run (`policy::horizon`, `policy::pins`). The invariant: a token used within
+//! its lifetime never yields 410, whatever happens to one process. For each rule, some seed detects its omission.
 
 use meridian_model::policy::horizon::{Horizon, Uses};
 use meridian_model::policy::pins::{Board, InUse};
@@ -12,35 +11,35 @@ use std::time::Duration;
 const SECOND: i64 = 1_000_000;
 /// Length of a step.
 const STEP: i64 = SECOND / 4;
-/// How long a token stays good after its last use.
+/// Lifetime of a token after its last use.
 const TOKEN: i64 = 300 * SECOND;
-/// How long a process keeps a snapshot after its last use: uses by others are heard of late.
+/// How long a process keeps a snapshot after its last use: uses by others are reported late.
 const KEPT: i64 = TOKEN + TOKEN / 4;
 /// How long a pin counts at its owner, and at its reader.
 const PIN: (i64, i64) = (75 * SECOND, 60 * SECOND);
-/// Intervals at which readers write their pins, owners read them, and gateways tell.
+/// Intervals at which readers write their pins, owners read them, and gateways report.
 const RENEW: i64 = 20 * SECOND;
 const LOOK: i64 = 10 * SECOND;
 const TELL: i64 = SECOND / 2;
-/// After one process was killed no other kind is, until what the first one knew is known elsewhere.
+/// After a process was killed, no process of another kind is, until what the first one knew is known elsewhere.
 const APART: i64 = RENEW + LOOK + 2 * SECOND;
-/// Steps of a schedule: two hours.
+/// Number of steps of a schedule: two hours.
 const STEPS: usize = 28_800;
 const SEEDS: u64 = 100;
 
-/// A rule that is left out.
+/// An omitted rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// Gateways tell owners.
+    /// Gateways report to owners.
     Telling,
     /// Snapshots of a reader outlive it.
     Outliving,
-    /// A new owner takes everything for used at its start.
+    /// A new owner treats everything as used at its start.
     Baseline,
     /// Snapshots are kept for longer than tokens.
     Margin,
-    /// Pins that cannot be listed are not taken for none.
+    /// Pins that cannot be listed are not treated as absent.
     Doubt,
 }
 
@@ -74,7 +73,7 @@ struct Owner {
 struct Reader {
     name: String,
     horizon: Horizon,
-    /// What it shows: the newest manifest that it has taken up.
+    /// Its visible state: the newest manifest that it has loaded.
     position: u64,
     renewed: i64,
 }
@@ -87,9 +86,9 @@ struct Gateway {
 struct Token {
     seq: u64,
     used: i64,
-    /// When its client asks for the next page.
+    /// When its client requests the next page.
     due: i64,
-    /// Whether a client of a scan server pages, which no gateway knows of.
+    /// Whether the client pages at a scan server, without a gateway's knowledge.
     direct: bool,
 }
 
@@ -97,25 +96,25 @@ struct World {
     without: Without,
     random: Random,
     now: i64,
-    /// Number of the newest write, and of the newest that is in a manifest.
+    /// Numbers of the newest write, and of the newest write in a manifest.
     written: u64,
     flushed: u64,
-    /// Of the newest manifest.
+    /// Floor of the newest manifest: snapshots below it are gone.
     dropped: u64,
     /// The pins in the bucket: reader, number, statement.
     pins: Vec<(String, u64, u64)>,
-    /// Until when the bucket cannot be listed.
+    /// Time until which the bucket cannot be listed.
     unlisted: i64,
     owner: Option<Owner>,
     readers: Vec<Reader>,
     gateways: Vec<Gateway>,
     tokens: Vec<Token>,
     started: u64,
-    /// When a reader and a gateway were killed last.
+    /// When a reader and a gateway were last killed.
     killed: (i64, i64),
-    /// When a snapshot was used last by a client without a gateway.
+    /// When a client without a gateway last used a snapshot.
     direct: i64,
-    /// What was promised and not kept.
+    /// Broken promises.
     broken: Option<String>,
 }
 
@@ -167,7 +166,7 @@ impl World {
         self.random.below(self.readers.len() as u64) as usize
     }
 
-    /// What processes do by themselves.
+    /// Periodic work of the processes.
     fn tick(&mut self) {
         self.now += STEP;
         let now = self.now;
@@ -238,12 +237,12 @@ impl World {
             _ => {}
         }
         let now = self.now;
-        // A client that comes too late is told so, and that is all.
+        // A client that comes too late gets an error, and that is all.
         self.tokens.retain(|token| now - token.used <= TOKEN);
         (0..self.tokens.len()).for_each(|at| self.turn_page(at));
     }
 
-    /// When a client turns a page that it has now: soon, or as late as it may.
+    /// When a client requests the page after the one it has: soon, or as late as allowed.
     fn due(&mut self) -> i64 {
         let patience = match self.random.one_in(2) {
             true => self.random.below(TOKEN as u64) as i64,
@@ -261,12 +260,12 @@ impl World {
         self.tokens.push(Token { seq, used: self.now, due, direct });
     }
 
-    /// Asks for the next page of a token, if that is due.
+    /// Requests the next page of a token if it is due.
     fn turn_page(&mut self, at: usize) {
         let (now, by) = (self.now, self.any_reader());
         let (token, reader) = (&mut self.tokens[at], &mut self.readers[by]);
         let holds = reader.renewed > i64::MIN && now < reader.renewed + PIN.1;
-        // One that is behind is busy, and one without a pin has just started: another one is asked.
+        // A lagging process is busy, and one without a pin has just started: another one is asked.
         if now < token.due || token.seq > reader.position || !holds {
             return;
         }
@@ -276,7 +275,7 @@ impl World {
         }
         token.used = now;
         let (seq, direct) = (token.seq, token.direct);
-        // After some pages a client has all that it wants.
+        // After some pages a client is done.
         if self.random.one_in(6) {
             self.tokens[at].due = i64::MAX;
             return;
@@ -284,7 +283,7 @@ impl World {
         self.tokens[at].due = self.due();
         self.note(seq, direct);
         if self.random.one_in(6) {
-            // Before its pin can say so.
+            // Before its pin can state the use.
             self.kill_reader(by);
         }
     }
@@ -299,7 +298,7 @@ impl World {
     }
 
     fn kill_reader(&mut self, at: usize) {
-        // What only this reader knows of a client without a gateway would be lost with it.
+        // Knowledge that only this reader has, about a client without a gateway, would be lost with it.
         if self.readers.len() > 1 && self.now - self.killed.1 > APART && self.now - self.direct > APART {
             self.killed.0 = self.now;
             self.readers.remove(at);
@@ -315,7 +314,7 @@ impl World {
     }
 }
 
-/// What a schedule of this seed breaks, if anything; and how much was dropped.
+/// The violation by a schedule of this seed, if any; and how much was dropped.
 fn run(seed: u64, without: Without) -> (Option<String>, u64) {
     let mut world = World::new(seed, without);
     for _ in 0..STEPS {

@@ -1,4 +1,4 @@
-//! An answer, read as a file of Python is.
+//! A response, readable like a Python file.
 
 use crate::opened::Opened;
 use crate::wait::wait;
@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What is said of an answer that ended before it was complete.
+/// Error message for a response that ended before it was complete.
 const OVER: &str = "the answer was closed, or broke off before";
 
-/// An answer. Reads wait for at most the timeout of its request.
+/// A response. Reads wait at most for the timeout of its request.
 #[pyclass(frozen, module = "meridian_engine")]
 pub struct EngineResponse {
-    /// Status of HTTP.
+    /// HTTP status.
     #[pyo3(get)]
     status: u16,
-    /// Its header, in order.
+    /// Its headers, in order.
     #[pyo3(get)]
     headers: Vec<(String, String)>,
     opened: Arc<Opened>,
@@ -36,20 +36,20 @@ pub struct EngineResponse {
     closing: Notify,
 }
 
-/// What is still to be read.
+/// The unread part of a response.
 struct Source {
-    /// What comes; `None` at the end, after an error, and while a thread waits for it.
+    /// The rest of the body; `None` at the end, after an error, and while a thread waits for it.
     body: Option<Pin<Box<Body>>>,
     /// Whether a thread waits for it.
     waits: bool,
-    /// Whether the answer is complete with what has arrived.
+    /// Whether the received data completes the response.
     is_complete: bool,
     chunks: VecDeque<Bytes>,
     bytes: usize,
 }
 
 impl EngineResponse {
-    /// An answer whose body has not been read.
+    /// A response whose body has not been read.
     pub fn new(opened: Arc<Opened>, response: Response<Body>, limit: Option<Duration>) -> EngineResponse {
         let (head, body) = response.into_parts();
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
@@ -70,7 +70,8 @@ impl EngineResponse {
         }
     }
 
-    /// Waits for another chunk; `false`: the answer is complete. One that was closed or interrupted never seems to be.
+    /// Waits for another chunk; returns false once the response is complete. A closed or interrupted response never
+    /// counts as complete.
     fn more(&self, py: Python<'_>) -> PyResult<bool> {
         let mut body = {
             let mut source = self.source.lock();
@@ -85,7 +86,7 @@ impl EngineResponse {
             body
         };
         let read = self.opened.until_closed(async {
-            // Made before the flag is read, so that no `close` is missed.
+            // Created before the flag is read, so that no `close` is missed.
             let closing = self.closing.notified();
             if self.closed() {
                 return Some(Err(OVER.to_owned()));
@@ -143,7 +144,7 @@ impl EngineResponse {
 
 #[pymethods]
 impl EngineResponse {
-    /// As files of Python have it.
+    /// The mode, as in Python files.
     #[getter]
     fn mode(&self) -> &'static str {
         "rb"
@@ -155,7 +156,7 @@ impl EngineResponse {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// So many bytes, or fewer at the end; by default all.
+    /// Reads the given number of bytes, or fewer at the end; by default all.
     #[pyo3(signature = (amt = None))]
     fn read<'py>(&self, py: Python<'py>, amt: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         let wanted = wanted(amt);
@@ -163,7 +164,7 @@ impl EngineResponse {
         self.take(py, wanted)
     }
 
-    /// What has arrived, at most so many bytes; it waits if that is nothing.
+    /// Returns at most the given number of bytes that have arrived; waits if there are none.
     #[pyo3(signature = (amt = None))]
     fn read1<'py>(&self, py: Python<'py>, amt: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         let wanted = wanted(amt);
@@ -180,7 +181,7 @@ impl EngineResponse {
 }
 
 impl EngineResponse {
-    /// Drops what is to come, which ends the work on it.
+    /// Drops the rest of the body, which ends the work on it.
     fn drop_body(&self) {
         let body = {
             let mut source = self.source.lock();
@@ -192,7 +193,7 @@ impl EngineResponse {
 
     fn let_go(&self, body: Pin<Box<Body>>) {
         if self.opened.is_forked() {
-            // It waits for threads that are not here.
+            // Dropping it would wait for threads that do not exist in this process.
             return mem::forget(body);
         }
         let _entered = self.opened.threads().enter();
@@ -216,7 +217,7 @@ async fn chunk(body: &mut Pin<Box<Body>>) -> Option<Result<Bytes, String>> {
         match poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
             Ok(frame) => match frame.into_data() {
                 Ok(data) => return Some(Ok(data)),
-                // Fields behind the body, which say nothing here.
+                // Trailers, which carry no data here.
                 Err(_) => continue,
             },
             Err(error) => return Some(Err(error.to_string())),

@@ -1,4 +1,4 @@
-//! An open folder, as an object of Python.
+//! An open folder, as a Python object.
 
 use crate::answer::EngineResponse;
 use crate::opened::{Closed, Fault, Opened};
@@ -21,7 +21,7 @@ pub struct Engine(Arc<Opened>);
 
 #[pymethods]
 impl Engine {
-    /// Opens a folder; `None` keeps all in memory. `BlockingIOError`: another process has it open.
+    /// Opens a folder; `None` keeps everything in memory. Raises `BlockingIOError` if another process has it open.
     #[new]
     fn new(py: Python<'_>, folder: Option<PathBuf>, create: bool, saved_searches: bool) -> PyResult<Engine> {
         if let Some(folder) = folder.as_deref().filter(|folder| !create && !folder.is_dir()) {
@@ -31,7 +31,8 @@ impl Engine {
         Ok(Engine(Arc::new(opened)))
     }
 
-    /// The head of the answer. `TimeoutError` after so many seconds; `ConnectionError`: it is closed.
+    /// Sends a request and returns the response once its headers are there. Raises `TimeoutError` after `timeout`
+    /// seconds, and `ConnectionError` if the engine is closed.
     fn request(
         &self,
         py: Python<'_>,
@@ -41,7 +42,7 @@ impl Engine {
         body: Option<PyBackedBytes>,
         timeout: Option<f64>,
     ) -> PyResult<EngineResponse> {
-        // Not copied: the body is the memory of Python's bytes.
+        // Not copied: the body borrows the memory of Python's bytes.
         let body = body.map_or_else(Body::empty, |body| Body::from(Bytes::from_owner(body)));
         let mut request = Request::builder().method(method).uri(target).header(header::HOST, "localhost");
         for (name, value) in &headers {
@@ -53,13 +54,13 @@ impl Engine {
         Ok(EngineResponse::new(self.0.clone(), response, limit))
     }
 
-    /// Ends what runs, and closes the folder. Repeated, it does nothing.
+    /// Ends running work and closes the folder. Does nothing if called again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.close()).map_err(|e| refusal(Fault::Store(e)))
     }
 }
 
-/// Refuses a call in a process that is a fork of the one that opened the folder.
+/// Rejects a call in a process that was forked from the one that opened the folder.
 pub fn here(opened: &Opened) -> PyResult<()> {
     match opened.is_forked() {
         false => Ok(()),
@@ -69,12 +70,12 @@ pub fn here(opened: &Opened) -> PyResult<()> {
     }
 }
 
-/// The exception of a call that was cut off by `close`.
+/// The exception for a call that was interrupted by `close`.
 pub fn closed(_: Closed) -> PyErr {
     PyConnectionError::new_err("the folder is closed")
 }
 
-/// The exception for a folder that is not opened or not closed cleanly.
+/// The exception for a folder that could not be opened or closed cleanly.
 fn refusal(fault: Fault) -> PyErr {
     match fault {
         Fault::Store(StoreError::InUse { path }) => PyBlockingIOError::new_err(in_use(&path)),

@@ -1,13 +1,13 @@
-//! The engine as a module of Python, `meridian_engine`: a data folder without a server.
+//! The engine as a Python module, `meridian_engine`: a data folder without a server.
 //!
-//! The Python package `meridian` (`clients/python`) sends the requests that it would send to a server. So every answer is the one of the
-//! server, and this crate knows none of them:
-//! - `opened.rs`: a folder that is open, its threads, and the end of both;
+//! The Python package `meridian` (`clients/python`) sends it the same requests as a server. So every response equals
+//! the server's, and this crate needs no knowledge of them:
+//! - `opened.rs`: an open folder, its threads, and their shutdown;
 //! - `engine.rs`: a request;
-//! - `answer.rs`: an answer, read as a file of Python is;
-//! - `wait.rs`: how a thread of Python waits.
+//! - `answer.rs`: a response, readable like a Python file;
+//! - `wait.rs`: how a Python thread waits.
 
-// The macros of pyo3 write unsafe code; this crate has none of its own.
+// The macros of pyo3 generate unsafe code; this crate has none of its own.
 #![allow(unsafe_code)]
 
 mod answer;

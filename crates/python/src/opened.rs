@@ -1,4 +1,4 @@
-//! A data folder that is open: its store, its threads, and how both end.
+//! An open data folder: its store, its threads, and their shutdown.
 
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -16,39 +16,39 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Calls at once.
+/// Max concurrent calls.
 const CALLS_MAX: u32 = 1 << 16;
-/// How long calls may take to end once they are told to: one that a handler of signals has interrupted ends only after it.
+/// Max time for calls to end during shutdown: a call whose signal handler closes the engine can end only afterwards.
 const CALLS_END: Duration = Duration::from_secs(10);
-/// How long threads may take to end.
+/// Max time for threads to end.
 const THREADS_END: Duration = Duration::from_secs(1);
 
-/// Why a folder is not opened.
+/// Why a folder could not be opened.
 pub enum Fault {
-    /// The store refuses it.
+    /// The store refused it.
     Store(StoreError),
     /// Anything else.
     Other(String),
 }
 
-/// Why a call has no outcome: the engine was closed.
+/// The engine was closed, so a call has no outcome.
 pub struct Closed;
 
-/// A call in progress: `close` waits for its end.
+/// A call in progress; `close` waits for its end.
 pub struct Call(#[allow(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
-/// An open folder, shared by the engine and its answers.
+/// An open folder, shared by the engine and its responses.
 pub struct Opened {
-    /// The process that opened it: the threads are not in another one.
+    /// The process that opened it: the threads exist in no other one.
     process: u32,
     threads: Handle,
-    /// A permit for each call; all of them for the end.
+    /// One permit per call; shutdown takes them all.
     calls: Arc<Semaphore>,
     ends: watch::Sender<bool>,
     held: Mutex<Option<Held>>,
 }
 
-/// What is let go of at the end.
+/// Resources released at shutdown.
 struct Held {
     api: Arc<InProcess>,
     store: Arc<Store>,
@@ -56,7 +56,7 @@ struct Held {
 }
 
 impl Opened {
-    /// Opens a folder; `None`: a store in memory.
+    /// Opens a folder; `None` opens a store in memory.
     pub fn open(folder: Option<PathBuf>, saved_searches: bool) -> Result<Opened, Fault> {
         let other = |e: &dyn std::fmt::Display| Fault::Other(e.to_string());
         let runtime = Builder::new_multi_thread().thread_name("meridian").enable_all().build();
@@ -70,7 +70,7 @@ impl Opened {
         let api = match runtime.block_on(begin) {
             Ok(api) => Arc::new(api),
             Err(fault) => {
-                // It was not used; the error that matters is the first one.
+                // It was not used; the first error is the one that matters.
                 let _ = store.close();
                 return Err(fault);
             }
@@ -84,12 +84,13 @@ impl Opened {
         })
     }
 
-    /// The threads that a call runs on.
+    /// The threads that run calls.
     pub fn threads(&self) -> &Handle {
         &self.threads
     }
 
-    /// Whether this is another process than the one that opened it: a fork, which has a copy of its memory and none of its threads.
+    /// Whether this process is a fork of the one that opened the folder, with a copy of its memory and none of its
+    /// threads.
     pub fn is_forked(&self) -> bool {
         self.process != process::id()
     }
@@ -99,7 +100,7 @@ impl Opened {
         *self.ends.borrow()
     }
 
-    /// Begins a call, to be held while it is in progress.
+    /// Begins a call; the returned guard is held while it is in progress.
     pub fn begin(&self) -> Result<Call, Closed> {
         self.calls.clone().try_acquire_owned().map(Call).map_err(|_| Closed)
     }
@@ -110,7 +111,7 @@ impl Opened {
         self.until_closed(async move { api.answer(request).await }).await
     }
 
-    /// The outcome of a part of a call, unless the engine is closed before.
+    /// The outcome of a part of a call, unless the engine is closed first.
     pub async fn until_closed<T>(&self, part: impl Future<Output = T>) -> Result<T, Closed> {
         let mut ends = self.ends.subscribe();
         tokio::select! {
@@ -120,17 +121,17 @@ impl Opened {
         }
     }
 
-    /// Ends calls, and closes the folder. Repeated, it does nothing.
+    /// Ends calls and closes the folder. Does nothing if called again.
     pub fn close(&self) -> Result<(), StoreError> {
         if self.is_forked() {
-            // The folder is that of the other process.
+            // The folder belongs to the other process.
             return Ok(());
         }
         let Some(Held { api, store, runtime }) = self.held.lock().take() else { return Ok(()) };
         api.end_streams();
         self.ends.send_replace(true);
         runtime.block_on(async {
-            // None begins, and those in progress end.
+            // No call begins any more, and those in progress end.
             let calls = tokio::time::timeout(CALLS_END, self.calls.acquire_many(CALLS_MAX)).await;
             self.calls.close();
             drop(calls);
@@ -147,10 +148,10 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if self.is_forked() {
-            // To end threads that are not here would wait for ever.
+            // Shutting down threads that do not exist here would wait forever.
             mem::forget(self.held.get_mut().take());
         }
-        // Nobody is left to hear of an error; what was acknowledged is on disk.
+        // There is no caller left to report an error to; acknowledged writes are on disk.
         let _ = self.close();
     }
 }
@@ -164,7 +165,7 @@ fn settings(saved_searches: bool) -> ServerConfig {
         timeout_stream: patient,
         timeout_max: patient,
         write_stall: patient,
-        // Nothing is sent.
+        // Nothing is sent over a network.
         compress: false,
         ..ServerConfig::default()
     };

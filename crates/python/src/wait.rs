@@ -1,4 +1,4 @@
-//! How a thread of Python waits for the engine.
+//! How a Python thread waits for the engine.
 
 use crate::engine::{closed, here};
 use crate::opened::{Closed, Opened};
@@ -9,12 +9,12 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a waiting thread looks for signals, such as that of Ctrl-C.
+/// Interval at which a waiting thread checks for signals, such as Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-/// Waits without the lock of the interpreter, so that other threads of Python run. The future runs on this thread, and is dropped where the
-/// wait ends early. It ends with `TimeoutError` after `limit`, with `ConnectionError` where the engine is closed, or with the exception of a
-/// signal.
+/// Waits without the interpreter lock, so that other Python threads run. The future runs on this thread, and is
+/// dropped if the wait ends early. The wait ends with `TimeoutError` after `limit`, with `ConnectionError` if the
+/// engine is closed, or with the exception of a signal handler.
 pub fn wait<T, F>(py: Python<'_>, opened: &Opened, limit: Option<Duration>, future: F) -> PyResult<T>
 where
     F: Future<Output = Result<T, Closed>> + Send,
@@ -33,7 +33,7 @@ where
             return done.map_err(closed);
         }
         py.check_signals()?;
-        // A handler of a signal may have closed it.
+        // A signal handler may have closed it.
         if opened.has_ended() {
             return Err(closed(Closed));
         }

@@ -1,4 +1,4 @@
-//! The module in an interpreter: what Python can do with it, without the package that programs use.
+//! Tests the module in an interpreter, without the Python package that programs use.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Runs a script with the module that was built for this test.
+/// Runs a script with the module built for this test.
 fn python(script: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let here = std::env::current_exe().unwrap();

@@ -1,7 +1,8 @@
-//! The cost of aggregates in nodes, blocks and rows: `cargo run -p meridian-query --example aggregate_cost -- 2000000`.
+//! The cost of aggregates in nodes, blocks and rows: `cargo run -p meridian-query --example aggregate_cost --
+//! 2000000`.
 //!
-//! Points of three years around a few hundred towns, and the same without places, each in a store in memory. The
-//! numbers of nodes, blocks and events depend on nothing but the seed; the times are those of the machine at hand.
+//! Points of three years around a few hundred towns, and the same without places, each in an in-memory store. The
+//! numbers of nodes, blocks and events depend only on the seed; the times depend on the machine.
 #![allow(clippy::disallowed_methods, reason = "an example measures in real time")]
 
 use meridian_model::builder::Value;

@@ -1,10 +1,10 @@
-//! The cost of questions about long lines, in nodes, blocks and lines tested: `zstd -dc
+//! The cost of queries about long lines, in nodes, blocks and lines tested: `zstd -dc
 //! data/atlantic-storms/storms.csv.zst | cargo run -p meridian-query --example line_cost -- 50`.
 //!
-//! Reads rows of a CSV file with the columns `storm_id`, `lat` and `lon` from standard input, and makes a line
-//! of each id. It repeats all lines as often as it is told, shifted a little, with four edges for each one. Then it asks
-//! for the cells of a grid, once by pieces and once by boxes alone. `NOT S_DISJOINT` asks for the same lines
-//! and says nothing of their pieces.
+//! Reads rows of a CSV file with the columns `storm_id`, `lat` and `lon` from standard input, and makes a line of
+//! each id. It repeats all lines the given number of times, slightly shifted, with four edges for each original one.
+//! Then it queries the cells of a grid, once by pieces and once by boxes alone. `NOT S_DISJOINT` matches the same
+//! lines but cannot use their pieces.
 #![allow(clippy::disallowed_methods, reason = "an example measures in real time")]
 
 use geo_types::{Coord, LineString};
@@ -18,7 +18,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Vertices put between two of the file.
+/// Vertices inserted between two of the file.
 const BETWEEN: usize = 3;
 
 fn read() -> Result<Vec<Vec<Coord<f64>>>, Box<dyn Error>> {

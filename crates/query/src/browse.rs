@@ -1,24 +1,24 @@
-//! Rows of a snapshot without a question: a page of all of them, and one by chance.
+//! Rows of a snapshot without a query: a page of all of them, or a random one.
 
 use crate::control::Control;
 use crate::error::QueryError;
 use meridian_store::seams::Random;
 use meridian_store::{CHUNK_ROWS, Snapshot};
 
-/// Draws before the first visible row is taken instead.
+/// Max draws before the first visible row is used instead.
 const DRAWS_MAX: usize = 64;
 
 /// A page of all events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Events in all.
+    /// Total number of events.
     pub total: u64,
     /// Part and row of each event of the page.
     pub rows: Vec<(usize, u32)>,
 }
 
-/// The events from the `skip`-th on, at most `limit`, in order of part and row: whole parts are skipped by their counts.
-/// The snapshot must be open: see [`Snapshot::open_all`].
+/// Up to `limit` events from the `skip`-th on, in order of part and row; whole parts are skipped by their counts. The
+/// snapshot must be open: see [`Snapshot::open_all`].
 pub fn page(snapshot: &Snapshot, skip: u64, limit: usize, control: &Control) -> Result<Page, QueryError> {
     let mut order: Vec<usize> = (0..snapshot.parts.len()).collect();
     order.sort_unstable_by_key(|&part| snapshot.parts[part].number());
@@ -44,8 +44,7 @@ pub fn page(snapshot: &Snapshot, skip: u64, limit: usize, control: &Control) -> 
     Ok(page)
 }
 
-/// Part and row of an event drawn by chance; `None` where there is none.
-/// The snapshot must be open: see [`Snapshot::open_all`].
+/// Part and row of a random event; `None` if there is none. The snapshot must be open: see [`Snapshot::open_all`].
 pub fn sample(snapshot: &Snapshot, random: &dyn Random, control: &Control) -> Result<Option<(usize, u32)>, QueryError> {
     for _ in 0..DRAWS_MAX {
         let Some(mut at) = random.next_u64().checked_rem(snapshot.rows()) else { break };

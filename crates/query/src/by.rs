@@ -41,7 +41,7 @@ impl Values {
                 format!("the property has more than {BY_VALUES_MAX} different values: filter, or group by another one"),
             ));
         }
-        // A text is stored in the list, in the map and in the answer.
+        // A text is stored in the list, in the map and in the result.
         self.bytes += VALUE_BYTES + if let ByValue::Text(text) = &value { 3 * text.len() } else { 0 };
         self.list.push(value);
         Ok(self.list.len() as u32 - 1)
@@ -107,17 +107,17 @@ impl Values {
     }
 }
 
-/// The values of all `by` fields, each combination numbered in order of first occurrence.
+/// The values of all `by` fields; each combination is numbered in order of first occurrence.
 pub(crate) struct Keys {
     fields: Vec<Values>,
-    /// The combinations, by the numbers of their values. Of one field its own numbers serve.
+    /// The combinations, by the numbers of their values. A single field uses its own numbers.
     tuples: HashMap<Box<[u32]>, u32>,
     list: Vec<Box<[u32]>>,
     scratch: Vec<u32>,
 }
 
 impl Keys {
-    /// No values yet of `fields` fields.
+    /// An empty set of keys over the given fields.
     pub(crate) fn none(fields: usize) -> Keys {
         let fields = (0..fields).map(|_| Values::none()).collect();
         Keys { fields, tuples: HashMap::new(), list: Vec::new(), scratch: Vec::new() }
@@ -137,12 +137,12 @@ impl Keys {
         self.fields.iter().map(Values::bytes).sum::<usize>() + self.list.len() * tuple
     }
 
-    /// The number of a combination of values, one of each field.
+    /// The number of a combination of values, one for each field.
     pub(crate) fn number_of(&mut self, values: &[ByValue]) -> Result<u32, Invalid> {
         self.number(|at, field| field.number_of(values.get(at).unwrap_or(&ByValue::Null)))
     }
 
-    /// The number of what a row has; a column that is absent has no values.
+    /// The number of a row's combination; an absent column has no values.
     #[inline]
     pub(crate) fn number_at(&mut self, columns: &[Option<FieldColumn<'_>>], row: usize) -> Result<u32, Invalid> {
         self.number(|at, field| match columns.get(at) {

@@ -1,5 +1,5 @@
-//! Lazy walks over the trees of a part. Nodes are ruled out, taken whole or descended into; the rest are runs of rows, each
-//! within one chunk of the store.
+//! Lazy walks over the trees of a part. Nodes are ruled out, taken whole or descended into; the rest are runs of
+//! rows, each within one chunk of the store.
 
 use crate::control::Stats;
 use crate::reach::Reach;
@@ -14,49 +14,49 @@ use std::sync::Arc;
 /// The step for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Skip it: nothing below it is wanted.
+    /// Skip it: nothing below it is needed.
     Skip,
-    /// Descend to its children; a leaf gives its rows. `whole`: all rows below match.
+    /// Descend to its children; a leaf yields its rows. `whole`: all rows below match.
     Descend { whole: bool },
-    /// Give all its rows. `whole`: all of them match.
+    /// Return all its rows. `whole`: all of them match.
     Rows { whole: bool },
-    /// Done: its summary answered the question.
+    /// Done: its summary was sufficient.
     Taken,
 }
 
-/// Neighbouring rows of one chunk that are to be read.
+/// Consecutive rows of one chunk to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) rows: Range<u32>,
-    /// Whether all of them match the predicate (though some may not be visible).
+    /// Whether all of them match the predicate (though some may be invisible).
     pub(crate) whole: bool,
 }
 
-/// The rows of one part that a question must read, found lazily and in row order.
+/// The rows of one part that a query must read, found lazily and in row order.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     trees: Vec<Tree>,
-    /// The tree that `stack` belongs to; trees after it have not been entered.
+    /// The tree that `stack` belongs to; later trees have not been entered.
     tree: usize,
     stack: Vec<(Node, bool)>,
     entered: bool,
     /// Rows found but not returned yet.
     found: Option<Run>,
-    /// Rows before this one are not wanted.
+    /// Rows before this one are skipped.
     from: u32,
-    /// Rows that may match by the pieces of long lines; all rows where there are no pieces.
+    /// Rows that may match by the pieces of long lines; `None` if there are no pieces.
     sieve: Option<Arc<BooleanBuffer>>,
     /// Box and interval of the predicate; nodes outside are ruled out.
     reach: Reach,
-    /// Size in rows, a power of two, of the stretches that runs to be tested stay within.
+    /// Alignment in rows, a power of two: a run to be tested stays within one such stretch.
     stretch: u32,
-    /// The same of runs that match as a whole.
+    /// The same for runs that match as a whole.
     stretch_whole: u32,
     /// Max gap in rows between two runs that are joined.
     bridged: u32,
 }
 
-/// Max rows tested in vain to save a separate run.
+/// Max rows tested needlessly to save a separate run.
 const BRIDGED_ROWS: u32 = 128;
 
 impl Candidates {
@@ -77,19 +77,19 @@ impl Candidates {
         }
     }
 
-    /// The rows of a part that a question must read, from `from` on.
+    /// The rows of a part that a query must read, from `from` on.
     pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
         let trees = scan.part(part).trees().to_vec();
         Candidates::sought(scan, part, Candidates::new(trees, from))
     }
 
-    /// The rows of one tree of a part that a question must read, from `from` on.
+    /// The rows of one tree of a part that a query must read, from `from` on.
     pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
         let trees = scan.part(part).trees()[tree..tree + 1].to_vec();
         Candidates::sought(scan, part, Candidates::new(trees, from))
     }
 
-    /// The same rows, limited to the reach of the question.
+    /// The same rows, limited to the reach of the query.
     fn sought(scan: &mut Scan, part: u32, all: Candidates) -> Candidates {
         let all = all.in_stretches(scan.stretches(part));
         Candidates { sieve: scan.sieve(part), reach: scan.reach, ..all }
@@ -100,7 +100,7 @@ impl Candidates {
         Candidates { stretch, stretch_whole, ..self }
     }
 
-    /// The same rows without rows that the sieve excludes.
+    /// The same rows without those that the sieve excludes.
     pub(crate) fn sifted(self, sieve: Option<Arc<BooleanBuffer>>) -> Candidates {
         Candidates { sieve, ..self }
     }
@@ -127,8 +127,8 @@ impl Candidates {
         }
     }
 
-    /// The same rows in fewer runs, with a few between them that are ruled out. Only where what a step skips is ruled out
-    /// by the predicate, and nothing is answered from nodes.
+    /// The same rows in fewer runs, which may include a few excluded rows. Valid only if skipped rows are ruled out
+    /// by the predicate and nothing is counted from nodes.
     pub(crate) fn bridged(self) -> Candidates {
         Candidates { bridged: BRIDGED_ROWS, ..self }
     }
@@ -139,12 +139,13 @@ impl Candidates {
             Some(found) => found,
             None => self.advance(stats, step)?,
         };
-        // Neighbouring leaves of one chunk become one run. Rows past the end of the chunk or stretch wait for the next call.
+        // Consecutive leaves of one chunk become one run. Rows past the end of the chunk or stretch wait for the next
+        // call.
         let end = end_of(run.rows.start, if run.whole { self.stretch_whole } else { self.stretch });
         while run.rows.end < end {
             match self.advance(stats, step) {
-                // Runs are joined because each is one read and one evaluation, whose overhead exceeds the cost of a few
-                // rows.
+                // Runs are joined because each is one read and one evaluation, whose overhead exceeds the cost of a
+                // few rows.
                 Some(next) if next.whole == run.whole && next.rows.start <= run.rows.end + self.bridge(&run) => {
                     run.rows.end = next.rows.end;
                 }
@@ -162,12 +163,12 @@ impl Candidates {
         Some(run)
     }
 
-    /// Max gap in rows between a run and the next that is joined to it.
+    /// Max gap in rows between a run and the next one joined to it.
     fn bridge(&self, run: &Run) -> u32 {
         if run.whole { 0 } else { self.bridged }
     }
 
-    /// The next node's rows, however many.
+    /// The rows of the next node, however many.
     fn advance(&mut self, stats: &mut Stats, step: &mut dyn FnMut(&NodeRef<'_>, bool) -> Step) -> Option<Run> {
         loop {
             let tree = self.trees.get(self.tree)?;
@@ -214,22 +215,22 @@ impl Candidates {
         }
     }
 
-    /// Whether no row below a node of few may match.
+    /// Whether the sieve excludes all rows below a small node.
     fn is_sifted_out(&self, node: Node, rows: &Range<u32>) -> bool {
         let none = |sieve: &BooleanBuffer| !sieve.slice(rows.start as usize, rows.len()).has_true();
         node.level() <= SIFTED_LEVEL && self.sieve.as_ref().is_some_and(|sieve| none(sieve))
     }
 }
 
-/// Up to this level nodes are tested against the sieve: 16 times 64 rows.
+/// Max level at which nodes are tested against the sieve: 16 times 64 rows.
 const SIFTED_LEVEL: u8 = 1;
 
-/// First row after the chunk that holds a row.
+/// First row after the chunk that contains a row.
 pub(crate) fn chunk_end(row: u32) -> u32 {
     end_of(row, CHUNK_ROWS)
 }
 
-/// First row after the stretch of `stretch` rows that holds a row.
+/// First row after the stretch of `stretch` rows that contains a row.
 fn end_of(row: u32, stretch: u32) -> u32 {
     (row / stretch + 1).saturating_mul(stretch)
 }

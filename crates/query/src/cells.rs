@@ -13,14 +13,14 @@ use meridian_index::{MERCATOR_LAT_MAX, mercator_cell};
 use meridian_model::filter::Region;
 use meridian_model::{Batch, Bounds, Projection};
 
-/// Where a box lies on a grid.
+/// Position of a box on a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellPosition {
-    /// Beyond the grid.
+    /// Outside the grid.
     Outside,
     /// Wholly in this cell.
     In(usize),
-    /// In several cells, or partly beyond the grid.
+    /// In several cells, or partly outside the grid.
     Cut,
 }
 
@@ -31,7 +31,7 @@ pub(crate) trait Cells {
     fn len(&self) -> usize;
     /// The cell of a place in degrees.
     fn cell(&self, lon: f64, lat: f64) -> Option<usize>;
-    /// Where a box lies; it is not nowhere.
+    /// Position of a box that is not nowhere.
     fn place(&self, bounds: &Bounds) -> CellPosition;
 }
 
@@ -53,7 +53,7 @@ impl DegreeCells {
         self.bbox[0] > self.bbox[2]
     }
 
-    /// Whether a longitude lies on the far side of the antimeridian, as seen from the grid's west.
+    /// Whether a longitude lies beyond the antimeridian, as seen from the grid's west.
     fn is_far_side(&self, lon: f64) -> bool {
         self.crosses() && lon < self.bbox[0]
     }
@@ -76,7 +76,8 @@ impl DegreeCells {
     }
 }
 
-/// The index of the part that holds a length, of `count` equal parts of `span`. Rounding never passes the last part.
+/// The index of the part that contains a length, out of `count` equal parts of `span`. Rounding never exceeds the
+/// last part.
 fn part(length: f64, span: f64, count: u32) -> usize {
     let part = if span > 0.0 { (length / span * f64::from(count)) as usize } else { 0 };
     part.min(count as usize - 1)
@@ -145,7 +146,7 @@ impl Cells for TileGrid {
     }
 
     fn place(&self, bounds: &Bounds) -> CellPosition {
-        // Beyond the square there is no cell, but the box may still reach into it from there.
+        // There is no cell beyond the square, but the box may still reach into it.
         let in_range = |lat: f64| lat.clamp(-MERCATOR_LAT_MAX, MERCATOR_LAT_MAX);
         let corner = |lon: f64, lat: f64| mercator_cell(lon, in_range(lat), self.level()).unwrap_or((0, 0));
         if bounds.north < -MERCATOR_LAT_MAX || bounds.south > MERCATOR_LAT_MAX {
@@ -163,7 +164,7 @@ impl Cells for TileGrid {
     }
 }
 
-/// Adds the events of a question to the counts of cells.
+/// Adds the matching events of a query to the counts of cells.
 pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &mut [u64]) -> Result<(), QueryError> {
     let mut boxes = Projection::none(&scan.layout);
     boxes.add_boxes(&scan.layout);
@@ -182,7 +183,7 @@ pub(crate) fn count_into(scan: &mut Scan, cells: &(impl Cells + Sync), counts: &
     if slices == 1 {
         return tasks.iter().try_for_each(|task| count_task(scan, task, &columns, cells, counts));
     }
-    // A grid for each thread, added up in the end: a shared one would need an atomic for every event.
+    // One grid per thread, summed at the end: a shared one would need an atomic for every event.
     let none = || vec![0; counts.len()];
     let made =
         work(scan, &tasks, slices, |_| none(), |counts, scan, task| count_task(scan, task, &columns, cells, counts))?;
@@ -238,7 +239,7 @@ fn count_candidates(
                 return Step::Skip;
             }
             match (search_step(predicate, node, whole), place) {
-                // Only where the snapshot shows every row: a node summarises rows that were written later, too.
+                // Only if the snapshot shows every row: a node also summarises rows written later.
                 (Step::Rows { whole: true }, CellPosition::In(cell)) if view.none_newer(node.rows()) => {
                     let rows = node.rows();
                     // Trees are never rewritten, so deleted rows still count in the node.
@@ -247,7 +248,7 @@ fn count_candidates(
                     matched += alive;
                     Step::Taken
                 }
-                // A node over several cells is split, as its children may each lie in one.
+                // A node over several cells is split, as each child may lie in one.
                 (Step::Rows { whole }, _) => Step::Descend { whole },
                 (step, _) => step,
             }

@@ -1,4 +1,4 @@
-//! Deadlines, cancellation, and the account of what a question cost.
+//! Deadlines, cancellation, and cost accounting of a query.
 
 use crate::error::QueryError;
 use crate::memory::{MemoryPool, Share};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread, ThreadId};
 use std::time::Duration;
 
-/// A flag that the caller raises to cancel a question. Clones share one flag.
+/// A flag that the caller raises to cancel a query. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<Flag>);
 
 #[derive(Debug, Default)]
 struct Flag {
     raised: AtomicBool,
-    /// Threads that wait, to be woken.
+    /// Waiting threads to wake.
     waiting: Mutex<Vec<Thread>>,
 }
 
-/// A thread that the flag unparks, until this is dropped.
+/// Registration of a thread for unparking; ends when dropped.
 #[derive(Debug)]
 pub struct Unparks<'a>(&'a CancelFlag, ThreadId);
 
@@ -30,15 +30,15 @@ impl CancelFlag {
         CancelFlag::default()
     }
 
-    /// Raises the flag: the question stops at its next block.
+    /// Raises the flag: the query stops at its next block.
     pub fn cancel(&self) {
         // Relaxed: the flag carries no data, and a check that is one block late is within the contract.
         self.0.raised.store(true, Ordering::Relaxed);
-        // The lock orders the two: a thread that is not in the list yet sees the flag once it is.
+        // The lock orders the two: a thread that is not in the list yet will see the flag.
         self.0.waiting.lock().drain(..).for_each(|thread| thread.unpark());
     }
 
-    /// Unparks this thread when the flag is raised, for as long as the guard is kept. To be taken before the flag is read.
+    /// Unparks this thread when the flag is raised, while the guard is held. Take the guard before reading the flag.
     pub fn unparks(&self) -> Unparks<'_> {
         let thread = thread::current();
         let id = thread.id();
@@ -61,62 +61,62 @@ impl Drop for Unparks<'_> {
     }
 }
 
-/// The processors that questions share. What runs is decided elsewhere; a question asks as it goes.
+/// The processors shared by queries. Another component decides what runs; a query checks in as it goes.
 pub trait Scheduler: Send + Sync + std::fmt::Debug {
-    /// Called before each block, by the thread that runs the question. It may block while other questions have more right
-    /// to run, until `over` says that this one is no longer wanted.
+    /// Called before each block by the thread that runs the query. It may block while other queries have more right
+    /// to run, until `over` returns true because the query is no longer wanted.
     fn tick(&self, over: &dyn Fn() -> bool);
 
-    /// Whether other questions wait: then this one does not spread over several threads.
+    /// Whether other queries wait; this one then does not spread over several threads.
     fn is_contended(&self) -> bool;
 
-    /// Work that a helper thread did for the question.
+    /// Charges work that a helper thread did for the query.
     fn charge(&self, used: Duration);
 
-    /// Bytes of events that the question has read, on any of its threads.
+    /// Records bytes of events that the query has read, on any of its threads.
     fn read(&self, bytes: u64);
 
-    /// The question is refused, or ended, because it reads more than it may. Called once.
+    /// Records that the query is refused, or ended, because it exceeds its read limit. Called once.
     fn read_too_much(&self);
 }
 
-/// Bytes of events that a question may read, shared by its threads.
+/// Bytes of events that a query may read, shared by its threads.
 #[derive(Debug)]
 struct Allowance {
     bytes: u64,
     read: AtomicU64,
 }
 
-/// The deadline of a question, its cancellation and its turns to run. Cheap to clone.
+/// The deadline of a query, its cancellation and its scheduling. Cheap to clone.
 ///
-/// All are checked before each block is read, so a question stops within one block's work.
+/// All are checked before each block is read, so a query stops within one block's work.
 #[derive(Debug, Clone)]
 pub struct Control {
     clock: Arc<dyn Clock>,
-    /// On the clock's [`Clock::elapsed`].
+    /// Measured by [`Clock::elapsed`].
     deadline_us: i64,
     cancel: CancelFlag,
     memory: Option<Arc<dyn MemoryPool>>,
     scheduler: Option<Arc<dyn Scheduler>>,
     allowance: Option<Arc<Allowance>>,
-    /// Whether this thread helps the one that runs the question: it is charged, and never blocks.
+    /// Whether this thread helps the one that runs the query: it is charged, and never blocks.
     helps: bool,
 }
 
 impl Control {
-    /// A question that may work for `timeout` from now on.
+    /// A query that may run for `timeout` from now on.
     pub fn new(clock: Arc<dyn Clock>, timeout: Duration, cancel: CancelFlag) -> Control {
         let timeout_us = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX);
         let deadline_us = clock.elapsed().saturating_add(timeout_us);
         Control { clock, deadline_us, cancel, memory: None, scheduler: None, allowance: None, helps: false }
     }
 
-    /// The same, with its memory taken from a pool that questions share.
+    /// Takes the query's memory from a shared pool.
     pub fn sharing(self, memory: Arc<dyn MemoryPool>) -> Control {
         Control { memory: Some(memory), ..self }
     }
 
-    /// The same, which runs when it is its turn.
+    /// Lets a scheduler decide when the query runs.
     pub fn scheduled_by(self, scheduler: Arc<dyn Scheduler>) -> Control {
         Control { scheduler: Some(scheduler), ..self }
     }
@@ -126,7 +126,7 @@ impl Control {
         Control { helps: true, ..self.clone() }
     }
 
-    /// Charges what a helper thread did since `began_us`. Its elapsed time is charged, which its processor time does not
+    /// Charges the work of a helper thread since `began_us`, as elapsed time, which its processor time does not
     /// exceed.
     pub(crate) fn helped(&self, began_us: i64) {
         if let Some(scheduler) = &self.scheduler {
@@ -134,31 +134,31 @@ impl Control {
         }
     }
 
-    /// The same, for a question that may read so many bytes of events.
+    /// Limits the bytes of events that the query may read.
     pub fn reading_at_most(self, bytes: u64) -> Control {
         Control { allowance: Some(Arc::new(Allowance { bytes, read: AtomicU64::new(0) })), ..self }
     }
 
-    /// The bytes that the question may read.
+    /// Max bytes that the query may read.
     pub fn bytes_max(&self) -> Option<u64> {
         self.allowance.as_ref().map(|allowance| allowance.bytes)
     }
 
-    /// Charges bytes of events that another server has read for the question: its limit was enforced there.
+    /// Charges bytes of events that another server has read for the query; that server enforced the limit.
     pub fn charge_elsewhere(&self, bytes: u64) {
         if let Some(scheduler) = &self.scheduler {
             scheduler.read(bytes);
         }
     }
 
-    /// Notes that another server refused the question, or ended it, because it reads too much.
+    /// Records that another server refused the query, or ended it, because it exceeds its read limit.
     pub fn refused_elsewhere(&self) {
         if let Some(scheduler) = &self.scheduler {
             scheduler.read_too_much();
         }
     }
 
-    /// Charges bytes of events that are about to be read.
+    /// Charges bytes of events about to be read.
     pub(crate) fn read(&self, bytes: u64) -> Result<(), QueryError> {
         if let Some(scheduler) = &self.scheduler {
             scheduler.read(bytes);
@@ -169,14 +169,14 @@ impl Control {
         if read <= *limit {
             return Ok(());
         }
-        // Several threads may be above the limit: the one that crossed it reports it.
+        // Several threads may exceed the limit; the one that crossed it reports it.
         match before <= *limit {
             true => Err(self.too_large(0, read)),
             false => Err(QueryError::TooLarge { events: 0, bytes: read, limit: Some(*limit) }),
         }
     }
 
-    /// The error of a question that reads more than it may.
+    /// The error of a query that exceeds its read limit.
     pub(crate) fn too_large(&self, events: u64, bytes: u64) -> QueryError {
         if let Some(scheduler) = &self.scheduler {
             scheduler.read_too_much();
@@ -184,36 +184,36 @@ impl Control {
         QueryError::TooLarge { events, bytes, limit: self.bytes_max() }
     }
 
-    /// Whether other questions wait for a processor.
+    /// Whether other queries wait for a processor.
     pub(crate) fn is_contended(&self) -> bool {
         self.scheduler.as_ref().is_some_and(|scheduler| scheduler.is_contended())
     }
 
-    /// A share of that pool, empty at first.
+    /// An empty share of the memory pool.
     pub fn share(&self) -> Share {
         Share::of(self.memory.clone())
     }
 
-    /// The flag that cancels the question.
+    /// The flag that cancels the query.
     pub fn cancel_flag(&self) -> &CancelFlag {
         &self.cancel
     }
 
-    /// Time left; zero when it is over.
+    /// Time left; zero once the deadline has passed.
     pub fn time_left(&self) -> Duration {
         Duration::from_micros(self.deadline_us.saturating_sub(self.clock.elapsed()).max(0) as u64)
     }
 
     /// Whether work may continue.
     pub fn check(&self) -> Result<(), QueryError> {
-        // A turn first: it may take long, and the question may be over by then.
+        // Scheduling first: it may block for long, and the query may be over by then.
         if let Some(scheduler) = self.scheduler.as_ref().filter(|_| !self.helps) {
             scheduler.tick(&|| self.is_over().is_some());
         }
         self.is_over().map_or(Ok(()), Err)
     }
 
-    /// Why the question is no longer wanted, if so.
+    /// Why the query is no longer wanted, if so.
     pub fn is_over(&self) -> Option<QueryError> {
         // The flag first: it costs one load, while the clock may cost a system call.
         if self.cancel.is_cancelled() {
@@ -228,30 +228,30 @@ impl Control {
     }
 }
 
-/// The cost of a question: the answer of `explain`.
+/// The cost of a query, as reported by `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Stats {
     /// Memory trees and segments of the snapshot.
     pub parts: u64,
-    /// The part of these whose bounds alone ruled them out.
+    /// Those of them ruled out by their bounds alone.
     pub parts_pruned: u64,
     /// Tree nodes whose box was tested.
     pub nodes_visited: u64,
-    /// Tree nodes left out with all their events.
+    /// Tree nodes skipped with all their events.
     pub nodes_pruned: u64,
     /// Tree nodes taken whole, without reading their events.
     pub nodes_whole: u64,
     /// Blocks read: runs of at most [`meridian_store::CHUNK_ROWS`] neighbouring events.
     pub blocks_read: u64,
-    /// Bytes of the events in these blocks, at the mean size of those of their part.
+    /// Bytes of the events in these blocks, at the mean event size of their part.
     pub bytes_read: u64,
-    /// Blocks of 64 events at the edge of the question or of its windows. An aggregate reads these; all others come from
-    /// the nodes above them.
+    /// Blocks of 64 events at the edge of the query or of its windows. An aggregate reads these; all others are
+    /// counted from the nodes above them.
     pub edge_blocks: u64,
     /// Events tested one by one.
     pub events_tested: u64,
-    /// Events found to match, before any limit cut them.
+    /// Matching events found, before any limit is applied.
     pub events_matched: u64,
     /// Microseconds spent on planning.
     pub plan_us: u64,
@@ -278,11 +278,11 @@ impl Stats {
         ]
     }
 
-    /// Adds the cost of another part of the same question.
+    /// Adds the cost of another part of the same query.
     pub fn merge(&mut self, other: &Stats) {
         let mut other = *other;
         for ((_, mine), (_, theirs)) in self.numbers().into_iter().zip(other.numbers()) {
-            // Numbers of other partitions come over a wire, and a wrong one must not panic.
+            // Numbers of other partitions come over the wire, and an invalid one must not panic.
             *mine = mine.saturating_add(*theirs);
         }
     }

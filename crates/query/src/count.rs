@@ -1,4 +1,4 @@
-//! How many events match: `numberMatched`.
+//! The number of matching events: `numberMatched`.
 
 use crate::candidates::{Candidates, Step, search_step};
 use crate::control::{Control, Stats};
@@ -8,9 +8,9 @@ use crate::scan::Scan;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 
-/// Counts the events that match, exactly; nodes that match as a whole are counted without their events.
+/// Counts the matching events exactly; nodes that match as a whole are counted without reading their events.
 ///
-/// Gives up with `None` once more than `tested_max` events had to be tested one by one.
+/// Gives up and returns `None` once more than `tested_max` events had to be tested one by one.
 pub fn count(
     snapshot: &Snapshot,
     predicate: &Predicate,
@@ -20,7 +20,7 @@ pub fn count(
     count_within(snapshot, predicate, Limits { tested: tested_max, found: u64::MAX }, control)
 }
 
-/// Limits beyond which a count is given up.
+/// Limits beyond which a count is abandoned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Max events tested one by one.
@@ -29,7 +29,7 @@ pub(crate) struct Limits {
     pub(crate) found: u64,
 }
 
-/// The same with a limit of events found too.
+/// The same with an additional limit on events found.
 pub(crate) fn count_within(
     snapshot: &Snapshot,
     predicate: &Predicate,

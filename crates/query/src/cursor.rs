@@ -1,4 +1,4 @@
-//! Cursors: the place of an event in the order of an answer, and its bytes.
+//! Cursors: the position of an event in the order of a result, and its encoding.
 //!
 //! ```text
 //! cursor: 0 | key u128 | seq u64                             natural order
@@ -7,7 +7,7 @@
 //! value:  0 | 1, i64 | 2, f64 | 3, u8 | 4, length u16, text  null, integer or time, float, boolean, text
 //! ```
 //!
-//! all little-endian. Page tokens and questions on the wire carry these bytes.
+//! all little-endian. Page tokens and queries on the wire carry these bytes.
 
 use meridian_index::Key;
 use meridian_model::Seq;
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 /// A sort value in a [`Cursor`]: the compared part, not always the whole value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortValue {
-    /// No value; after all others, in both directions.
+    /// Null; after all others, in both directions.
     Null,
     /// An integer, or a time in microseconds since 1970.
     Int(i64),
@@ -28,7 +28,7 @@ pub enum SortValue {
     Text(Vec<u8>),
 }
 
-/// The place of an event in the order of an answer; a page begins after one.
+/// The position of an event in the order of a result; a page begins after one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cursor {
     /// In natural order.
@@ -44,7 +44,7 @@ pub enum Cursor {
         distance_m: f64,
         /// Its sequence number.
         seq: Seq,
-        /// Events given on earlier pages, for orders that end after the nearest k.
+        /// Events returned on earlier pages, for orders that end after the nearest k.
         given: u64,
     },
     /// By fields.
@@ -64,27 +64,27 @@ impl Cursor {
         }
     }
 
-    /// The cursor's bytes, as page tokens carry them.
+    /// The encoded cursor, as carried by page tokens.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.put(&mut bytes);
         bytes
     }
 
-    /// Reads what [`Cursor::to_bytes`] gave; `None` of anything else.
+    /// Decodes the output of [`Cursor::to_bytes`]; `None` for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Cursor> {
         let mut reader = Reader(bytes);
-        // Nothing may follow: a cursor that is longer was written by another version.
+        // No trailing bytes: a longer cursor was written by another version.
         reader.cursor().filter(|_| reader.0.is_empty())
     }
 
-    /// Orders two events of one answer. Bit i of `descending` says that sort key i descends.
+    /// Compares two events of one result. Bit i of `descending` is set if sort key i descends.
     pub(crate) fn compare(&self, other: &Cursor, descending: u16) -> Ordering {
         let place = match (self, other) {
             (Cursor::Natural { key: a, .. }, Cursor::Natural { key: b, .. }) => a.cmp(b),
             (Cursor::Near { distance_m: a, .. }, Cursor::Near { distance_m: b, .. }) => a.total_cmp(b),
             (Cursor::Fields { values: a, .. }, Cursor::Fields { values: b, .. }) => compare_values(a, b, descending),
-            // One answer has one order: this is never met.
+            // One result has one order: unreachable.
             _ => Ordering::Equal,
         };
         // The sequence number makes the order total: without it, equal events could repeat or vanish between pages.
@@ -115,13 +115,13 @@ impl Cursor {
     }
 }
 
-/// Orders the values of all sort keys of two events.
+/// Compares the values of all sort keys of two events.
 pub(crate) fn compare_values(a: &[SortValue], b: &[SortValue], descending: u16) -> Ordering {
     let mut orders = a.iter().zip(b).enumerate().map(|(i, (a, b))| compare(a, b, descending >> i & 1 == 1));
     orders.find(|o| *o != Ordering::Equal).unwrap_or(Ordering::Equal)
 }
 
-/// Orders two values of one key; nulls last in both directions.
+/// Compares two values of one key; nulls last in both directions.
 pub(crate) fn compare(a: &SortValue, b: &SortValue, descending: bool) -> Ordering {
     use SortValue::*;
     let order = match (a, b) {
@@ -174,7 +174,7 @@ fn put_value(out: &mut Vec<u8>, value: &SortValue) {
     }
 }
 
-/// Takes values off the front of some bytes; `None` where there are too few.
+/// Reads values from the front of a byte slice; returns `None` if it is too short.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         self.array().map(f64::from_le_bytes).filter(|x| !x.is_nan())
     }
 
-    /// Reads what [`Cursor::put`] wrote.
+    /// Reads the output of [`Cursor::put`].
     pub(crate) fn cursor(&mut self) -> Option<Cursor> {
         Some(match self.u8()? {
             0 => Cursor::Natural { key: Key(self.array().map(u128::from_le_bytes)?), seq: Seq(self.u64()?) },

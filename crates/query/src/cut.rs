@@ -1,8 +1,7 @@
-//! Questions of a box and of time, over rows in the order of space and time.
+//! Queries for a box and time, over rows in space-time order.
 //!
-//! The boxes of a node's children are tested side by side as plain numbers. Leaves at the edge of the
-//! question, or of its windows, are gathered. Neighbours of one chunk are read once and tested 64 rows at a
-//! time.
+//! The boxes of a node's children are tested together as plain numbers. Leaves at the edge of the query, or of its
+//! windows, are collected. Adjacent ones in a chunk are read once and tested 64 rows at a time.
 
 use crate::candidates::{Run, chunk_end};
 use crate::control::Stats;
@@ -17,7 +16,7 @@ use meridian_model::{Batch, FieldColumn, Projection, TimeRole};
 use meridian_store::{CHUNK_ROWS, PartView};
 use std::ops::Range;
 
-/// One part at work.
+/// One part being processed.
 pub(crate) struct Cutter<'a> {
     part: u32,
     view: &'a PartView,
@@ -25,15 +24,15 @@ pub(crate) struct Cutter<'a> {
     columns: &'a Projection,
     finder: &'a mut Option<Finder>,
     groups: &'a mut Groups,
-    /// Whether the snapshot sees every row of the part.
+    /// Whether the snapshot shows every row of the part.
     all_visible: bool,
-    /// Whether every node knows its sums: true exactly where the first node does.
+    /// Whether every node knows its sums: true exactly if the first node does.
     sums: bool,
-    /// Leaves found that are to be read together.
+    /// Leaves to be read together.
     found: Option<Run>,
     /// The rows read last.
     read: Option<(Range<u32>, Batch)>,
-    /// Rows of that batch that match.
+    /// Matching rows of that batch.
     picked: Vec<u32>,
 }
 
@@ -51,10 +50,10 @@ impl<'a> Cutter<'a> {
         Cutter { part, view, cut, columns, finder, groups, all_visible, sums: true, found, read, picked }
     }
 
-    /// Counts the events below a node that match.
+    /// Counts the matching events below a node.
     pub(crate) fn count(&mut self, scan: &mut Scan, tree: &Tree, node: Node) -> Result<(), QueryError> {
         scan.control.check()?;
-        // Each node with whether all below it match. Nodes without a match are never pushed.
+        // Nodes, each with whether all below match. Nodes without a match are never pushed.
         let mut open: Vec<(Node, bool)> = Vec::new();
         self.sums = self.knows_sums(tree, node);
         let bounds = tree.bounds(node);
@@ -103,7 +102,7 @@ impl<'a> Cutter<'a> {
         if !self.all_visible && !self.view.all_visible(rows.clone()) {
             return Ok(false);
         }
-        // A sum of floats that left their range is known again further down, where fewer are added.
+        // A float sum that overflowed may be known further down, where fewer values are added.
         if !self.sums && !self.knows_sums(tree, node) {
             return Ok(false);
         }
@@ -123,7 +122,7 @@ impl<'a> Cutter<'a> {
         Ok(true)
     }
 
-    /// Joins a leaf to those before it, or reads these first.
+    /// Appends a leaf to the pending ones, or reads these first.
     fn leaf(&mut self, scan: &mut Scan, leaf: Run) -> Result<(), QueryError> {
         scan.stats.edge_blocks += 1;
         if let Some(run) = &mut self.found
@@ -135,12 +134,12 @@ impl<'a> Cutter<'a> {
             return Ok(());
         }
         self.look(scan)?;
-        // Not read yet: the next leaf may join it.
+        // Not read yet: the next leaf may extend it.
         self.found = Some(leaf);
         Ok(())
     }
 
-    /// Counts the rows of the leaves found that match.
+    /// Counts the matching rows of the pending leaves.
     fn look(&mut self, scan: &mut Scan) -> Result<(), QueryError> {
         let Some(run) = self.found.take() else { return Ok(()) };
         scan.control.check()?;
@@ -191,7 +190,7 @@ impl<'a> Cutter<'a> {
             }
             while bits != 0 {
                 self.picked.push(from as u32 + bits.trailing_zeros());
-                // Clears the lowest bit: only rows that match are visited.
+                // Clears the lowest bit: only matching rows are visited.
                 bits &= bits - 1;
             }
         }
@@ -200,7 +199,7 @@ impl<'a> Cutter<'a> {
         Ok(())
     }
 
-    /// The group of all rows that start at these instants, if it is one and the same.
+    /// The group of all rows with these start instants, if they share one.
     fn group_of_all(&mut self, starts: Option<&[i64]>) -> Result<Option<u32>, QueryError> {
         Ok(match (&mut self.finder, starts) {
             (None, _) => Some(self.groups.group(None, 0)?),
@@ -216,7 +215,7 @@ impl<'a> Cutter<'a> {
         })
     }
 
-    /// A batch that holds some rows, with its row range: the whole chunk, as the next leaves are often in it.
+    /// A batch that contains the given rows, with its row range: the whole chunk, as the next leaves are often in it.
     fn read(&mut self, scan: &mut Scan, rows: &Range<u32>) -> Result<(Range<u32>, Batch), QueryError> {
         match self.read.take() {
             Some((held, batch)) if held.start <= rows.start && rows.end <= held.end => Ok((held, batch)),
@@ -229,7 +228,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// The primary instants of a batch, if they were read. No event is without one.
+/// The primary instants of a batch, if they were read; never null.
 fn instants(batch: &Batch) -> Option<&TimestampMicrosecondArray> {
     match batch.schema().time {
         TimeRole::Instant(field) => match batch.field(field) {

@@ -10,10 +10,10 @@ use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::Snapshot;
 
-/// Max number of cells of a question.
+/// Max number of cells of a query.
 pub const DENSITY_CELLS_MAX: u64 = 1 << 20;
 
-/// A question for counts on a grid.
+/// A query for counts on a grid.
 ///
 /// An event counts in the cell of its place, a shape in that of the centre of its box. The counts add up to the
 /// number of matching events whose place lies in the box, edges included.
@@ -29,22 +29,22 @@ pub struct Density {
     pub height: u32,
 }
 
-/// Counts row by row from the north-west, and their cost.
+/// Counts row by row from the north-west, and the cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DensityCounts {
     /// `width * height` counts.
     pub counts: Vec<u64>,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
-/// Answers a question for counts on a grid.
+/// Runs a query for counts on a grid.
 pub fn density(snapshot: &Snapshot, question: &Density, control: &Control) -> Result<DensityCounts, QueryError> {
     Ok(PartialGrid::of(snapshot, question, control)?.finish())
 }
 
 impl Density {
-    /// Number of cells of the grid, which must be one.
+    /// Number of cells of the grid; validates the grid.
     pub fn cells(&self) -> Result<usize, Invalid> {
         let [west, south, east, north] = self.bbox;
         for (lon, lat) in [(west, south), (east, north)] {
@@ -72,7 +72,7 @@ impl PartialGrid {
         let started = control.elapsed_us();
         control.check()?;
         let cells = question.cells()?;
-        // One grid for each thread that may count, and the answer.
+        // One grid for each possible thread, plus the result.
         let mut share = control.share();
         share.reach(cells * size_of::<u64>() * (slices(snapshot.rows()) + 1))?;
         let mut counts = vec![0; cells];

@@ -1,37 +1,37 @@
-//! Errors of questions, by what the caller can do about them.
+//! Query errors, classified by what the caller can do about them.
 
 use meridian_model::Invalid;
 use meridian_store::{Gone, StoreError};
 
-/// Why a question was not answered, or not completely.
+/// Why a query was not completed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The deadline has passed: ask for less, or give more time.
+    /// The deadline has passed: reduce the query or allow more time.
     #[error("the question was not answered within its time")]
     Deadline,
-    /// The caller cancelled the question.
+    /// The caller cancelled the query.
     #[error("the question was cancelled by the caller")]
     Cancelled,
-    /// The snapshot of a page token is gone: ask again from the first page.
+    /// The snapshot of a page token is gone: restart from the first page.
     #[error(transparent)]
     Gone(#[from] Gone),
-    /// The questions at work have used their memory budget: ask again later.
+    /// The running queries have used up their memory budget: retry later.
     #[error("the questions at work take all of their {limit} bytes of memory")]
     Busy {
-        /// The budget of all of them together, in bytes.
+        /// The total budget in bytes.
         limit: u64,
     },
-    /// The question must read more than it may, or than can be read within its time: ask for less.
+    /// The query must read more than it may, or than can be read in its time: reduce it.
     #[error("the question reads at least {events} events, of {bytes} bytes")]
     TooLarge {
         /// Events that it must read.
         events: u64,
         /// Their bytes, at the mean size of stored events.
         bytes: u64,
-        /// How many bytes it may read; `None` where its time is too short.
+        /// Max bytes that it may read; `None` if its time is too short.
         limit: Option<u64>,
     },
-    /// The question is invalid: correct it.
+    /// The query is invalid and must be corrected.
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The store could not read its files.

@@ -1,22 +1,22 @@
-//! The cost of a question, in numbers and words.
+//! The cost of a query, in numbers and words.
 
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
 use meridian_store::Snapshot;
 
-/// The cost of a question for events.
+/// The cost of a query for events.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Explanation {
-    /// How it was answered, a sentence each.
+    /// How it was processed, one sentence each.
     pub plan: Vec<String>,
     /// Its cost.
     pub stats: Stats,
-    /// Events given on the page asked for.
+    /// Events returned on the requested page.
     pub returned: u64,
 }
 
-/// Runs a question for events to the end of its page, keeps no event, and returns the cost.
+/// Runs a query for events to the end of its page, discards the events, and returns the cost.
 pub fn explain(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<Explanation, QueryError> {
     let mut answer = items(snapshot, question, control)?;
     let mut returned = 0;

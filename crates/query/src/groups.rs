@@ -1,4 +1,4 @@
-//! The groups of an aggregate while they grow.
+//! The groups of an aggregate under construction.
 
 use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group};
 use crate::by::Keys;
@@ -14,7 +14,7 @@ use meridian_index::{NodeRef, Summary};
 use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema};
 use std::ops::Range;
 
-/// Max number of running totals of a question: one per group, and one per group and numeric field.
+/// Max number of running totals of a query: one per group, and one per group and numeric field.
 pub const TOTALS_MAX: usize = 2_000_000;
 
 /// The group that all events below a node share.
@@ -25,28 +25,28 @@ pub(crate) struct Members {
     pub(crate) by: Vec<ByValue>,
 }
 
-/// The values of one field that a function summarises.
+/// The sketches of one field for a function.
 pub(crate) struct FieldSketches {
     pub(crate) field: usize,
     pub(crate) type_: FieldType,
     pub(crate) kind: Kind,
-    /// By the number of the group.
+    /// By group number.
     pub(crate) sketches: Vec<Sketch>,
 }
 
-/// One numeric field of the question.
+/// One numeric field of the query.
 pub(crate) struct FieldTotals {
     pub(crate) field: usize,
-    /// Place among the schema's numeric fields.
+    /// Index among the schema's numeric fields.
     ordinal: usize,
     pub(crate) totals: Totals,
 }
 
-/// All groups of a question.
+/// All groups of a query.
 pub(crate) struct Groups {
     /// Group of a window (its start) and a key (its number).
     of: NumberMap<(i64, u32)>,
-    /// Group of a window by the window's number, where there is no `by` field.
+    /// Group of a window by the window's number, if there is no `by` field.
     numbered: Vec<u32>,
     pub(crate) windows: Vec<Option<Window>>,
     /// Number of each group's key: its values of the `by` fields.
@@ -54,35 +54,35 @@ pub(crate) struct Groups {
     pub(crate) counts: Vec<u64>,
     pub(crate) fields: Vec<FieldTotals>,
     pub(crate) sketched: Vec<FieldSketches>,
-    /// Bytes that summaries take, as far as they are counted.
+    /// Bytes of sketches reserved so far.
     sketch_bytes: usize,
     pub(crate) by: Option<Keys>,
     pub(crate) by_kinds: Vec<FieldType>,
-    /// The group of the last lookup, which is most often the next one too.
+    /// The group of the last lookup, which is usually the next one too.
     last: Option<((i64, u32), u32)>,
     /// Scratch: group of each row of a batch.
     scratch: Vec<u32>,
-    /// Memory of the groups and of their answer.
+    /// Memory of the groups and of their result.
     share: Share,
 }
 
-/// Estimated bytes of a group, most of them in the answer.
+/// Estimated bytes of a group, most of them in the result.
 const GROUP_BYTES: usize = 256;
 /// Estimated bytes of a group for each numeric field.
 const FIELD_BYTES: usize = 128;
-/// Estimated bytes of an empty summary of a group.
+/// Estimated bytes of an empty sketch of a group.
 const SKETCH_BYTES: usize = 128;
-/// Max windows made between two checks of the deadline.
+/// Max windows created between two checks of the deadline.
 const GAPS_UNSEEN: usize = 1024;
 
-/// Stands for the window of events without one.
+/// Represents the window of events without one.
 const NO_WINDOW: i64 = i64::MIN;
 
-/// Stands for a group that has not been made.
+/// Represents a group not created yet.
 const NO_GROUP: u32 = u32::MAX;
 
 impl Groups {
-    /// No groups yet of a question, which must fit the schema.
+    /// An empty set of groups for a query, which must fit the schema.
     pub(crate) fn of(question: &Aggregate, schema: &Schema, control: &Control) -> Result<Groups, Invalid> {
         question.check(schema)?;
         let numeric = schema.numeric_fields();
@@ -123,14 +123,14 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether summaries know all sums that the question needs. `summary` takes the ordinal of a numeric field.
+    /// Whether summaries know all sums that the query needs. `summary` takes the ordinal of a numeric field.
     pub(crate) fn knows_sums(&self, summary: impl Fn(usize) -> Summary) -> bool {
-        // Of values themselves a summary knows nothing.
+        // A summary holds no individual values.
         self.sketched.is_empty() && self.fields.iter().all(|field| summary(field.ordinal).sum.is_known())
     }
 
-    /// Counts events of one group by their number and a summary per numeric field. `summary` takes the field's index and
-    /// its ordinal among the numeric fields.
+    /// Counts events of one group, given their number and a summary per numeric field. `summary` takes the field's
+    /// index and its ordinal among the numeric fields.
     pub(crate) fn add_all(&mut self, group: u32, count: u64, summary: impl Fn(usize, usize) -> Summary) {
         self.counts[group as usize] += count;
         for field in &mut self.fields {
@@ -138,7 +138,7 @@ impl Groups {
         }
     }
 
-    /// Counts rows of one group in a block of at most 64: rows whose bit is set, the lowest bit first.
+    /// Counts rows of one group in a block of at most 64: rows whose bit is set, lowest bit first.
     pub(crate) fn add_block(&mut self, group: u32, batch: &Batch, block: Range<usize>, bits: u64) {
         // A full block is summed column by column, which the compiler vectorises; picking rows by bits is several
         // times slower.
@@ -166,7 +166,7 @@ impl Groups {
         let mut groups = std::mem::take(&mut self.scratch);
         groups.clear();
         match &mut windows {
-            // The common case, grouped by time alone, without a test for nulls at each row.
+            // The common case, grouped by time alone, without a null test per row.
             Some((finder, starts)) if self.by.is_none() && starts.null_count() == 0 => {
                 let starts = starts.values();
                 for &row in rows {
@@ -194,7 +194,7 @@ impl Groups {
             }
         }
         let sketched = self.add_to_sketches(rows, &groups, batch);
-        // Given back: the next batch reuses its memory.
+        // Returned, so that the next batch reuses its memory.
         self.scratch = groups;
         sketched
     }
@@ -206,7 +206,7 @@ impl Groups {
                 let sketch = &mut of.sketches[group as usize];
                 let before = sketch.bytes();
                 sketch.add(&column, row as usize);
-                // It shrinks where it becomes an estimate. What was taken for it stays until the question ends.
+                // It shrinks when it becomes an estimate. Its memory stays reserved until the query ends.
                 self.sketch_bytes += sketch.bytes().saturating_sub(before);
             }
         }
@@ -222,14 +222,14 @@ impl Groups {
         self.reserve()
     }
 
-    /// Reserves the memory that groups and summaries take.
+    /// Reserves the memory of groups and sketches.
     fn reserve(&mut self) -> Result<(), QueryError> {
         let keys = self.by.as_ref().map_or(0, Keys::bytes);
         let group = GROUP_BYTES + FIELD_BYTES * self.fields.len() + SKETCH_BYTES * self.sketched.len();
         self.share.reach(self.counts.len() * group + keys + self.sketch_bytes)
     }
 
-    /// Adds the groups of another slice of the same question.
+    /// Adds the groups of another slice of the same query.
     pub(crate) fn merge(&mut self, other: Groups) -> Result<(), QueryError> {
         let mut values = Vec::new();
         for (theirs, &window) in other.windows.iter().enumerate() {
@@ -253,7 +253,7 @@ impl Groups {
         Ok(())
     }
 
-    /// The group of an instant's window, without a `by` field; found by the window's number, where it has one.
+    /// The group of an instant's window, without a `by` field; found by the window's number, if it has one.
     #[inline]
     pub(crate) fn group_at(&mut self, finder: &mut Finder, time: i64) -> Result<u32, QueryError> {
         let number = finder.number(time);
@@ -263,18 +263,18 @@ impl Groups {
         }
         let group = self.group(Some(finder.find(time)), 0)?;
         if let Some(number) = number {
-            // Bounded: windows have numbers only where there are few of them.
+            // Bounded: windows have numbers only if there are few of them.
             self.numbered.resize(self.numbered.len().max(number + 1), NO_GROUP);
             self.numbered[number] = group;
         }
         Ok(group)
     }
 
-    /// The number of a group, made if it is new. Without a `by` field the value is 0.
+    /// The number of a group, created if new. Without a `by` field the key is 0.
     #[inline]
     pub(crate) fn group(&mut self, window: Option<Window>, value: u32) -> Result<u32, QueryError> {
         let key = (window.map_or(NO_WINDOW, |w| w.start), value);
-        // Neighbouring rows are mostly of one group, which saves the hash.
+        // Consecutive rows are mostly in one group, which saves the hash lookup.
         if let Some((_, group)) = self.last.filter(|(last, _)| *last == key) {
             return Ok(group);
         }
@@ -297,7 +297,7 @@ impl Groups {
         for of in &mut self.sketched {
             of.sketches.push(Sketch::of(of.kind, of.type_));
         }
-        // Reserved with the growth of the groups and not in advance: their number is known only at the end.
+        // Reserved as groups are added and not in advance: their number is known only at the end.
         self.reserve()?;
         Ok(group as u32)
     }
@@ -311,7 +311,7 @@ impl Groups {
         control: &Control,
     ) -> Result<Vec<Group>, QueryError> {
         if self.by.is_none() && windows.is_none() {
-            // An answer without windows and `by` has one group, even of no events.
+            // A result without windows and `by` has one group, even of no events.
             self.group(None, 0)?;
         }
         if let (Some(windows), true) = (windows, empty) {
@@ -340,14 +340,14 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Adds the windows without events between the first and the last with some, for each value.
+    /// Adds the empty windows between the first and the last non-empty one, for each key.
     fn fill_gaps(&mut self, windows: &Windows, control: &Control) -> Result<(), QueryError> {
         let used = self.windows.iter().flatten();
         let (Some(first), Some(last)) = (used.clone().map(|w| w.start).min(), used.map(|w| w.start).max()) else {
             return Ok(());
         };
         let values = self.by.as_ref().map_or(1, |keys| keys.len() as u32);
-        // The min number of windows is known before the first is made, so too many are refused early.
+        // The min number of windows is known before the first is created, so too many are rejected early.
         let min = windows.count_at_least(first, last).saturating_mul(values.into());
         if min.saturating_mul((self.fields.len() + self.sketched.len()) as u64 + 1) > TOTALS_MAX as u64 {
             return Err(too_many().into());
@@ -362,7 +362,8 @@ impl Groups {
             for value in 0..values {
                 self.group(Some(window), value)?;
             }
-            // A window never ends before it starts; a zone's data that says otherwise must not make this loop endless.
+            // A window never ends before it starts; time zone data that claims otherwise must not make this loop
+            // endless.
             if window.end <= start {
                 break;
             }

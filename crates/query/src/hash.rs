@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map from numeric keys to numbers.
 pub(crate) type NumberMap<K> = HashMap<K, u32, BuildHasherDefault<NumberHasher>>;
 
-/// A hasher for keys that are numbers: the finalizer of SplitMix64 over each.
+/// A hasher for numeric keys: applies the finalizer of SplitMix64 to each.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 

@@ -1,12 +1,12 @@
-//! Plans and runs questions over a snapshot: filter, near, nearest, sort, page, aggregate, density, tile, track.
+//! Plans and runs queries over a snapshot: filter, near, nearest, sort, page, aggregate, density, tile, track.
 //!
-//! Every question reads one [`meridian_store::Snapshot`] and nothing else. It stops within one block's work of its
-//! deadline or of being cancelled ([`Control`]). Its memory is bounded. Answers are exact (DESIGN, rule 7),
-//! aggregates from tree nodes included. It speaks no protocol and keeps nothing between questions: a page begins at
+//! Every query reads one [`meridian_store::Snapshot`] and nothing else. It stops within one block's work of its
+//! deadline or cancellation ([`Control`]). Its memory is bounded. Results are exact (DESIGN, rule 7), including
+//! aggregates from tree nodes. The crate implements no protocol and keeps no state between queries: a page begins at
 //! a [`Cursor`]. Big aggregates and densities use at most half of the processors (`parallel.rs`).
 //!
-//! Start reading at [`items()`], then `scan/`, which all questions share. [`partial`] is how a question is asked of
-//! several partitions.
+//! Start reading at [`items()`], then `scan/`, which all queries share. [`partial`] runs a query over several
+//! partitions.
 
 mod aggregate;
 pub mod browse;

@@ -1,4 +1,4 @@
-//! Answers that are collected before the first event is returned: by id, or few events near a place.
+//! Results collected before the first event is returned: by id, or few events near a place.
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
@@ -11,29 +11,29 @@ use meridian_model::filter::box_around;
 use meridian_model::sphere::distance_m;
 use meridian_model::{Projection, Seq};
 
-/// Max candidates that are collected and sorted where all events near a place are wanted.
+/// Max candidates collected and sorted if all events near a place are requested.
 const COLLECT_MAX: u64 = 1 << 17;
-/// Max candidates collected and sorted per event wanted; beyond that, the heap is cheaper.
+/// Max candidates collected and sorted per requested event; beyond that, the heap is cheaper.
 const COLLECT_PER_WANTED: u64 = 32;
 /// Number of candidates that is always collected.
 const COLLECT_MIN: u64 = 2_048;
 
-/// Events in the order of the answer.
+/// Events in result order.
 pub(crate) struct Listed {
     picks: Vec<Pick>,
     distances: Vec<f64>,
     at: usize,
-    /// The memory that they take.
+    /// The memory that they use.
     _share: Share,
 }
 
 impl Listed {
-    /// Events with their distances, or with no distances at all.
+    /// Events, with their distances or without any.
     pub(crate) fn new(picks: Vec<Pick>, distances: Vec<f64>, share: Share) -> Listed {
         Listed { picks, distances, at: 0, _share: share }
     }
 
-    /// Bytes of what was listed.
+    /// Bytes of the collected events.
     pub(crate) fn held(&self) -> usize {
         self.picks.capacity() * size_of::<Pick>() + self.distances.capacity() * size_of::<f64>()
     }
@@ -47,18 +47,18 @@ impl Listed {
     }
 }
 
-/// The events of these ids that match the whole predicate.
+/// The events with these ids that match the whole predicate.
 pub(crate) fn find_ids(scan: &mut Scan, ids: &[String]) -> Result<Vec<(u32, Run)>, QueryError> {
     let mut found = Vec::with_capacity(ids.len());
     scan.snapshot.load_keys(ids)?;
     for id in ids {
         scan.control.check()?;
-        // The other conditions are tested afterwards: an id selects candidates only.
+        // The other conditions are tested afterwards: an id only selects candidates.
         if let Some((part, row)) = scan.find(id)? {
             found.push((part, Run { rows: row..row + 1, whole: false }));
         }
     }
-    // Two spellings of a made id are one event.
+    // Two spellings of a generated id are one event.
     found.sort_unstable_by_key(|(part, run)| (*part, run.rows.start));
     found.dedup();
     let wanted: Vec<_> = found.iter().map(|(part, run)| (*part as usize, run.rows.clone())).collect();
@@ -87,14 +87,14 @@ pub(crate) fn by_id_natural(
     Ok(Listed::new(found.into_iter().map(|(_, pick)| pick).collect(), Vec::new(), scan.control.share()))
 }
 
-/// Events by id, by distance, and how many there are on all pages.
+/// Events by id, ordered by distance, and their number over all pages.
 pub(crate) fn by_id_near(scan: &mut Scan, ids: &[String], sought: &NearQuestion) -> Result<(Listed, u64), QueryError> {
     let runs = find_ids(scan, ids)?;
     collect(scan, runs, sought)
 }
 
-/// All events in order of distance, and how many there are on all pages, if collecting and sorting them is
-/// cheaper than a heap.
+/// All events ordered by distance, and their number over all pages, if collecting and sorting them is cheaper than a
+/// heap.
 pub(crate) fn near_if_few(scan: &mut Scan, sought: &NearQuestion) -> Result<Option<(Listed, u64)>, QueryError> {
     let most = match sought.limit {
         None => COLLECT_MAX,
@@ -129,7 +129,7 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Res
     let mut total = 0;
     let mut share = scan.control.share();
     for (part, run) in runs {
-        // Twice the capacity: the lists of the answer are made while the candidates are still there.
+        // Twice the capacity: the result lists are created while the candidates still exist.
         share.reach(found.capacity() * 2 * size_of::<(f64, Pick)>())?;
         measure(scan, part, &run, &columns, sought, f64::INFINITY, |distance_m, pick| {
             total += u64::from(distance_m.is_finite());
@@ -142,7 +142,7 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Res
     if let Some(limit) = sought.limit
         && limit + 1 < found.len()
     {
-        // One more than wanted: its presence says that there is a next page.
+        // One more than requested: its presence shows that there is a next page.
         found.select_nth_unstable_by(limit, order);
         found.truncate(limit + 1);
     }
@@ -158,8 +158,8 @@ pub(crate) fn geometry_columns(scan: &Scan) -> Projection {
     columns
 }
 
-/// Calls `take` with each event of a run that matches and its distance; events farther than `most` metres may be left
-/// out. `columns`: of the predicate and the geometry.
+/// Calls `take` with each matching event of a run and its distance; events farther than `most` metres may be omitted.
+/// `columns` are those of the predicate and the geometry.
 pub(crate) fn measure(
     scan: &mut Scan,
     part: u32,
@@ -183,14 +183,14 @@ pub(crate) fn measure(
         take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
     };
     match batch.points() {
-        // Points need no list of distances, and a box excludes points that are surely too far.
+        // Points need no list of distances, and a box excludes points that are certainly too far.
         Some((lon, lat)) => {
             use arrow_array::Array;
             let [west, south, east, north] = box_around(sought.lon, sought.lat, most);
             for row in rows.iter() {
                 let i = (row - span.start) as usize;
                 let (x, y) = (lon.value(i), lat.value(i));
-                // Without short circuits: four comparisons cost less than a branch that is predicted wrongly.
+                // Without short circuits: four comparisons cost less than a mispredicted branch.
                 let boxed = (west <= x) & (x <= east) & (south <= y) & (y <= north);
                 if boxed && lon.is_valid(i) {
                     each(row, distance_m(sought.lon, sought.lat, x, y));

@@ -3,12 +3,12 @@
 use meridian_model::{Batch, Seq};
 use std::ops::Range;
 
-/// Rows of one part that match, ascending.
+/// Matching rows of one part, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Matched {
-    /// All of a range.
+    /// All rows of a range.
     Range(Range<u32>),
-    /// These.
+    /// These rows.
     Rows(Vec<u32>),
 }
 
@@ -24,7 +24,7 @@ impl Matched {
         self.len() == 0
     }
 
-    /// First row and the row after the last; only of rows that are not empty.
+    /// First row and the row after the last; only for non-empty sets.
     pub(crate) fn span(&self) -> Range<u32> {
         match self {
             Matched::Range(rows) => rows.clone(),
@@ -43,7 +43,7 @@ impl Matched {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Only the rows of `batch`, which holds the rows from `first` on.
+    /// Only the given rows of `batch`, which holds the rows from `first` on.
     pub(crate) fn select(&self, batch: &Batch, first: u32) -> Batch {
         match self {
             Matched::Range(rows) => batch.slice((rows.start - first) as usize, rows.len()),
@@ -52,7 +52,7 @@ impl Matched {
     }
 }
 
-/// One event found: which part, which row.
+/// A found event: its part and row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pick {
     pub(crate) part: u32,

@@ -1,7 +1,7 @@
-//! Memory of questions: what they collect before they can answer.
+//! Memory of queries that collect before they return.
 //!
 //! A sort keeps its first events, an aggregate its groups, a heat map its cells. Each has its own limit; a
-//! [`MemoryPool`] limits all of them together. A question that finds no room is refused, so that the process survives.
+//! [`MemoryPool`] limits all of them together. A query that finds no room is refused, so that the process survives.
 
 use crate::error::QueryError;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Bytes are taken in steps of this size, to keep small growth off the shared account.
 const STEP: u64 = 64 << 10;
 
-/// Memory that questions share. Whose part is how large is decided elsewhere.
+/// Memory shared by queries. Another component decides how it is divided.
 pub trait MemoryPool: Send + Sync + std::fmt::Debug {
     /// Takes bytes; returns whether there was room.
     fn take(&self, bytes: u64) -> bool;
@@ -21,7 +21,7 @@ pub trait MemoryPool: Send + Sync + std::fmt::Debug {
     fn limit(&self) -> u64;
 }
 
-/// The bytes that one question has taken; dropping returns them. Without a budget there is no limit.
+/// The bytes taken by one query, returned on drop. Unlimited without a pool.
 #[derive(Debug, Default)]
 pub struct Share {
     memory: Option<Arc<dyn MemoryPool>>,
@@ -33,10 +33,10 @@ impl Share {
         Share { memory, bytes: 0 }
     }
 
-    /// Takes bytes until the share holds `bytes` of them.
+    /// Takes bytes until the share holds `bytes`.
     ///
     /// # Errors
-    /// [`QueryError::Busy`] where the pool has no room.
+    /// [`QueryError::Busy`] if the pool has no room.
     pub fn reach(&mut self, bytes: usize) -> Result<(), QueryError> {
         let bytes = bytes as u64;
         if bytes <= self.bytes {

@@ -1,11 +1,11 @@
 //! Events in natural order: one lazily walked stream per tree of a part, merged by `(Key, Seq)`.
 //!
-//! Trees whose size classes and buckets of time are apart follow one another unmerged, and no keys are made for them.
+//! Trees with disjoint size classes and time buckets follow one another unmerged, and no keys are computed for them.
 //!
-//! A heap holds each part's next place: that of its next event, or a lower bound. The bound is the first row
-//! of the next run of rows, if that has not been tested yet. So a part without a match is tested only as far
-//! as the answer has come. A part whose rows all lie before those of the others passes through run by run,
-//! without reading its rows.
+//! A heap holds each part's next position: that of its next event, or a lower bound. The bound is the first row of
+//! the next run, if that has not been tested yet. So a part without a match is tested only as far as the result has
+//! progressed. A part whose rows all precede those of the others passes through run by run, without being read for
+//! comparison.
 
 use crate::candidates::{Candidates, Run, search_step};
 use crate::error::QueryError;
@@ -26,21 +26,21 @@ pub(crate) struct Natural {
     waiting: Vec<Section>,
     /// For each part, the number of waiting sections, and whether one of them had matches.
     parts: Vec<(usize, bool)>,
-    /// Only events after this place are wanted.
+    /// Only events after this position are returned.
     after: Option<(Key, Seq)>,
-    /// Only events up to this place are wanted, the event there included.
+    /// Only events up to and including this position are returned.
     until: Option<(Key, Seq)>,
     /// Streams of the current sections, which overlap no other section.
     streams: Vec<Stream>,
-    /// Next place of each stream, the min on top; empty where there is only one stream.
+    /// Next position of each stream, the min on top; empty if there is only one stream.
     heads: BinaryHeap<Reverse<(Key, Seq, usize)>>,
 }
 
-/// One tree of one part: all its events are of one size class, in some buckets of time.
+/// One tree of one part: all its events are of one size class, in some time buckets.
 struct Section {
     part: u32,
     tree: usize,
-    /// Class and bucket of its first and its last event at the widest.
+    /// Class and bucket of its first and last event, as outer bounds.
     first: (u8, u64),
     last: (u8, u64),
 }
@@ -49,24 +49,24 @@ struct Section {
 struct Stream {
     part: u32,
     candidates: Candidates,
-    /// Rows from this one on are not wanted.
+    /// End of the requested rows.
     upto: u32,
     /// Found but not tested.
     run: Option<Run>,
-    /// Tested but not given.
+    /// Tested but not returned.
     found: Found,
 }
 
 #[derive(Default)]
 struct Found {
     picks: Vec<Pick>,
-    /// One per pick; not made where there is only one stream.
+    /// One per pick; not computed if there is only one stream.
     keys: Vec<Key>,
     at: usize,
 }
 
 impl Natural {
-    /// The stream of all events after a place, and up to another.
+    /// The stream of all events after one position, up to another.
     pub(crate) fn new(scan: &mut Scan, after: Option<(Key, Seq)>, until: Option<(Key, Seq)>) -> Natural {
         let mut waiting = Vec::new();
         let mut parts = Vec::new();
@@ -111,8 +111,8 @@ impl Natural {
         self.streams.iter().map(found).sum()
     }
 
-    /// Enters the next section, and sections that overlap it: parts most often lie one behind the other, and
-    /// then nothing is compared. Says whether there was one.
+    /// Enters the next section, and sections that overlap it; returns false if there is none. Parts are mostly
+    /// disjoint, and then nothing is compared.
     fn enter(&mut self, scan: &mut Scan) -> Result<bool, QueryError> {
         self.streams.clear();
         let mut upto = None;
@@ -145,7 +145,7 @@ impl Natural {
             Some(until) if section.first > (until.0.class(), until.0.bucket()) => return Ok(None),
             Some(until) => scan.seek(section.part, until)?,
         };
-        // Bridged: testing a few rows in vain costs less than many short runs.
+        // Bridged: testing a few extra rows costs less than many short runs.
         let candidates = Candidates::of_tree(scan, section.part, section.tree, from).bridged();
         let mut stream = Stream { part: section.part, candidates, upto, run: None, found: Found::default() };
         stream.advance(scan);
@@ -164,7 +164,8 @@ impl Natural {
                     stream.advance(scan);
                 }
             } else {
-                // Everything before the next stream's head is given at once: one comparison per stretch, not per event.
+                // Everything before the next stream's head is returned at once: one comparison per stretch, not per
+                // event.
                 let until = self.heads.peek().map(|Reverse((key, seq, _))| (*key, *seq));
                 stream.found.give(until, want, out);
                 run_ended = stream.found.is_empty();
@@ -184,19 +185,19 @@ impl Stream {
         self.run.is_none() && self.found.is_empty()
     }
 
-    /// Finds the next run, if the last one was used up.
+    /// Finds the next run, if the last one is used up.
     fn advance(&mut self, scan: &mut Scan) {
         if self.run.is_none() {
             let predicate = &scan.predicate;
             let run = self.candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole));
-            // Runs come in order of rows: the first one beyond the end is the end.
+            // Runs come in row order: the first one beyond the end is the end.
             self.run = run
                 .filter(|run| run.rows.start < self.upto)
                 .map(|run| Run { rows: run.rows.start..run.rows.end.min(self.upto), ..run });
         }
     }
 
-    /// The place of the next event, or a lower bound of it; `None` at the end.
+    /// The position of the next event, or a lower bound; `None` at the end.
     fn head(&mut self, scan: &mut Scan) -> Result<Option<(Key, Seq)>, QueryError> {
         if let Some(place) = self.found.head() {
             return Ok(Some(place));
@@ -251,14 +252,14 @@ impl Found {
         Some((*self.keys.get(self.at)?, self.picks.get(self.at)?.seq))
     }
 
-    /// Moves events that stand before `until` to `out`, as long as it has room for `want`.
+    /// Moves events that precede `until` to `out`, while it has room for `want`.
     fn give(&mut self, until: Option<(Key, Seq)>, want: usize, out: &mut Vec<Pick>) {
         let room = want.saturating_sub(out.len()).min(self.picks.len() - self.at);
         let count = match until {
             None => room,
             Some(until) => {
                 let before = |i: usize| (self.keys[self.at + i], self.picks[self.at + i].seq) < until;
-                // Most often all of the run, or a short piece of it.
+                // Usually all of the run, or a short piece of it.
                 if room > 0 && before(room - 1) { room } else { gallop(room, before) }
             }
         };
@@ -267,7 +268,7 @@ impl Found {
     }
 }
 
-/// The first of `0..count` for which `before` is false, where it is true and then false; fast if it is near 0.
+/// The first of `0..count` for which `before` is false, given that it is true and then false; fast if it is near 0.
 fn gallop(count: usize, before: impl Fn(usize) -> bool) -> usize {
     // Doubling steps from the start: parts interleave in short pieces, so the end is mostly near.
     let (mut low, mut step) = (0, 1);

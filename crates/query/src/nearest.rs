@@ -1,9 +1,9 @@
 //! Events by distance, best first.
 //!
-//! One heap covers all trees of all parts. It holds nodes by a lower bound of the distance to their box, and
-//! events by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). The top of
-//! the heap is final. So the ten nearest cost a few leaves however many events there are, and the stream may
-//! go on without sorting anything.
+//! One heap covers all trees of all parts. It holds nodes by a lower bound of the distance to their box, and events
+//! by their distance (Hjaltason, Samet: "Distance browsing in spatial databases", 1999). The top of the heap is
+//! final. So the ten nearest cost a few leaves however many events there are, and the stream continues without any
+//! sorting.
 
 use crate::candidates::{Candidates, Step};
 use crate::error::QueryError;
@@ -18,17 +18,17 @@ use meridian_model::filter::{Region, Relation, distance_to_box_m};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// The heap and what it is about.
+/// The heap and its query.
 pub(crate) struct Nearest {
     heap: BinaryHeap<Entry>,
     sought: NearQuestion,
     columns: Projection,
-    /// The shortest distances found so far, as many as are wanted. What lies farther than the longest is not wanted.
+    /// The shortest distances found so far, as many as requested. Anything farther than the longest is excluded.
     best: BinaryHeap<Metres>,
     share: Share,
 }
 
-/// A distance, in order.
+/// A totally ordered distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Metres(f64);
 
@@ -61,7 +61,7 @@ enum What {
 }
 
 impl Entry {
-    /// Nodes before events of one distance: an event below may have that distance and a lower number.
+    /// Nodes before events at one distance: an event below may have that distance and a lower number.
     fn rank(&self) -> (bool, u64) {
         match &self.what {
             What::Node { .. } => (false, 0),
@@ -71,7 +71,7 @@ impl Entry {
 }
 
 impl Ord for Entry {
-    /// Reversed: the heap gives the nearest first.
+    /// Reversed: the heap returns the nearest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.distance_m.total_cmp(&self.distance_m).then_with(|| other.rank().cmp(&self.rank()))
     }
@@ -92,7 +92,7 @@ impl PartialEq for Entry {
 impl Eq for Entry {}
 
 impl Nearest {
-    /// Starts at the roots of all trees.
+    /// Starts with the roots of all trees.
     pub(crate) fn new(scan: &mut Scan, sought: &NearQuestion) -> Nearest {
         let geometry = geometry_columns(scan);
         let columns = scan.columns_with(&geometry);
@@ -171,7 +171,7 @@ impl Nearest {
             }
             return Ok(());
         }
-        // A leaf may lie across the end of a chunk: then it is two runs.
+        // A leaf may cross the end of a chunk: then it is two runs.
         let mut leaf = Candidates::below(&owner, node, whole);
         while let Some(run) = leaf.next(&mut crate::control::Stats::default(), &mut |_, whole| Step::Rows { whole }) {
             let mut most = self.most();
@@ -183,7 +183,7 @@ impl Nearest {
                 }
                 heap.push(Entry { distance_m, what: What::Event(pick) });
                 let Some(room) = room else { return };
-                // Pages are bounded by the best distances seen so far: farther nodes need not enter the heap at all.
+                // The best distances so far bound a page: farther nodes need not enter the heap at all.
                 best.push(Metres(distance_m));
                 if best.len() > room {
                     best.pop();

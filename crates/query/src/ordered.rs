@@ -1,4 +1,4 @@
-//! A part's rows in order of time, and its dead rows, which that order still contains.
+//! A part's rows in time order, and its dead rows, which that order still contains.
 
 use crate::candidates::chunk_end;
 use crate::error::QueryError;
@@ -8,7 +8,7 @@ use meridian_model::{Batch, Bounds, Projection, TimeRole};
 use meridian_store::{PartView, StoreError, TimeOrder};
 use std::ops::Range;
 
-/// A part's rows in order of time. Their numbers are called places, to distinguish them from rows of the part.
+/// A part's rows in time order. Their numbers are called places, to distinguish them from rows of the part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ordered<'a> {
     /// The projection that the part keeps in that order.
@@ -18,7 +18,7 @@ pub(crate) enum Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// The order of time of a part, if it has one.
+    /// The time order of a part, if it has one.
     pub(crate) fn of(view: &'a PartView) -> Option<Ordered<'a>> {
         let schema = view.schema();
         match view.time_order() {
@@ -30,7 +30,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// The tree over the places: one, or none of a part of no rows.
+    /// The tree over the places: one, or none for an empty part.
     pub(crate) fn trees(&self) -> Result<Vec<Tree>, StoreError> {
         match self {
             Ordered::Projection(order, _) => order.trees(),
@@ -38,7 +38,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// The time and numeric fields at some places, as far as they are wanted.
+    /// The time and numeric fields at some places, as far as requested.
     pub(crate) fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         match self {
             Ordered::Projection(order, _) => order.read(places, wanted),
@@ -54,22 +54,22 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Whether a read gathers values one by one, so that reading more than needed is expensive.
+    /// Whether reads gather values one by one, so that reading more than needed is expensive.
     pub(crate) fn is_gathered(&self) -> bool {
         matches!(self, Ordered::Projection(_, view) if view.in_memory())
     }
 }
 
-/// Dead rows of a part that has an order of time.
+/// Dead rows of a part with a time order.
 #[derive(Debug, Default)]
 pub(crate) struct DeadInTime {
-    /// In order of row.
+    /// In row order.
     pub(crate) rows: Vec<u32>,
-    /// Their times, in order of time.
+    /// Their times, in time order.
     times: Vec<i64>,
 }
 
-/// Max dead rows of a part whose order of time is used.
+/// Max dead rows of a part whose time order is used.
 pub(crate) const DEAD_MAX: usize = 1 << 16;
 
 impl DeadInTime {
@@ -82,12 +82,12 @@ impl DeadInTime {
             let batch = scan.read(part, first..last + 1, &columns)?;
             times.extend(run.iter().map(|row| batch.interval((row - first) as usize).0));
         }
-        // Sorted apart from the rows: nodes are checked by time, rows by number.
+        // Sorted separately from the rows: nodes are checked by time, rows by number.
         times.sort_unstable();
         Ok(DeadInTime { rows, times })
     }
 
-    /// The first time from an instant on that a dead row has.
+    /// The first time at or after an instant that a dead row has.
     pub(crate) fn first_from(&self, time: i64) -> Option<i64> {
         self.times.get(self.times.partition_point(|&t| t < time)).copied()
     }

@@ -1,9 +1,9 @@
-//! Large questions on several threads, without starving other questions.
+//! Runs large queries on several threads, without starving other queries.
 //!
-//! A question is cut into tasks, each the rows below one node. It is given at most half of the machine's
-//! processors ([`slices`]), from a pool that all questions share. Small ones stay on the thread that asked,
-//! and so do all while others wait for a processor. Which slice gets which task follows from their numbers
-//! alone, so that sums of floats come out the same each time.
+//! A query is divided into tasks, each the rows below one node. It gets at most half of the machine's processors
+//! ([`slices`]), from a pool that all queries share. Small ones stay on the calling thread, and so do all while
+//! others wait for a processor. The assignment of tasks to slices depends only on their numbers, so that float sums
+//! are the same each time.
 
 use crate::candidates::Candidates;
 use crate::control::Stats;
@@ -14,9 +14,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Rows from which on a question is worth several threads.
+/// Min rows for which a query is worth several threads.
 pub(crate) const PARALLEL_ROWS: u64 = 1 << 20;
-/// Level of the nodes that make a task: some 260,000 rows.
+/// Level of the nodes that form a task: some 260,000 rows.
 const TASK_LEVEL: u8 = 3;
 
 /// The rows below one node of a part.
@@ -25,7 +25,7 @@ pub(crate) struct Task {
     pub(crate) part: u32,
     tree: Tree,
     node: Node,
-    /// Whether the tree is over the part's order of time.
+    /// Whether the tree is over the part's time order.
     pub(crate) by_time: bool,
 }
 
@@ -38,12 +38,12 @@ impl Task {
     pub(crate) fn candidates(&self, scan: &mut Scan) -> Candidates {
         let all = Candidates::below(&self.tree, self.node, false).within(scan.reach);
         let all = all.in_stretches(scan.stretches(self.part));
-        // In the order of time rows have other numbers.
+        // In time order, rows have other numbers.
         if self.by_time { all } else { all.sifted(scan.sieve(self.part)) }
     }
 }
 
-/// Cuts the trees of a part into tasks.
+/// Divides the trees of a part into tasks.
 pub(crate) fn add_tasks(tasks: &mut Vec<Task>, part: u32, trees: &[Tree], by_time: bool) {
     for tree in trees {
         let mut open: Vec<Node> = tree.root().into_iter().collect();
@@ -57,23 +57,23 @@ pub(crate) fn add_tasks(tasks: &mut Vec<Task>, part: u32, trees: &[Tree], by_tim
     }
 }
 
-/// How many threads a question over `rows` rows may use.
+/// Number of threads that a query over `rows` rows may use.
 pub(crate) fn slices(rows: u64) -> usize {
     if rows < PARALLEL_ROWS { 1 } else { threads().div_ceil(2) }
 }
 
-/// Processors of this machine that the process may use.
+/// Number of processors of this machine that the process may use.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// `None` where the system gives no threads: then questions stay on the thread that asked.
+/// `None` if the system provides no threads: then queries stay on the calling thread.
 static POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
     ThreadPoolBuilder::new().num_threads(threads()).thread_name(|i| format!("query-{i}")).build().ok()
 });
 
-/// Works off tasks in `slices` slices; what each slice made is given in their order. The costs are added to the
-/// scan's. After an error in one slice the others stop at their next task.
+/// Processes tasks in `slices` slices, and returns the results of the slices in order. Adds the costs to the scan's.
+/// After an error in one slice the others stop at their next task.
 pub(crate) fn work<T: Send>(
     scan: &mut Scan,
     tasks: &[Task],
@@ -82,9 +82,9 @@ pub(crate) fn work<T: Send>(
     task: impl Fn(&mut T, &mut Scan, &Task) -> Result<(), QueryError> + Sync,
 ) -> Result<Vec<T>, QueryError> {
     let slices = if tasks.len() > 1 { slices.max(1) } else { 1 };
-    // Helpers never wait for a turn: a paused one would keep a thread of the pool from the question that runs instead.
+    // Helpers never wait for the scheduler: a paused one would keep a thread of the pool from the running query.
     let pool = POOL.as_ref().filter(|_| slices > 1 && !scan.control.is_contended());
-    // The same slices one after another: sums must depend neither on a pool nor on who else asks.
+    // The same slices one after another: sums must depend neither on the pool nor on other queries.
     let Some(pool) = pool else {
         return (0..slices)
             .map(|i| {
@@ -101,12 +101,12 @@ pub(crate) fn work<T: Send>(
         for (i, slot) in slots.iter().enumerate() {
             let (failed, make, task) = (&failed, &make, &task);
             scope.spawn(move |_| {
-                // Each slice has its own counters and open chunks, so that slices share nothing that changes.
+                // Each slice has its own counters and open chunks, so that slices share no mutable state.
                 let mut scan = scan_ref.fork();
                 let began = scan.control.elapsed_us();
                 let mut made = make(&mut scan);
-                // Every n-th task, fixed in advance: work stealing would change the order of float additions from run to
-                // run.
+                // Every n-th task, fixed in advance: work stealing would change the order of float additions between
+                // runs.
                 let mut mine = tasks.iter().skip(i).step_by(slices).take_while(|_| !failed.load(Ordering::Relaxed));
                 let result = mine.try_for_each(|t| task(&mut made, &mut scan, t));
                 // Relaxed is enough: it only saves work, and the result travels through the slot.
@@ -120,7 +120,7 @@ pub(crate) fn work<T: Send>(
     let mut all = Vec::with_capacity(slices);
     for slot in slots {
         if let Some(slice) = slot.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            // In the order of slices, like the results.
+            // In slice order, like the results.
             scan.stats.merge(&slice.stats);
             all.push(slice.result);
         }

@@ -1,7 +1,7 @@
-//! Which objects passed: of all events that match, the objects, and when each was first and last seen.
+//! Passages: the objects of all matching events, and when each was first and last seen.
 //!
-//! Objects come in order of their names (integers in order of number), a page at a time. A page is computed from all
-//! matching events but keeps no more objects than it gives, however many there are.
+//! Objects come in order of their names (integers in numeric order), a page at a time. A page is computed from all
+//! matching events but keeps no more objects than it returns, however many there are.
 
 use crate::aggregate::ByValue;
 use crate::candidates::{Candidates, Run, search_step};
@@ -16,12 +16,12 @@ use meridian_model::{FieldColumn, FieldType, Invalid, Projection, Schema};
 use meridian_store::Snapshot;
 use std::collections::BTreeMap;
 
-/// A question for the objects that events belong to.
+/// A query for the objects of events.
 #[derive(Debug, Clone)]
 pub struct Passages {
-    /// Of which events.
+    /// The filter of events.
     pub predicate: Predicate,
-    /// Only objects that come after this one, see [`object_of`].
+    /// Only objects after this one, see [`object_of`].
     pub after: Option<ByValue>,
     /// Max objects.
     pub limit: usize,
@@ -32,26 +32,26 @@ pub struct Passages {
 pub struct Passage {
     /// The object.
     pub object: ByValue,
-    /// Number of its events that match.
+    /// Number of its matching events.
     pub count: u64,
-    /// Start of the first one, in microseconds since 1970; `i64::MIN` if that is open.
+    /// Start of the first event, in microseconds since 1970; `i64::MIN` if open.
     pub first: i64,
-    /// End of the last one; `i64::MAX` if that is open.
+    /// End of the last event; `i64::MAX` if open.
     pub last: i64,
 }
 
 /// A page of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassagesResult {
-    /// In order.
+    /// Objects in order.
     pub passages: Vec<Passage>,
     /// Whether further objects follow.
     pub more: bool,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
-/// Reads the name of an object as the collection's object field has it; `parameter` is blamed for a mistake.
+/// Parses an object name as a value of the collection's object field; errors name `parameter`.
 pub fn object_of(schema: &Schema, text: &str, parameter: &str) -> Result<ByValue, Invalid> {
     let field = &schema.fields[object_field(schema, parameter)?];
     match field.kind {
@@ -69,7 +69,7 @@ pub(crate) fn object_field(schema: &Schema, parameter: &str) -> Result<usize, In
     schema.object.filter(|&field| field < schema.fields.len()).ok_or_else(missing)
 }
 
-/// Answers a question for objects. Events that belong to none are left out.
+/// Runs a query for objects. Events without an object are omitted.
 pub fn passages(snapshot: &Snapshot, question: &Passages, control: &Control) -> Result<PassagesResult, QueryError> {
     Ok(PartialPassages::of(snapshot, question, control)?.finish(question))
 }
@@ -111,7 +111,7 @@ impl PartialPassages {
     }
 }
 
-/// A page while it grows: the first objects so far, one more than it will give.
+/// A page under construction: the first objects so far, one more than it will return.
 struct Page<'a> {
     field: usize,
     columns: Projection,
@@ -145,7 +145,7 @@ impl Page<'_> {
         }
         let seen = self.found.entry(object).or_insert((0, i64::MAX, i64::MIN));
         *seen = (seen.0 + 1, seen.1.min(start), seen.2.max(end));
-        // An object that fell out was greater than all that are kept, so it never comes back with a part of its events.
+        // A dropped object was greater than all that are kept, so it never comes back with part of its events.
         if self.found.len() > self.question.limit + 1 {
             self.found.pop_last();
         }

@@ -1,8 +1,8 @@
 //! Tiles of low zoom from the count pyramids that parts keep.
 //!
-//! In an order by space and time together, the cells of a tile of low zoom cut nearly every leaf. So such a
-//! tile would read every event. The pyramid counts all rows of its part. Rows that have died since are taken
-//! off each answer. Rows outside its bins of time, at both ends, are counted from the tree.
+//! In space-time order, the cells of a low-zoom tile cut nearly every leaf, so such a tile would read every event.
+//! The pyramid counts all rows of its part. Rows that have died since are subtracted each time. Rows outside its time
+//! bins, at both ends, are counted from the tree.
 
 use crate::candidates::chunk_end;
 use crate::cells::{Cells, TileGrid, centre, count_part};
@@ -12,13 +12,13 @@ use meridian_index::TileCells;
 use meridian_model::filter::Predicate;
 use meridian_model::{Interval, Projection};
 
-/// Dead rows beyond which taking them off costs more than the pyramid saves.
+/// Max dead rows: beyond that, subtracting them costs more than the pyramid saves.
 const DEAD_MAX: usize = 1 << 17;
 
-/// Adds the events of one part and an interval of time to the counts of a tile, from a pyramid.
+/// Adds the events of one part and a time interval to the counts of a tile, from a pyramid.
 ///
-/// `false`, with nothing added, where there is none or it does not help. Reasons: cells too fine, an interval
-/// shorter than its bins, or rows newer than the snapshot.
+/// Returns false, having added nothing, if there is no pyramid or it does not help. Reasons: cells too fine, an
+/// interval shorter than its bins, or rows newer than the snapshot.
 pub(crate) fn count_tile(
     scan: &mut Scan,
     part: u32,
@@ -59,7 +59,7 @@ pub(crate) fn count_tile(
     }
     scan.stats.events_matched += found.iter().sum::<u64>();
     counts.iter_mut().zip(&found).for_each(|(count, more)| *count += more);
-    // What the bins leave over at both ends.
+    // The remainder outside the bins at both ends.
     let before = (inner.start > interval.start).then(|| Interval { start: interval.start, end: inner.start - 1 });
     let after = (inner.end < interval.end).then(|| Interval { start: inner.end + 1, end: interval.end });
     for rest in [before, after].into_iter().flatten() {

@@ -1,7 +1,7 @@
-//! The box and interval that hold all matches of a question, tested against neighbouring nodes side by side.
+//! The box and interval that contain all matches of a query, tested against several nodes at once.
 //!
-//! A node outside them has no match, whatever else the predicate says. A few comparisons without a branch rule out most
-//! children of a node before the predicate sees them.
+//! A node outside them has no match, whatever else the predicate requires. A few branchless comparisons rule out most
+//! children of a node before the predicate is evaluated.
 
 use crate::control::Stats;
 use meridian_index::{Children, Node, Tree};
@@ -19,7 +19,8 @@ impl Reach {
     pub(crate) fn of(predicate: &Predicate) -> Reach {
         let Bounds { west, south, east, north, start, end } = predicate.reach();
         let world = Bounds::WORLD;
-        // An event sought anywhere may have no place at all, and no box contains it. A circle may reach beyond a pole.
+        // If location does not matter, an event may have none, and no box contains it. A circle may reach beyond a
+        // pole.
         let anywhere = west <= world.west && south <= world.south && east >= world.east && north >= world.north;
         let always = (start, end) == (world.start, world.end);
         Reach { place: (!anywhere).then_some([west, south, east, north]), time: (!always).then_some((start, end)) }
@@ -41,7 +42,7 @@ impl Reach {
         children.enumerate().filter(move |(i, _)| touched >> i & 1 == 1).map(|(_, child)| child)
     }
 
-    /// A bit for each neighbouring node that touches the reach, the lowest bit first.
+    /// A bit for each given node that touches the reach, lowest bit first.
     fn bits(&self, tree: &Tree, children: &Children) -> u64 {
         let mut touched = u64::MAX;
         if let Some([west, south, east, north]) = self.place
@@ -53,7 +54,7 @@ impl Reach {
         }
         if let Some((from, to)) = self.time {
             let (starts, ends) = tree.times(children);
-            // A collection without time says 0, and then the predicate decides.
+            // The time of a collection without time is 0, and then the predicate decides.
             touched &= bits(starts.iter().zip(ends), |(s, e)| ((*s <= to) & (from <= *e)) | ((*s == 0) & (*e == 0)));
         }
         touched

@@ -9,10 +9,10 @@ use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
 use meridian_store::{PartView, Snapshot};
 
-/// Max rows of an answer.
+/// Max rows of a result.
 pub const ROWS_MAX: usize = 10_000_000;
 
-/// The matching rows of each part, as [`meridian_store::Collection::delete_rows`] takes them.
+/// The matching rows of each part, in the form that [`meridian_store::Collection::delete_rows`] accepts.
 pub fn matching_rows(
     snapshot: &Snapshot,
     predicate: &Predicate,

@@ -1,4 +1,4 @@
-//! Geometry into a tile: projected, clipped, simplified, rounded to tile units.
+//! Converts geometry into a tile: projected, clipped, simplified, rounded to tile units.
 
 use crate::error::QueryError;
 use crate::mvt::{EXTENT, Shape};
@@ -6,7 +6,7 @@ use crate::simplify::keep_planar;
 use geo_types::{Geometry, LineString, Polygon};
 use std::f64::consts::PI;
 
-/// Latitude beyond which Mercator is of no use; far outside every tile.
+/// Latitude beyond which Mercator is useless; far outside every tile.
 const LAT_MAX: f64 = 89.9;
 
 /// One tile's coordinates: x to the east and y to the south in tile units.
@@ -15,7 +15,7 @@ pub(crate) struct Canvas {
     side: f64,
     column: f64,
     row: f64,
-    /// The square drawn: the tile and its buffer.
+    /// The drawn square: the tile and its buffer.
     low: f64,
     high: f64,
     tolerance: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Canvas {
 
 type Point = (f64, f64);
 
-/// Called for each line and ring, and at intervals within it: whether to continue.
+/// Called for each line and ring, and at intervals within it; returns whether to continue.
 type Tick<'a> = &'a dyn Fn() -> Result<(), QueryError>;
 /// Vertices in tile units.
 type Path = Vec<(i32, i32)>;
@@ -41,8 +41,8 @@ impl Canvas {
         }
     }
 
-    /// A geometry in tile units; `None` if nothing of it is in the square. A geometry smaller than a unit is drawn as
-    /// the smallest shape of its kind, so that no event vanishes.
+    /// A geometry in tile units; `None` if it does not reach into the square. A geometry smaller than a unit is drawn
+    /// as the smallest shape of its kind, so that no event vanishes.
     pub(crate) fn draw(&self, geometry: &Geometry<f64>, tick: Tick<'_>) -> Result<Option<Shape>, QueryError> {
         let lines = |lines: &[LineString<f64>]| -> Result<Option<Shape>, QueryError> {
             let mut paths = Vec::new();
@@ -68,7 +68,7 @@ impl Canvas {
             Geometry::MultiPolygon(many) => polygons(&many.0),
             Geometry::Rect(rect) => polygons(&[rect.to_polygon()]),
             Geometry::Triangle(triangle) => polygons(&[triangle.to_polygon()]),
-            // Collections cannot be stored, so none comes here.
+            // Collections cannot be stored, so none occurs here.
             Geometry::GeometryCollection(_) => Ok(None),
         }
     }
@@ -97,7 +97,7 @@ impl Canvas {
         (!inside.is_empty()).then_some(Shape::Points(inside))
     }
 
-    /// The pieces of a line that lie in the square.
+    /// The pieces of a line within the square.
     fn line(&self, line: &LineString<f64>, tick: Tick<'_>) -> Result<Vec<Path>, QueryError> {
         let projected: Vec<Point> = line.0.iter().map(|c| self.project(c.x, c.y)).collect();
         let mut pieces: Vec<Vec<Point>> = Vec::new();
@@ -145,7 +145,7 @@ impl Canvas {
         Some((if from > 0.0 { at(from) } else { a }, if to < 1.0 { at(to) } else { b }))
     }
 
-    /// The rings of a polygon inside the square: the outer one, then holes; nothing if it lies outside.
+    /// The rings of a polygon within the square: the outer one, then holes; empty if it lies outside.
     fn polygon(&self, polygon: &Polygon<f64>, tick: Tick<'_>) -> Result<Vec<Path>, QueryError> {
         let outer = self.clip_ring(polygon.exterior());
         let Some(&first) = outer.first() else { return Ok(Vec::new()) };
@@ -161,18 +161,18 @@ impl Canvas {
         Ok(rings)
     }
 
-    /// A ring cut by each side of the square in turn (Sutherland and Hodgman 1974), without its closing vertex.
+    /// A ring clipped by each side of the square in turn (Sutherland and Hodgman 1974), without its closing vertex.
     fn clip_ring(&self, ring: &LineString<f64>) -> Vec<Point> {
         let mut points: Vec<Point> = ring.0.iter().map(|c| self.project(c.x, c.y)).collect();
         if points.first() == points.last() {
             points.pop();
         }
-        // Most rings of a zoomed tile lie inside as a whole, and are not cut at all.
+        // Most rings of a zoomed tile lie wholly inside, and are not clipped at all.
         if points.iter().all(|p| self.holds(*p)) {
             return points;
         }
         type Side = fn(Point, f64) -> f64;
-        // How far inside each side a point lies.
+        // Distance of a point inside each side.
         let sides: [(Side, f64); 4] = [
             (|p, edge| p.0 - edge, self.low),
             (|p, edge| edge - p.0, self.high),
@@ -217,14 +217,14 @@ impl Canvas {
         if rounded.len() < 3 || area == 0 {
             return Ok(None);
         }
-        // A positive area in these coordinates is clockwise as drawn: what the format asks of outer rings.
+        // A positive area in these coordinates is clockwise as drawn, as the format requires of outer rings.
         if (area > 0) != outer {
             rounded.reverse();
         }
         Ok(Some(rounded))
     }
 
-    /// Drops vertices closer than a unit to the previous one, then what Douglas and Peucker drop, then rounds.
+    /// Drops vertices closer than a unit to the previous one, applies Douglas-Peucker, then rounds.
     fn simplify(&self, line: &[Point], tick: Tick<'_>) -> Result<Path, QueryError> {
         tick()?;
         let mut thinned: Vec<Point> = Vec::with_capacity(line.len().min(1024));
@@ -331,7 +331,7 @@ mod tests {
                     Some(Shape::Lines(paths) | Shape::Polygons(paths)) => paths,
                     _ => Vec::new(),
                 };
-                // The smallest shapes reach a unit further.
+                // The smallest shapes extend a unit further.
                 prop_assert!(paths.iter().flatten().all(|(x, y)| (-64..=4161).contains(x) && (-64..=4161).contains(y)));
                 prop_assert!(paths.iter().all(|p| p.len() >= 2));
             }

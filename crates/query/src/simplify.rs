@@ -1,13 +1,13 @@
-//! Fewer vertices for the same line: Douglas and Peucker, in the plane and on the globe.
+//! Line simplification: Douglas and Peucker, in the plane and on the globe.
 //!
-//! Douglas, Peucker: "Algorithms for the reduction of the number of points required to represent a
-//! digitized line or its caricature" (1973). Every vertex left out lies within the tolerance of the line
-//! that is kept. Ends are always kept.
+//! Douglas, Peucker: "Algorithms for the reduction of the number of points required to represent a digitized line or
+//! its caricature" (1973). Every omitted vertex lies within the tolerance of the remaining line. Ends are always
+//! kept.
 
 use meridian_model::sphere::{EARTH_RADIUS_M, unit_vector};
 
-/// Which vertices of a line of (x, y) to keep, in the units of the coordinates. A winding line may take the square of its
-/// length in time: `tick` is called at intervals and says whether to continue.
+/// Selects the vertices of a line of (x, y) to keep, in the units of the coordinates. A winding line may take time
+/// quadratic in its length: `tick` is called at intervals and returns whether to continue.
 pub fn keep_planar<E>(line: &[(f64, f64)], tolerance: f64, tick: &dyn Fn() -> Result<(), E>) -> Result<Vec<bool>, E> {
     let squared = tolerance * tolerance;
     keep(line.len(), squared, tick, |from, to| {
@@ -23,10 +23,10 @@ pub fn keep_planar<E>(line: &[(f64, f64)], tolerance: f64, tick: &dyn Fn() -> Re
     })
 }
 
-/// Which vertices of a line of (longitude, latitude) in degrees to keep, within a tolerance in metres.
+/// Selects the vertices of a line of (longitude, latitude) in degrees to keep, within a tolerance in metres.
 ///
-/// Distances are to the great-circle arc between the kept neighbours, so that a line over a pole or the
-/// antimeridian is like any other. `tick` as for [`keep_planar`].
+/// Distances are to the great-circle arc between the kept neighbours, so that a line over a pole or the antimeridian
+/// needs no special case. `tick` as for [`keep_planar`].
 pub fn keep_on_sphere<E>(
     line: &[(f64, f64)],
     tolerance_m: f64,
@@ -45,7 +45,7 @@ pub fn keep_on_sphere<E>(
 struct Arc {
     a: [f64; 3],
     b: [f64; 3],
-    /// Unit normal of the arc's plane; `None` where the ends are one place or antipodes.
+    /// Unit normal of the arc's plane; `None` if the ends coincide or are antipodes.
     normal: Option<[f64; 3]>,
 }
 
@@ -81,10 +81,10 @@ fn chord(a: [f64; 3], b: [f64; 3]) -> f64 {
     dot(d, d).sqrt()
 }
 
-/// Distances measured without reading the clock.
+/// Number of distances computed between two readings of the clock.
 const MEASURED_UNSEEN: usize = 1 << 16;
 
-/// The algorithm with its own stack, so that a line of a million vertices cannot exhaust the thread's.
+/// The algorithm with an explicit stack, so that a line of a million vertices cannot overflow the thread's.
 fn keep<D: Fn(usize) -> f64, E>(
     vertices: usize,
     tolerance: f64,
@@ -104,7 +104,7 @@ fn keep<D: Fn(usize) -> f64, E>(
             continue;
         }
         measured += to - from;
-        // Counted in distances, not in spans: one span may measure a million.
+        // Counted in distances, not in spans: one span may compute a million.
         if measured > MEASURED_UNSEEN {
             tick()?;
             measured = 0;
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(planar(&[(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)], 0.01), [true, true, true]);
         assert_eq!(planar(&[], 1.0), Vec::<bool>::new());
         assert_eq!(planar(&[(5.0, 5.0)], 1.0), [true]);
-        // A closed ring: ends coincide, the far vertex must stay.
+        // A closed ring: the ends coincide, and the far vertex must stay.
         assert_eq!(planar(&[(0.0, 0.0), (9.0, 0.0), (0.0, 0.0)], 1.0), [true, true, true]);
     }
 

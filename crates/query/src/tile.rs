@@ -1,11 +1,13 @@
-//! Map tiles: the events themselves where they are few, counts per cell where they are many.
+//! Map tiles: the events themselves if they are few, counts per cell if they are many.
 //!
-//! A tile of the WebMercatorQuad matrix holds one layer, named as asked. Up to [`TILE_EVENTS_MAX`] events that touch it (and its buffer) are drawn
-//! one by one. They are clipped to the buffer, and simplified to [`TOLERANCE`] units of the 4096 along a side. Each has its properties, and its id
-//! under `id` (under `@id` if a property is called `id`). More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
-//! [`TILE_CELLS`] cells. Each cell with events is a point at its centre with `count` and `density=true`. Events count as in [`crate::density()`]. A
-//! question may ask for the grid however few the events are. So no tile is larger than [`TILE_BYTES_MAX`]. Points of an interval of time (or all) are
-//! counted from pyramids at low zoom, others from nodes where these lie in one cell.
+//! A tile of the WebMercatorQuad matrix holds one layer with the requested name. Up to [`TILE_EVENTS_MAX`] events
+//! that touch it (and its buffer) are drawn one by one. They are clipped to the buffer, and simplified to
+//! [`TOLERANCE`] units of the 4096 along a side. Each has its properties, and its id under `id` (under `@id` if a
+//! property is called `id`). More events, or more bytes than [`TILE_BYTES_MAX`], become a grid of [`TILE_CELLS`] by
+//! [`TILE_CELLS`] cells. Each cell with events is a point at its centre with `count` and `density=true`. Events count
+//! as in [`crate::density()`]. A query may request the grid however few the events are. So no tile is larger than
+//! [`TILE_BYTES_MAX`]. Points of a time interval (or all) are counted from pyramids at low zoom, others from nodes
+//! that lie in one cell.
 
 use crate::cells::{TileGrid, count_into, count_part};
 use crate::control::{Control, Stats};
@@ -29,7 +31,7 @@ use std::f64::consts::PI;
 pub const TILE_EVENTS_MAX: usize = 4_096;
 /// Max size of a tile in bytes.
 pub const TILE_BYTES_MAX: usize = 512 << 10;
-/// Name of the property of a tile's events that has their id: one that no field has.
+/// Name of a tile property for the event id that no field has.
 pub fn id_key(schema: &Schema) -> String {
     if schema.field_index("id").is_none() { "id".to_owned() } else { schema.free_name("@id") }
 }
@@ -44,12 +46,12 @@ pub const TILE_TEXT_BYTES_MAX: usize = 256;
 const CELL_BITS: u8 = 6;
 /// Cells of a tile of counts.
 pub(crate) const CELLS: usize = 1 << (2 * CELL_BITS);
-/// Buffer around a tile in units, so that symbols and strokes do not end at its edge.
+/// Buffer around a tile in units, so that symbols and strokes are not cut at its edge.
 const BUFFER: f64 = 64.0;
 /// Max deviation of a simplified line in units: a sixteenth of a pixel of a tile of 512.
 const TOLERANCE: f64 = 2.0;
 
-/// A question for a tile.
+/// A tile query.
 #[derive(Debug, Clone)]
 pub struct Tile {
     /// The filter of events.
@@ -62,9 +64,9 @@ pub struct Tile {
     pub column: u32,
     /// Name of the layer: the collection's.
     pub layer: String,
-    /// Fields to write with each event; all where `None`.
+    /// Fields to write with each event; `None` for all.
     pub fields: Option<Vec<usize>>,
-    /// Counts per cell even where the events are few: a map shows one kind of tile in the whole view.
+    /// Whether to return counts per cell even if the events are few: a map shows one kind of tile in the whole view.
     pub density: bool,
 }
 
@@ -82,28 +84,28 @@ pub enum TileKind {
 /// A tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileResult {
-    /// A Mapbox Vector Tile 2.1, not compressed; empty if nothing is there.
+    /// An uncompressed Mapbox Vector Tile 2.1; empty if there is no content.
     pub bytes: Vec<u8>,
     /// Its content.
     pub kind: TileKind,
     /// Events drawn or counted.
     pub events: u64,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
-/// Answers a question for a tile.
+/// Runs a tile query.
 pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<TileResult, QueryError> {
     Ok(PartialTile::alone(snapshot, question, control)?.finish(question))
 }
 
 impl PartialTile {
-    /// A snapshot's answer to a question for a tile, to be merged with others.
+    /// A snapshot's partial result of a tile query, to be merged with others.
     pub fn of(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<PartialTile, QueryError> {
         PartialTile::new(snapshot, question, control, true)
     }
 
-    /// The same of the only snapshot: without what a merge needs.
+    /// The same for a single snapshot, without the data for a merge.
     fn alone(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<PartialTile, QueryError> {
         PartialTile::new(snapshot, question, control, false)
     }
@@ -143,7 +145,8 @@ impl PartialTile {
     }
 }
 
-/// The events of a tile, unless they are too many. With the place of each in natural order if they are to be merged.
+/// The events of a tile, unless there are too many; with the position of each in natural order if they are to be
+/// merged.
 fn draw(
     snapshot: &Snapshot,
     question: &Tile,
@@ -162,11 +165,11 @@ fn draw(
     projection.add_geometry(&layout);
     fields.iter().for_each(|&f| projection.add(layout.field(f)));
     let [west, south, east, north] = bbox(question);
-    // The box includes the buffer: a line that passes just outside of the tile is drawn into its edge, so that
-    // neighbours join.
+    // The box includes the buffer: a line that passes just outside the tile is drawn into its edge, so that adjacent
+    // tiles join.
     let predicate = Predicate::and(vec![Predicate::bbox(west, south, east, north), question.predicate.clone()]);
-    // The count comes first: it needs no property, comes mostly from nodes, and ends as soon as it is too many. Only
-    // where counts per cell come from a pyramid do they cost less than testing what the nodes leave open.
+    // Count first: it needs no property, comes mostly from nodes, and ends as soon as there are too many. Only if
+    // counts per cell come from a pyramid do they cost less than testing what the nodes leave open.
     let by_pyramid = question.predicate.as_interval().is_some() && question.z + CELL_BITS <= meridian_index::BASE_LEVEL;
     let tested = if by_pyramid { 16 * TILE_EVENTS_MAX as u64 } else { u64::MAX };
     let limits = Limits { tested, found: TILE_EVENTS_MAX as u64 };
@@ -179,8 +182,7 @@ fn draw(
         projection.add_time(&layout, schema);
     }
     let grid = Grid::of(schema);
-    // One more than are drawn: it shows that there are too many, should the count have stopped at its limit of
-    // tests.
+    // One more than are drawn: it detects too many, if the count stopped at its limit of tests.
     let wanted = Items {
         predicate,
         order: Order::Natural,
@@ -202,7 +204,7 @@ fn draw(
                 Some(geometry) => canvas.draw(&geometry, &|| control.check())?,
                 None => None,
             };
-            // Outside of the tile once it is clipped: the box touched, the shape does not.
+            // Outside the tile once clipped: the box touches it, the shape does not.
             let Some(shape) = shape else { continue };
             layer.property(&id_key, Value::Text(cut(&hits.batch.id_of(row, hits.seqs[row]))));
             for &field in &fields {
@@ -227,7 +229,7 @@ fn draw(
 
 /// Whether a tile of `drawn` events becomes one of counts.
 pub(crate) fn is_too_much(drawn: u64, layer: &Layer) -> bool {
-    // Below the limit by the largest feature but one vertex list: the check comes after a feature is written.
+    // 4096 bytes of slack below the limit: the check comes after a feature is written.
     drawn > TILE_EVENTS_MAX as u64 || layer.bytes() > TILE_BYTES_MAX - 4096
 }
 
@@ -253,7 +255,7 @@ fn cells(
     let mut scan = Scan::new(snapshot, &question.predicate, control)?;
     match question.predicate.as_interval() {
         None => count_into(&mut scan, &grid, &mut counts)?,
-        // All events of an interval of time: what maps ask for most.
+        // All events of a time interval: the most frequent request of maps.
         Some(interval) => {
             let mut boxes = Projection::none(&scan.layout);
             boxes.add_boxes(&scan.layout);
@@ -312,7 +314,7 @@ fn property(layer: &mut Layer, schema: &Schema, field: usize, column: &FieldColu
     }
 }
 
-/// A text of at most [`TILE_TEXT_BYTES_MAX`] bytes.
+/// A text truncated to [`TILE_TEXT_BYTES_MAX`] bytes.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TILE_TEXT_BYTES_MAX)]
 }

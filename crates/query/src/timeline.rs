@@ -1,9 +1,8 @@
-//! Windows over rows in order of time.
+//! Windows over rows in time order.
 //!
-//! A question about time alone asks, of rows in that order, for stretches of neighbours: one for each window.
-//! Their edges are searched for in the times of the leaves. Between two edges lie whole leaves, taken as the
-//! fewest nodes above them, and the rows of the two leaves that are cut. No window costs a separate descent,
-//! and none is asked for that has no events.
+//! For a query about time alone, each window is a contiguous range of rows in that order. The edges are searched for
+//! in the times of the leaves. Between two edges lie whole leaves, counted from the fewest nodes above them, and rows
+//! of the two cut leaves. Windows cost no separate descents, and windows without events are never visited.
 
 use crate::candidates::chunk_end;
 use crate::error::QueryError;
@@ -18,18 +17,18 @@ use std::ops::Range;
 
 const LEAF: u32 = LEAF_ROWS as u32;
 
-/// One part's order of time at work.
+/// One part's time order being processed.
 pub(crate) struct Timeline<'a> {
     part: u32,
     order: Ordered<'a>,
     tree: &'a Tree,
     dead: &'a DeadInTime,
     columns: &'a Projection,
-    /// The places read last, and what stands there: for the leaves at both edges of a window.
+    /// The places read last, with their batch, for the leaves at both edges of a window.
     read: [Option<(Range<u32>, Batch)>; 2],
     /// The last leaf that was cut.
     cut: Option<u32>,
-    /// Whether every node knows its sums: the root does then, and only then.
+    /// Whether every node knows its sums, which is the case exactly if the root does.
     sums: bool,
 }
 
@@ -53,7 +52,7 @@ impl<'a> Timeline<'a> {
         finder: &mut Option<Finder>,
         groups: &mut Groups,
     ) -> Result<(), QueryError> {
-        // Float sums may be unknown where they overflow; the root answers for all nodes at once.
+        // Float sums may be unknown if they overflow; the root answers for all nodes at once.
         self.sums = self.tree.root().is_none_or(|root| groups.knows_sums(|ordinal| self.tree.summary(root, ordinal)));
         let mut at = self.seek(scan, places.clone(), within.start)?;
         let end = match within.end.checked_add(1) {
@@ -68,7 +67,8 @@ impl<'a> Timeline<'a> {
                     (Some(window), self.seek(scan, at..end, window.end)?)
                 }
             };
-            // A window holds the event it was found for; should a damaged order say otherwise, this still ends.
+            // A window contains the event that it was found for; if a damaged order violates this, the loop still
+            // ends.
             let next = next.max(at + 1);
             self.add(scan, at..next, &mut Target { window, groups })?;
             at = next;
@@ -108,13 +108,13 @@ impl<'a> Timeline<'a> {
         Ok(times_of(batch)[(place - first) as usize])
     }
 
-    /// Counts neighbouring events of one group: whole leaves from the nodes above them, and the rows of cut ones.
+    /// Counts consecutive events of one group: whole leaves from the nodes above them, and the rows of cut ones.
     fn add(&mut self, scan: &mut Scan, places: Range<u32>, target: &mut Target<'_>) -> Result<(), QueryError> {
         let all = self.tree.all_rows();
         let first = (places.start - all.start).div_ceil(LEAF);
         let last = if places.end == all.end { self.tree.leaves() } else { (places.end - all.start) / LEAF };
         if first > last {
-            // Within one leaf.
+            // All within one leaf.
             return self.add_cut(scan, places, target);
         }
         self.add_cut(scan, places.start..self.rows_of(first).start, target)?;
@@ -134,7 +134,7 @@ impl<'a> Timeline<'a> {
             if from < clean {
                 let tree = self.tree;
                 let cover = tree.cover(from..clean);
-                // Rare: the values were too large for a sum of nodes, so they are added one by one.
+                // Rare: the values were too large for node sums, so they are added one by one.
                 if !self.sums && !target.groups.knows_sums(|ordinal| tree.summary_of(&cover, ordinal)) {
                     (from..clean).try_for_each(|leaf| self.add_cut(scan, self.rows_of(leaf), target))?;
                     from = clean;
@@ -154,7 +154,7 @@ impl<'a> Timeline<'a> {
         Ok(())
     }
 
-    /// Counts rows of one leaf, the dead ones left out.
+    /// Counts rows of one leaf, without the dead ones.
     fn add_cut(&mut self, scan: &mut Scan, places: Range<u32>, target: &mut Target<'_>) -> Result<(), QueryError> {
         if places.is_empty() {
             return Ok(());
@@ -185,9 +185,9 @@ impl<'a> Timeline<'a> {
         Ok(())
     }
 
-    /// A batch that holds a leaf's rows, and its first place. Neighbouring leaves are read together.
+    /// A batch with a leaf's rows, and its first place. Adjacent leaves are read together.
     fn leaf(&mut self, scan: &mut Scan, leaf: u32) -> Result<(u32, &Batch), QueryError> {
-        // Counted once a leaf, though both windows at an edge read it.
+        // Counted once per leaf, though both windows at an edge read it.
         if self.cut.is_none_or(|last| last < leaf) {
             self.cut = Some(leaf);
             scan.stats.edge_blocks += 1;
@@ -196,7 +196,7 @@ impl<'a> Timeline<'a> {
         let holds = |(held, _): &(Range<u32>, Batch)| held.start <= rows.start && rows.end <= held.end;
         let follows = self.read.iter().flatten().any(|(held, _)| held.end == rows.start);
         if !self.read[0].as_ref().is_some_and(holds) {
-            // The later of the two stays. The other one gives way if it does not hold the leaf either.
+            // The later batch stays. The other one is replaced if it does not hold the leaf either.
             self.read.swap(0, 1);
         }
         let read = match self.read[0].take().filter(holds) {
@@ -221,7 +221,7 @@ impl<'a> Timeline<'a> {
         (place - self.tree.all_rows().start) / LEAF
     }
 
-    /// The places below a leaf; of the one after the last, none at the end.
+    /// The places below a leaf; past the last leaf, an empty range at the end.
     fn rows_of(&self, leaf: u32) -> Range<u32> {
         let all = self.tree.all_rows();
         let first = all.start.saturating_add(leaf * LEAF).min(all.end);
@@ -229,7 +229,7 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// Where the events of one window are counted. Its group is made when the first of them is.
+/// The events of one window are counted here. Its group is created with the first of them.
 struct Target<'a> {
     window: Option<Window>,
     groups: &'a mut Groups,
@@ -243,9 +243,9 @@ impl Target<'_> {
     }
 }
 
-/// How many of ascending times lie before an instant. Few are compared where it is near.
+/// Number of ascending times before an instant. Takes few comparisons if that is near the start.
 fn passed(times: &[i64], time: i64) -> usize {
-    // Doubling, then halving: windows are asked for in order, so the next edge mostly lies near.
+    // Doubling, then halving: windows are visited in order, so the next edge is usually near.
     let mut reach = 1;
     while reach < times.len() && times[reach - 1] < time {
         reach *= 2;
@@ -255,7 +255,7 @@ fn passed(times: &[i64], time: i64) -> usize {
     from + times[from..to].partition_point(|t| *t < time)
 }
 
-/// The primary instants of a batch; none if they were not read.
+/// The primary instants of a batch; empty if they were not read.
 fn times_of(batch: &Batch) -> &[i64] {
     match batch.schema().time {
         TimeRole::Instant(field) => match batch.field(field) {

@@ -1,26 +1,26 @@
-//! Page tokens: where the next page begins, as opaque text.
+//! Page tokens: the start of the next page, as opaque text.
 //!
-//! A token holds the tenant, the snapshot, a hash of the question and the cursor of the last event sent. It names no
-//! file and no row, so it outlives compaction, a restart and a change of server. Its text is base64url (RFC 4648,
-//! section 5, without padding) of
+//! A token holds the tenant, the snapshot, a hash of the query and the cursor of the last event sent. It names no
+//! file or row, so it outlives compaction, a restart and a change of server. Its text is base64url (RFC 4648, section
+//! 5, without padding) of
 //!
 //! ```text
 //! version u8 = 1 | tenant length u8, tenant | snapshot u64 | question u64 | cursor | CRC-32C u32
 //! version u8 = 2 | tenant length u8, tenant | count u16, snapshots u64 | question u64 | cursor | CRC-32C u32
 //! ```
 //!
-//! all little-endian; [`crate::cursor`] has the bytes of a cursor. Version 1 is of a collection of one partition. Version 2
-//! has a snapshot for each of several partitions.
+//! all little-endian; [`crate::cursor`] has the bytes of a cursor. Version 1 is of a collection of one partition.
+//! Version 2 has a snapshot for each of several partitions.
 //!
-//! The checksum is there for tokens cut short by a mail program, not against forgery. A forged token reads
-//! nothing that its bearer could not ask for anyway.
+//! The checksum detects tokens truncated by a mail program; it does not prevent forgery. A forged token reads nothing
+//! that its bearer could not request anyway.
 
 use crate::cursor::{Cursor, Reader};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use meridian_model::{Invalid, Seq, SeqLayout, Seqs};
 
-/// Longest token that is read, in characters.
+/// Max length of a token in characters.
 pub const TOKEN_CHARS_MAX: usize = 8_192;
 
 const SINGLE: u8 = 1;
@@ -29,30 +29,30 @@ const PARTITIONED: u8 = 2;
 /// The content of a page token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
-    /// Tenant that asked.
+    /// Tenant of the query.
     pub tenant: String,
-    /// Snapshot that every page of the answer reads.
+    /// Snapshot read by every page of the result.
     pub snapshot: Seqs,
-    /// [`question_mark`] of what was asked.
+    /// [`question_mark`] of the query.
     pub question: u64,
-    /// The last event given.
+    /// The last event returned.
     pub after: Cursor,
 }
 
-/// A hash of the parts of a question (collection, filter, order, ...), so that a token is refused where
-/// another question is asked with it. The same on every server and version (FNV-1a, 64 bits).
+/// A hash of the parts of a query (collection, filter, order, ...), so that a token is refused if used with another
+/// query. Identical on every server and version (FNV-1a, 64 bits).
 pub fn question_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     for part in parts {
-        // The length first: "ab", "c" must not be "a", "bc".
+        // Length-prefixed: "ab", "c" must not equal "a", "bc".
         (part.len() as u64).to_le_bytes().into_iter().for_each(&mut eat);
         part.bytes().for_each(&mut eat);
     }
     hash
 }
 
-/// What a token holds of its question and of its collection, each by a hash: one in the upper half, the other in the lower.
+/// Combines the hashes of a query (upper half) and of its collection (lower half).
 pub fn question_mark(question: u64, collection: u64) -> u64 {
     question << 32 | collection & u64::from(u32::MAX)
 }
@@ -62,7 +62,7 @@ fn wrong(why: &str) -> Invalid {
 }
 
 impl Token {
-    /// The token as text that is safe in a URL: of version 1 where there is one partition.
+    /// The token as URL-safe text, in version 1 if there is one partition.
     pub fn encode(&self) -> String {
         let (mut version, mut snapshots) = (SINGLE, Vec::new());
         if self.snapshot.len() > 1 {
@@ -73,7 +73,7 @@ impl Token {
         sealed(version, &self.tenant, &snapshots, self.question, &self.after)
     }
 
-    /// Reads a token of version 1 or 2.
+    /// Parses a token of version 1 or 2.
     pub fn decode(text: &str) -> Result<Token, Invalid> {
         // Before anything is decoded or allocated.
         if text.len() > TOKEN_CHARS_MAX {
@@ -95,8 +95,8 @@ impl Token {
         token.filter(|_| reader.0.is_empty()).ok_or_else(|| wrong("is not one that Meridian made"))
     }
 
-    /// Checks that the token belongs to this tenant and to the question of this mark. Returns whether it belongs to its collection
-    /// too, and not to another one of the name.
+    /// Checks that the token belongs to this tenant and to the query of this mark. Returns whether it also belongs to
+    /// its collection, rather than to another one of the same name.
     pub fn check(&self, tenant: &str, mark: u64) -> Result<bool, Invalid> {
         if (self.tenant.as_str(), self.question >> 32) != (tenant, mark >> 32) {
             return Err(Invalid::field(
@@ -126,7 +126,7 @@ impl Reader<'_> {
         let length = self.u8()?;
         let tenant = std::str::from_utf8(self.bytes(usize::from(length))?).ok()?.to_owned();
         let count = if partitioned { usize::from(self.u16()?) } else { 1 };
-        // A forged count must not size an allocation.
+        // A forged count must not determine an allocation.
         if count == 0 || count > SeqLayout::Partitioned.partitions_max() {
             return None;
         }
@@ -139,7 +139,7 @@ pub(crate) fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// `None` for any text that [`base64url`] cannot have written, so that a token has one spelling.
+/// Returns `None` for any text that [`base64url`] cannot have produced, so that a token has one spelling.
 pub(crate) fn base64url_decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
@@ -192,7 +192,7 @@ mod tests {
             let text = token.encode();
             prop_assert!(text.len() <= TOKEN_CHARS_MAX);
             prop_assert_eq!(Token::decode(&text), Ok(token.clone()));
-            // For one partition both versions say the same, and the first is written.
+            // For one partition both versions are equivalent, and version 1 is written.
             let other = encode_partitioned(&token, &snapshots);
             prop_assert_eq!(Token::decode(&other), Ok(token));
             prop_assert_eq!(other == text, snapshots.len() > 1);
@@ -201,7 +201,7 @@ mod tests {
         #[test]
         fn nonsense_is_refused_without_a_panic(text in "\\PC{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             prop_assert!(Token::decode(&text).is_err());
-            // With a checksum that is right, so that the rest is read.
+            // With a valid checksum, so that the rest is read.
             for version in [SINGLE, PARTITIONED, 3] {
                 let mut body = vec![version];
                 body.extend(&bytes);

@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(crate) struct Ints {
     pub(crate) count: u64,
     pub(crate) sum: i128,
-    /// Means nothing where there is no value.
+    /// Meaningless if there is no value.
     pub(crate) min: i64,
     pub(crate) max: i64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Ints {
 pub(crate) struct Floats {
     pub(crate) count: u64,
     pub(crate) sum: FloatSum,
-    /// Means nothing where there is no value.
+    /// Meaningless if there is no value.
     pub(crate) min: f64,
     pub(crate) max: f64,
 }
@@ -51,7 +51,7 @@ impl Ints {
 
     fn merge(&mut self, other: &Ints) {
         self.count = self.count.saturating_add(other.count);
-        // Saturating, since a partial result may come from another server, and a false one must not panic.
+        // Saturating, since a partial result may come from another server, and an invalid one must not panic.
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -79,7 +79,7 @@ impl Floats {
         Floats { count: 0, sum: FloatSum::default(), min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
 
-    /// Adds 64 values at most. So few are summed without compensation: that loses less than 64 * 2^-53 of the sum of
+    /// Adds at most 64 values. So few are summed without compensation: the loss is below 64 * 2^-53 of the sum of
     /// their magnitudes, and the guarantee is 1e-12.
     fn add_few(&mut self, values: impl Iterator<Item = f64> + Clone) {
         let sum: f64 = values.clone().sum();
@@ -143,7 +143,7 @@ impl Totals {
         }
     }
 
-    /// Adds what a summary says.
+    /// Adds a node's summary.
     pub(crate) fn add_all(&mut self, group: u32, summary: &Summary) {
         match self {
             Totals::Ints(totals) => totals[group as usize].add_all(summary),
@@ -151,7 +151,7 @@ impl Totals {
         }
     }
 
-    /// Adds rows of one group among 64 neighbours at most: rows whose bit is set, the first the lowest.
+    /// Adds rows of one group among at most 64 consecutive ones: those whose bit is set, lowest bit first.
     pub(crate) fn add_block(&mut self, group: u32, column: &FieldColumn<'_>, block: &Range<usize>, bits: u64) {
         match (self, column) {
             (Totals::Ints(totals), FieldColumn::Int(column)) => {
@@ -186,7 +186,7 @@ impl Totals {
         }
     }
 
-    /// Adds a group of another slice of the same question.
+    /// Adds a group of another slice of the same query.
     pub(crate) fn merge(&mut self, group: usize, others: &Totals, other: usize) {
         match (self, others) {
             (Totals::Ints(mine), Totals::Ints(others)) => mine[group].merge(&others[other]),
@@ -217,11 +217,11 @@ impl Totals {
             Function::Min(_) => min,
             Function::Max(_) => max,
             Function::Avg(_) => FunctionValue::Float(sum.share(count)),
-            // Totals know no values.
+            // Totals hold no individual values.
             Function::Percentile(..) | Function::Distinct(_) | Function::Top(..) => FunctionValue::Null,
         };
         match value {
-            // A sum that no float holds is not known, in every format.
+            // A sum beyond the range of floats is unknown, in every format.
             FunctionValue::Float(x) if !x.is_finite() => FunctionValue::Null,
             value => value,
         }

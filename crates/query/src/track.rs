@@ -1,4 +1,4 @@
-//! One object's events in order of time: its track.
+//! Tracks: the events of one object in time order.
 
 use crate::aggregate::ByValue;
 use crate::candidates::Run;
@@ -15,28 +15,28 @@ use meridian_store::{CHUNK_ROWS, Snapshot};
 /// Max number of events of a track before simplification.
 pub const TRACK_EVENTS_MAX: usize = 500_000;
 
-/// Estimated bytes of a point: in the list, in the line to simplify, and in the answer.
+/// Estimated bytes of a point: in the list, in the line to simplify, and in the result.
 pub(crate) const POINT_BYTES: usize = 192;
 
-/// A question for a track.
+/// A track query.
 #[derive(Debug, Clone)]
 pub struct Track {
-    /// The object, as the collection's object field names it.
+    /// The object, as named by the collection's object field.
     pub object: String,
     /// The filter of its events; [`Predicate::all`] for all.
     pub predicate: Predicate,
-    /// Tolerance in metres: events that lie this close to the line without them are left out.
+    /// Tolerance in metres: events that lie this close to the line without them are omitted.
     pub simplify_m: Option<f64>,
 }
 
 /// One place of a track.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackPoint {
-    /// Longitude in degrees; of a shape, of the centre of its box.
+    /// Longitude in degrees; for a shape, that of the centre of its box.
     pub lon: f64,
     /// Latitude in degrees.
     pub lat: f64,
-    /// When, in microseconds since 1970: the start, of an interval.
+    /// Time in microseconds since 1970; for an interval, its start.
     pub time: i64,
     /// The event's sequence number.
     pub seq: Seq,
@@ -47,9 +47,9 @@ pub struct TrackPoint {
 pub struct TrackResult {
     /// Places in order of time, then of sequence number.
     pub points: Vec<TrackPoint>,
-    /// Events before simplification.
+    /// Number of events before simplification.
     pub events: u64,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
@@ -64,7 +64,7 @@ pub fn of_object(schema: &Schema, object: &str) -> Result<Predicate, Invalid> {
     Predicate::bind(&same, schema)
 }
 
-/// Answers a question for a track. Events without geometry are left out.
+/// Runs a track query. Events without geometry are omitted.
 pub fn track(snapshot: &Snapshot, question: &Track, control: &Control) -> Result<TrackResult, QueryError> {
     PartialTrack::of(snapshot, question, control)?.finish(question, control)
 }
@@ -89,7 +89,7 @@ impl PartialTrack {
         let columns = scan.columns_with(&projection);
         let mut track = PartialTrack { points: Vec::new(), stats: Stats::default(), share: control.share() };
         for part in scan.parts() {
-            // The object's rows are found by key; of each block that holds some, the stretch between them is read.
+            // The object's rows are found by key; in each block that has some, the range between them is read.
             let rows = scan.part(part).object_rows(&question.object, i64::MIN..=i64::MAX)?.unwrap_or_default();
             scan.stats.parts_pruned += u64::from(rows.is_empty());
             for rows in rows.chunk_by(|a, b| a / CHUNK_ROWS == b / CHUNK_ROWS) {

@@ -1,7 +1,8 @@
-//! Reads of a bucket that a question waits for, one after the other. They are few when no segment is open, and none when all is in memory.
+//! Sequential bucket reads that a query waits for. They are few if no segment is open, and none if everything is in
+//! memory.
 //!
-//! A call to the bucket counts once, however many ranges it reads: these are read at once. The calls are made by one thread, so each of them
-//! waits for the previous one.
+//! A call to the bucket counts once, however many ranges it reads: these are read concurrently. The calls are made by
+//! one thread, so each of them waits for the previous one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
@@ -25,7 +26,7 @@ const START: i64 = 1_700_000_000_000_000;
 /// Events of each segment: its files have several extents.
 const EVENTS: i64 = 60_000;
 
-/// Counts the calls that read.
+/// Counts the read calls.
 #[derive(Debug, Clone)]
 struct Counting {
     inner: MemoryBucket,
@@ -102,7 +103,7 @@ fn reader(bucket: &Counting, options: Options) -> Store {
     Store::open_read_only(options, seams(9), Arc::new(bucket.clone())).unwrap()
 }
 
-/// Room for everything, or for so little that what one step reads is gone by the next.
+/// Room for everything, or for so little that the data of one step is evicted by the next.
 fn room(ample: bool) -> Options {
     match ample {
         true => Options { extent_memory: 256 << 20, extent_disk: 256 << 20, tree_bytes: Some(64 << 20), ..options() },
@@ -135,7 +136,7 @@ fn filled(id: IdRole) -> (MemoryBucket, Snapshot) {
     for day in 0..3 {
         let mut builder = BatchBuilder::new(collection.schema());
         for i in 0..EVENTS {
-            // Scattered, and the same in each run.
+            // Scattered, and identical in each run.
             let n = (i * 7919 + day * 104_729) % 1_000_003;
             if id == IdRole::Given {
                 builder.set_id(format!("e{day}-{i}")).unwrap();
@@ -160,7 +161,7 @@ fn control() -> Control {
 
 type Ask = Box<dyn Fn(&Snapshot) -> String>;
 
-/// Small questions of each kind; answers as text.
+/// Small queries of each kind; results as text.
 fn questions(snapshot: &Snapshot, id: IdRole) -> Vec<(&'static str, Ask)> {
     let schema = snapshot.schema.clone();
     let bound = |text: &str| Predicate::bind(&parse_text(text).unwrap(), &schema).unwrap();
@@ -261,7 +262,7 @@ fn answers_are_the_same_with_hardly_any_room() {
     let snapshot = reader.collection("t", "c").unwrap().snapshot();
     for _ in 0..2 {
         for (what, ask) in questions(&owner, IdRole::Given) {
-            // What no question uses is closed.
+            // Segments that no query uses are closed.
             reader.refresh().unwrap();
             assert_eq!(ask(&snapshot), ask(&owner), "{what}");
         }

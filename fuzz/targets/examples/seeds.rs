@@ -1,5 +1,5 @@
-//! Writes the first inputs of every target into `fuzz/corpus`: small real ones, of files in this repository and of what
-//! Meridian's own writers make. `cargo run -p fuzz-targets --example seeds`
+//! Writes the seed inputs of every target into `fuzz/corpus`: small real ones, from files in this repository and from
+//! Meridian's own writers. `cargo run -p fuzz-targets --example seeds`
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "a tool of developers that writes files")]
@@ -35,7 +35,7 @@ fn put_all<'a>(target: &str, texts: impl IntoIterator<Item = &'a str>) {
     }
 }
 
-/// The first lines of a packed file.
+/// The first lines of a compressed file.
 fn lines(path: &str, count: usize) -> String {
     let packed = std::fs::File::open(root().join("data").join(path)).unwrap();
     let mut head = Vec::new();
@@ -114,7 +114,7 @@ fn formats() {
     };
     let pair = |x: f64, y: f64| [x.to_le_bytes(), y.to_le_bytes()].concat();
     let line = many(2, &[pair(0.0, 0.0), pair(1.0, 1.0), pair(2.0, 0.0), pair(0.0, 0.0)]);
-    // A ring is a line without its head.
+    // A ring is a line without its header.
     let polygon = many(3, &[line[5..].to_vec()]);
     put("wkb", "polygon", &polygon);
     put("wkb", "polygons", many(6, &[polygon.clone(), polygon]));

@@ -1,10 +1,10 @@
-//! What callers show, and what is kept of it.
+//! Credentials that callers present, and the records kept of them.
 
 use meridian_admission::identity::{Credential, Registry, Vault, VaultError};
 use meridian_model::{RecordChange, RecordNews};
 use std::sync::Arc;
 
-/// Records in memory, which are only read.
+/// Read-only records in memory.
 pub struct Kept(pub Vec<(String, Vec<u8>)>);
 
 impl Vault for Kept {
@@ -22,11 +22,11 @@ impl Vault for Kept {
     }
 }
 
-/// A token's record: that of `mrd_0123456789abcdef_` and 64 zeros.
+/// The record of the token `mrd_0123456789abcdef_` plus 64 zeros.
 const RECORD: &str = r#"{"id":"0123456789abcdef","tenant":"default","role":"reader","collections":"*","created":0,
     "digest":"60e05bd1b195af2f94112fa7197a5c88289058840ce7c6df9693756bc6250f55"}"#;
 
-/// The value of an `Authorization` header: `Bearer` or `Basic`, and the token in it.
+/// The value of an `Authorization` header: `Bearer` or `Basic` with a token.
 pub fn credential(bytes: &[u8]) {
     let registry = Registry::open(Arc::new(Kept(vec![("token-0123456789abcdef".to_owned(), RECORD.into())]))).unwrap();
     if let Credential::Token(text) = Credential::of_header(bytes)

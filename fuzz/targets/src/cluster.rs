@@ -1,4 +1,4 @@
-//! Data that processes of a cluster share: objects of a bucket, and messages of the streams of their log.
+//! Data shared by the processes of a cluster: objects of a bucket, and messages of their log's streams.
 
 use crate::{folder, named, sealed, world};
 use bytes::Bytes;
@@ -22,14 +22,14 @@ use std::time::Duration;
 /// Objects by name.
 type Objects = BTreeMap<String, Vec<u8>>;
 
-/// How long a lease holds.
+/// Duration of a lease.
 const TTL: Duration = Duration::from_secs(3);
 /// The number of a process on the roll.
 const PROCESS: u64 = 7;
-/// Events that are written to what an input was part of.
+/// First number of the events written to a store that holds the input.
 const MORE: usize = 1_000;
 
-/// A bucket that says when its objects were written.
+/// A bucket that reports when its objects were written.
 #[derive(Debug)]
 struct Dated(MemoryBucket, i64);
 
@@ -71,7 +71,7 @@ impl Bucket for Dated {
     }
 }
 
-/// A look needs nothing but the bucket.
+/// A survey needs only the bucket.
 #[derive(Debug)]
 struct Nothing;
 
@@ -99,7 +99,7 @@ fn bucket_of(objects: &Objects) -> MemoryBucket {
     memory
 }
 
-/// A bucket that an owner, a scan server and a gateway use.
+/// A bucket used by an owner, a scan server and a gateway.
 fn objects() -> &'static Objects {
     static OBJECTS: LazyLock<Objects> = LazyLock::new(|| {
         let memory = MemoryBucket::new();
@@ -148,7 +148,7 @@ fn is_data(name: &str) -> bool {
     ["collections/", "tenants/"].iter().any(|folder| name.starts_with(folder))
 }
 
-/// The bucket with another object in the place of one of its own, or beside them.
+/// The bucket with one of its objects replaced, or another one added.
 fn harmed(bytes: &[u8], data: bool) -> Option<MemoryBucket> {
     let (name, content) = named::of(bytes).filter(|(name, _)| is_data(name) == data)?;
     let mut content = content.to_vec();
@@ -158,7 +158,8 @@ fn harmed(bytes: &[u8], data: bool) -> Option<MemoryBucket> {
     Some(memory)
 }
 
-/// An object through which processes meet, by its name: leases, the roll, orders, levels, pins, peers, records, audit log, groups.
+/// An object through which processes coordinate, by its name: leases, the roll, orders, levels, pins, peers, records,
+/// audit log, groups.
 pub fn cluster_object(bytes: &[u8]) {
     let Some(memory) = harmed(bytes, false) else { return };
     let own = seams(9);
@@ -205,7 +206,7 @@ pub fn cluster_object(bytes: &[u8]) {
     let _ = check(&bucket, &own);
 }
 
-/// Opens a store, writes to the collection and opens the store again: what was acknowledged is there.
+/// Opens a store, writes to the collection and reopens the store: acknowledged writes must exist.
 fn stays(open: impl Fn(u64) -> Result<Store, StoreError>) {
     let Ok(store) = open(20) else { return };
     store.check();
@@ -225,7 +226,8 @@ fn stays(open: impl Fn(u64) -> Result<Store, StoreError>) {
     }
 }
 
-/// An object of a collection, by its name: that it exists, manifests, groups of the log, segments and what goes with them.
+/// An object of a collection, by its name: its existence marker, manifests, groups of the log, segments and their
+/// sidecars.
 pub fn collection_object(bytes: &[u8]) {
     let Some(memory) = harmed(bytes, true) else { return };
     let bucket: Arc<dyn Bucket> = Arc::new(memory);
@@ -267,7 +269,7 @@ fn streamed() -> &'static Streamed {
     &STREAMED
 }
 
-/// The messages of a stream in the place of a log's, each with its length before it.
+/// The messages of a stream in place of a log's, each prefixed with its length.
 pub fn stream(bytes: &[u8]) {
     let messages = sealed::messages(bytes);
     for message in &messages {

@@ -1,4 +1,4 @@
-//! A connection of a client: whatever it sends, the server answers it or ends it, and never by an error of its own.
+//! A client connection: whatever the client sends, the server responds or closes it, and never fails itself.
 
 use crate::runtime::{finish, runtime};
 use crate::world;
@@ -13,16 +13,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::time::timeout;
 
-/// Where the server listens, as clients name it.
+/// The server's address, as named by clients.
 const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7117);
-/// What a connection of HTTP/2 begins with.
+/// Preface of an HTTP/2 connection.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// A client waits so long for more, and so long in all.
+/// Max time that a client waits for more data, and in total.
 const WAITS: (Duration, Duration) = (Duration::from_millis(25), Duration::from_secs(2));
-/// A server ends a connection that its client has ended within this time.
+/// Max time for a server to end a connection that its client has ended.
 const ENDS: Duration = Duration::from_secs(60);
 
-/// A server over a small collection, open to programs of its machine.
+/// A server over a small collection, open to programs on its machine.
 fn server() -> Server {
     let _entered = runtime().enter();
     let store = Arc::new(world::open(&MemoryDisk::new()).unwrap());
@@ -32,7 +32,7 @@ fn server() -> Server {
     Server::new(state, ADDRESS).unwrap()
 }
 
-/// The bytes of a client, over HTTP/1.1, or over HTTP/2 where they begin as such a connection does.
+/// The bytes of a client, over HTTP/1.1, or over HTTP/2 if they begin with its preface.
 pub fn connection(bytes: &[u8]) {
     let server = server();
     let (client, stream) = duplex(64 << 10);
@@ -44,7 +44,7 @@ pub fn connection(bytes: &[u8]) {
             let send = async { drop(to.write_all(bytes).await) };
             let receive = async { while let Ok(Ok(1..)) = timeout(WAITS.0, from.read_buf(&mut answer)).await {} };
             let _ = timeout(WAITS.1, async { tokio::join!(send, receive) }).await;
-            // The end of its stream for the server.
+            // Ends the stream for the server.
             drop((from, to));
             answer
         };
@@ -66,7 +66,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The head of a request over HTTP/2, field by field in full.
+/// The head of an HTTP/2 request, field by field, uncompressed.
 fn head(stream: u32, fields: &[(&str, &str)], ends: bool) -> Vec<u8> {
     let field = |(name, value): &(&str, &str)| {
         let texts = [name, value].map(|text| [&[text.len() as u8][..], text.as_bytes()].concat());
@@ -88,7 +88,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let event = r#"{"type":"Feature","id":"a","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"at":"2024-01-01T00:00:00Z","n":5}}"#;
     let socket = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     let mut listening = get("/collections/c/subscribe", socket);
-    // A text, a ping and a close of the client, masked with zeros.
+    // A text, a ping and a close from the client, masked with zeros.
     for (code, payload) in [(1_u8, &b"hello"[..]), (9, b"?"), (8, &[3, 232])] {
         listening.extend_from_slice(&[0x80 | code, 0x80 | payload.len() as u8, 0, 0, 0, 0]);
         listening.extend_from_slice(payload);

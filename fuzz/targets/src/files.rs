@@ -1,4 +1,4 @@
-//! Indexes inside segments, as bytes of their own.
+//! Indexes inside segments, as separate bytes.
 
 use crate::world;
 use meridian_index::{CountPyramid, Forest, ForestBuilder, PyramidBuilder};

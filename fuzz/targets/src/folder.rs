@@ -1,4 +1,4 @@
-//! Files of a data folder: one is replaced, and the store must open, check, read and repair what is there.
+//! Files of a data folder: one is replaced, and the store must open, check, read and repair the folder.
 
 use crate::{sealed, world};
 use meridian_model::Projection;
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Bytes before the first record of a file of the log.
+/// Bytes before the first record of a log file.
 pub const LOG_HEAD: usize = 8192;
 
 /// The files of a data folder.
@@ -42,13 +42,13 @@ fn read_all(disk: &MemoryDisk) -> Files {
     disk.files().into_iter().map(|(path, _)| (path.clone(), read(&path))).collect()
 }
 
-/// The first file whose path ends so.
+/// The first file whose path has this ending.
 pub fn file(ending: &str) -> (&'static Path, &'static [u8]) {
     let (path, bytes) = files().iter().find(|(path, _)| path.to_string_lossy().ends_with(ending)).unwrap();
     (path, bytes)
 }
 
-/// The folder with these files in the place of its own.
+/// The folder with these files replaced.
 fn disk(changed: &[(&Path, &[u8])]) -> MemoryDisk {
     let disk = MemoryDisk::new();
     for (path, bytes) in files() {
@@ -87,13 +87,13 @@ pub fn read(store: &Store) {
     }
 }
 
-/// The content of a manifest, which is JSON; its copy says the same.
+/// The content of a manifest, which is JSON; its copy is identical.
 pub fn manifest(bytes: &[u8]) {
     let framed = sealed::framed(b"MRDNMANI", 1, bytes);
     opened(&[(file("MANIFEST").0, &framed), (file("MANIFEST.copy").0, &framed)]);
 }
 
-/// Records of the log, behind the head of their file.
+/// Records of the log, after the header of their file.
 pub fn log(bytes: &[u8]) {
     let (path, head) = file(".log");
     let epoch = path.file_stem().and_then(|name| u64::from_str_radix(name.to_str()?, 16).ok()).unwrap();
@@ -108,7 +108,7 @@ fn blocks(ending: &str, bytes: &[u8]) {
     opened(&[(file(ending).0, &bytes)]);
 }
 
-/// What is served beside an archive: trees, keys, order of time, counts.
+/// The indexes served beside an archive: trees, keys, time order, counts.
 pub fn segment(bytes: &[u8]) {
     blocks(".segment", bytes);
 }
@@ -118,7 +118,7 @@ pub fn rows(bytes: &[u8]) {
     blocks(".rows", bytes);
 }
 
-/// Dead rows, idempotency keys, records and the name of the newest log file: whichever the magic says.
+/// Dead rows, idempotency keys, records and the name of the newest log file, chosen by the magic.
 pub fn sidecar(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     sealed::frame(&mut bytes);
@@ -138,7 +138,7 @@ pub fn audit_log(bytes: &[u8]) {
     if let Ok(n) = log.append(&[act(), act()]) {
         let lines = log.page(n - 1, 10, &|_| true).unwrap().lines;
         assert!(lines.iter().any(|line| line.n == n && line.act == act()), "line {n} was stored");
-        // What was there is there still.
+        // The existing lines are still there.
         if let Ok(found) = found {
             let again = log.page(0, 100, &|_| true).unwrap().lines;
             assert!(again.len() > found.lines.len() || found.next.is_some(), "lines are gone");
@@ -146,7 +146,7 @@ pub fn audit_log(bytes: &[u8]) {
     }
 }
 
-/// A backup, as the server sends it and `meridian backup` takes it in.
+/// A backup, as the server sends it and `meridian backup` reads it.
 pub fn backup(bytes: &[u8]) {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     disk.create_dir(Path::new("/backup")).unwrap();

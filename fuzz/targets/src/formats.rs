@@ -10,11 +10,11 @@ use serde::de::IgnoredAny;
 use std::io::{Cursor, Read};
 use std::sync::{Arc, LazyLock};
 
-/// Max bytes of a record here; larger ones are refused.
+/// Max bytes of a record here; larger ones are rejected.
 const RECORD_BYTES: usize = 64 << 10;
 /// Max bytes of a Parquet or Arrow file here.
 const SPOOL_BYTES: usize = 1 << 20;
-/// Max bytes that a compressed input may come to here.
+/// Max decompressed size of an input here.
 const UNPACKED_BYTES: u64 = 1 << 20;
 
 /// Fields of every type, and shapes of every kind.
@@ -52,7 +52,7 @@ fn source(bytes: &[u8]) -> Box<Cursor<Vec<u8>>> {
     Box::new(Cursor::new(bytes.to_vec()))
 }
 
-/// Reads bytes under the schema that is inferred of them, and under a schema of every type; what was read is written.
+/// Reads bytes under the schema inferred from them, and under a schema of every type; then writes the result.
 fn read(format: Format, bytes: &[u8], schema: &Arc<Schema>) {
     let _ = infer_prefix(format, bytes, &options(OnError::First));
     if let Ok(inferred) = infer(format, source(bytes), &options(OnError::First)) {
@@ -61,7 +61,7 @@ fn read(format: Format, bytes: &[u8], schema: &Arc<Schema>) {
     read_as(format, bytes, schema, OnError::Skip);
 }
 
-/// Whether few bytes of a format may hold many events.
+/// Whether a few bytes of a format may hold many events.
 fn packs(format: Format) -> bool {
     matches!(format, Format::Arrow | Format::GeoParquet | Format::Shapefile | Format::Kml)
 }
@@ -81,7 +81,7 @@ fn read_as(format: Format, bytes: &[u8], schema: &Arc<Schema>, on_error: OnError
                 serde_json::from_slice::<IgnoredAny>(&out).unwrap();
             }
         }
-        // A columnar file counts its events in a header: nulls take no room there.
+        // A columnar file counts its events in a header, and its nulls take no space.
         if packs(format) && rows > 1 << 16 {
             return;
         }
@@ -90,7 +90,7 @@ fn read_as(format: Format, bytes: &[u8], schema: &Arc<Schema>, on_error: OnError
     assert!(matches!(events.next_batch(&limits), Ok(None)), "a reader that ended goes on");
 }
 
-/// GeoJSON documents (RFC 7946), packed or not.
+/// GeoJSON documents (RFC 7946), compressed or not.
 pub fn geojson(bytes: &[u8]) {
     read(Format::GeoJson, bytes, &ANY);
     let _ = Format::detect("a", bytes);
@@ -105,12 +105,12 @@ pub fn geojson_seq(bytes: &[u8]) {
     read(Format::GeoJsonSeq, bytes, &ANY);
 }
 
-/// A JSON value on each line.
+/// One JSON value per line.
 pub fn ndjson(bytes: &[u8]) {
     read(Format::NdJson, bytes, &ANY);
 }
 
-/// Tables (RFC 4180).
+/// CSV tables (RFC 4180).
 pub fn csv(bytes: &[u8]) {
     read(Format::Csv, bytes, &ANY);
 }
@@ -146,7 +146,7 @@ pub fn shapefile(bytes: &[u8]) {
     read(Format::Shapefile, bytes, &ANY);
 }
 
-/// KML, packed or not.
+/// KML, compressed or not.
 pub fn kml(bytes: &[u8]) {
     read(Format::Kml, bytes, &ANY);
 }
@@ -166,7 +166,7 @@ pub fn gtfs_rt(bytes: &[u8]) {
     read(Format::GtfsRt, bytes, &ANY);
 }
 
-/// Well-known binary, as a column of a table has it.
+/// Well-known binary, as in a table column.
 pub fn wkb(bytes: &[u8]) {
     let column: ArrayRef = Arc::new(BinaryArray::from(vec![Some(bytes), None, Some(bytes)]));
     let schema = Arc::new(ArrowSchema::new(vec![Field::new("geometry", DataType::Binary, true)]));
@@ -176,7 +176,7 @@ pub fn wkb(bytes: &[u8]) {
     read(Format::Arrow, &stream.into_inner().unwrap(), &ANY);
 }
 
-/// Well-known text, or binary in hexadecimal, as a table has it.
+/// Well-known text, or binary in hexadecimal, as in a table.
 pub fn wkt(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes).replace('"', "\"\"");
     read(Format::Csv, format!("geometry,a\n\"{text}\",b\n").as_bytes(), &ANY);

@@ -1,4 +1,4 @@
-//! Heads of requests: cookies, what proxies say of a client, conditions, preferences, hosts and origins.
+//! Request heads: cookies, proxy headers, conditions, preferences, hosts and origins.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use meridian_api::fuzzed::{admitted, client_of, coding_of, file_under, preferences, session_of};
@@ -6,7 +6,7 @@ use meridian_api::{Network, ServerConfig};
 use meridian_observe::Parent;
 use std::net::IpAddr;
 
-/// Fields of a head, `NAME: VALUE`, one a line.
+/// Header fields, `NAME: VALUE`, one per line.
 fn fields(bytes: &[u8]) -> HeaderMap {
     let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -18,7 +18,7 @@ fn fields(bytes: &[u8]) -> HeaderMap {
     headers
 }
 
-/// Fields `Cookie`, one a line. What stands first counts, whatever follows.
+/// `Cookie` fields, one per line. The first occurrence counts, whatever follows.
 pub fn cookie(bytes: &[u8]) {
     let values = bytes.split(|byte| *byte == b'\n').filter_map(|line| HeaderValue::from_bytes(line).ok());
     let mut headers: HeaderMap = values.map(|value| (header::COOKIE, value)).collect();
@@ -31,7 +31,8 @@ pub fn cookie(bytes: &[u8]) {
     assert_eq!(session_of(&headers), Some("own"));
 }
 
-/// Fields of a head that proxies write, `NAME: VALUE`, one a line. A client can write them too: what the proxy adds at the end counts.
+/// Header fields that proxies write, `NAME: VALUE`, one per line. A client can write them too: only what the proxy
+/// appends counts.
 pub fn forwarded(bytes: &[u8]) {
     let headers = fields(bytes);
     let proxies: Vec<Network> = vec!["10.0.0.0/8".parse().unwrap()];
@@ -57,12 +58,12 @@ pub fn forwarded(bytes: &[u8]) {
     }
 }
 
-/// What parts are served of.
+/// The served file.
 const FILE: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-/// The tag of its state, and when it was written.
+/// Its entity tag and modification time.
 const STATE: (&str, &str) = ("\"3f\"", "Tue, 15 Nov 1994 12:45:26 GMT");
 
-/// Conditions, a range and preferences of a read. What is sent is the file, the part that the response names, or nothing.
+/// Conditions, a range and preferences of a read. The body is the file, the part named by the response, or empty.
 pub fn conditions(bytes: &[u8]) {
     let asked = fields(bytes);
     let of_file = [(header::ETAG, STATE.0), (header::LAST_MODIFIED, STATE.1), (header::ACCEPT_RANGES, "bytes")];
@@ -101,7 +102,8 @@ pub fn conditions(bytes: &[u8]) {
     assert!(timeout != Some(0) && format.is_none_or(|word| ["json", "html"].contains(&&*word)));
 }
 
-/// The head of a request that may come from a page: method, target, and fields. No page of a foreign origin changes anything.
+/// The head of a request that may come from a page: method, target and fields. A page of a foreign origin must not
+/// change anything.
 pub fn origin(bytes: &[u8]) {
     let config = ServerConfig {
         origins: vec!["https://app.example".parse().unwrap()],
@@ -115,7 +117,7 @@ pub fn origin(bytes: &[u8]) {
     let mut headers = fields(rest);
     let (_, page) = admitted(&config, listen, (&method, &uri, &headers));
     assert!(page.is_none_or(|page| page.as_bytes().eq_ignore_ascii_case(b"https://app.example")));
-    // What a browser adds, and a page cannot change.
+    // Added by the browser, and not under the page's control.
     headers.remove("sec-fetch-site");
     let evil = HeaderValue::from_static("https://evil.example");
     headers.append(header::ORIGIN, evil.clone());
@@ -123,7 +125,7 @@ pub fn origin(bytes: &[u8]) {
         let (admits, page) = admitted(&config, listen, (&method, &uri, &headers));
         assert!(!admits && page.is_none_or(|page| page != evil), "{method} {uri} {headers:?}");
     }
-    // A name that leads to this machine, and is not one of its names.
+    // A name that resolves to this machine, but is not one of its names.
     headers.remove(header::ORIGIN);
     headers.insert(header::HOST, HeaderValue::from_static("evil.example"));
     assert!(!admitted(&config, listen, (&method, &uri, &headers)).0, "{method} {uri} {headers:?}");

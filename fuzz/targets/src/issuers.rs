@@ -1,4 +1,4 @@
-//! What issuers of JSON Web Tokens sign and publish.
+//! Tokens and keys of JSON Web Token issuers.
 
 use crate::callers::Kept;
 use data_encoding::BASE64URL_NOPAD as BASE64;
@@ -9,7 +9,7 @@ use ring::hmac;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The secret of the issuer whose tokens are read.
+/// The secret of the issuer of the tokens.
 const SECRET: &[u8] = b"a secret of this target, which is in its source";
 
 fn registry(keys: KeySource) -> Registry {
@@ -41,7 +41,7 @@ fn registry_of(issuer: &str, keys: KeySource) -> Registry {
     Registry::open_trusting(Arc::new(Kept(Vec::new())), Issuers::new(vec![issuer])).unwrap()
 }
 
-/// A token with this head and these claims, and the signature of the issuer by HS256.
+/// A token with this head and these claims, signed with the issuer's secret (HS256).
 pub fn signed(head: &str, claims: &str) -> String {
     with_signature(&format!("{}.{}", BASE64.encode(head.as_bytes()), BASE64.encode(claims.as_bytes())))
 }
@@ -51,7 +51,7 @@ fn with_signature(message: &str) -> String {
     format!("{message}.{}", BASE64.encode(signature.as_ref()))
 }
 
-/// A JSON Web Token: as it is, and with a right signature, behind which are the claims.
+/// A JSON Web Token: as it is, and re-signed so that its claims are reached.
 pub fn jwt(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let registry = registry(KeySource::Secret("/secret".into()));
@@ -78,14 +78,14 @@ pub fn key_set(bytes: &[u8]) {
     let issuer = issuers.iter().next().unwrap();
     let taken = issuers.take_keys(issuer, bytes);
     assert_eq!(taken.is_ok(), issuer.key_count() > 0);
-    // Whatever the keys are, nobody has signed this.
+    // Whatever the keys are, none has signed this.
     for head in [r#"{"alg":"RS256"}"#, r#"{"alg":"ES256"}"#, r#"{"alg":"EdDSA"}"#, r#"{"alg":"HS256"}"#] {
         let claims = r#"{"iss":"a","sub":"mary","aud":"meridian","exp":9,"operator":true}"#;
         assert!(registry.caller(&signed(head, claims), 0).is_err(), "{head}");
     }
 }
 
-/// The discovery document of an issuer on another machine, whose members are those of the issuer alone, and are reached over TLS.
+/// The discovery document of an issuer on another machine. All its endpoints must belong to the issuer and use TLS.
 pub fn discovery(bytes: &[u8]) {
     let registry = registry_of("https://login.example.org/", KeySource::Discovered);
     let issuers = registry.issuers();

@@ -1,4 +1,4 @@
-//! What the lab reads: answers of the servers that it loads, its files, and the answers of NATS servers about themselves.
+//! Inputs of the lab: responses of the servers under load, its files, and status responses of NATS servers.
 
 use crate::named;
 use meridian_lab_drive::fuzzed;
@@ -9,11 +9,11 @@ use meridian_lab_results::record::{Outcome, Phase, Record};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Sizes of the pieces in which an answer arrives.
+/// Sizes of the pieces in which a response arrives.
 const PIECES: [usize; 3] = [1, 3, 7];
 
-/// Holds what a reader finds in an answer against what it finds where that arrives in pieces. Of an answer that is refused the place of
-/// the refusal may differ.
+/// Checks that a reader returns the same for a response that arrives whole and in pieces. The position of an error
+/// may differ.
 fn same<T: PartialEq + std::fmt::Debug, E>(bytes: &[u8], read: impl Fn(&[u8], usize) -> Result<T, E>) {
     let whole = read(bytes, bytes.len());
     for size in PIECES {
@@ -46,13 +46,14 @@ pub fn lab_websocket(bytes: &[u8]) {
     same(bytes, fuzzed::websocket_frames);
 }
 
-/// An answer of HTTP/1.1, and the results in a body.
+/// An HTTP/1.1 response, and the results in a body.
 pub fn lab_http(bytes: &[u8]) {
     same(bytes, fuzzed::http_answer);
     same(bytes, |bytes, size| Ok::<_, ()>(fuzzed::counts(bytes, size)));
 }
 
-/// Files of a load: a scenario, read back as it was resolved; a pipeline to simulate; a plan of costs; spans of a trace.
+/// Files of a load: a scenario, also read back after resolution; a pipeline to simulate; a cost plan; spans of a
+/// trace.
 pub fn lab_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(scenario) = Scenario::parse(text, "a.toml", &[]) {
@@ -65,7 +66,7 @@ pub fn lab_file(bytes: &[u8]) {
     let _ = cost::Plan::read(text);
 }
 
-/// What a NATS server says at its monitoring address.
+/// The response of a NATS server at its monitoring address.
 pub fn nats_monitor(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if meridian_nats::fuzzed::monitor(text).is_ok() {
@@ -124,11 +125,11 @@ static RESULTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     files
 });
 
-/// A scenario of one table of each kind.
+/// A scenario with one table of each kind.
 pub const SCENARIO: &str = "[target]\nurl = \"http://127.0.0.1:7117\"\n\n[arrival]\nkind = \"constant\"\nrate = 100\n\n[request]\nname = \"r\"\n\
                             path = \"/collections/quakes/items?limit=10\"\n";
 
-/// A file of a results folder, by its name, in the place of the folder's own.
+/// A file of a results folder, by its name, in place of the folder's own.
 pub fn lab_results(bytes: &[u8]) {
     let Some((name, content)) = named::of(bytes) else { return };
     let Some(at) = RESULTS.iter().position(|(known, _)| known == name) else { return };

@@ -1,4 +1,4 @@
-//! Texts in which clients ask and declare: filters, schemas, parameters.
+//! Languages of clients: filters, schemas, parameters.
 
 use crate::world;
 use meridian_api::fuzzed;
@@ -47,7 +47,7 @@ fn schema(schema: &Schema) {
     schema_json::queryables(schema, "t", "/queryables");
 }
 
-/// A schema as a spec of GeoTools.
+/// A schema as a GeoTools spec.
 pub fn schema_spec(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(read) = schema_spec::parse(text) {
@@ -65,7 +65,7 @@ pub fn json_schema(bytes: &[u8]) {
     }
 }
 
-/// Texts of parameters: instants, intervals, durations, windows, orders, functions, positions of streams.
+/// Parameter texts: instants, intervals, durations, windows, orders, functions, stream positions.
 pub fn parameters(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let schema = world::batch().schema();
@@ -86,7 +86,7 @@ pub fn parameters(bytes: &[u8]) {
     }
 }
 
-/// A query string, or a form; and single texts of a client: where to go after signing in, a token against forgery, a position.
+/// A query string or a form, and single client texts: the target after signing in, an anti-forgery token, a position.
 pub fn query_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(pairs) = fuzzed::query(text) {

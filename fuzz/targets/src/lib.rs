@@ -1,8 +1,8 @@
 //! The parsers of outside bytes, each as a function of bytes that must neither panic nor hang nor hold much memory.
 //!
-//! [`TARGETS`] lists them. `fuzz/fuzz_targets` has a program of libFuzzer for each, and `tests/replay.rs` runs them with all
-//! inputs in `fuzz/corpus` and `fuzz/regressions`, on stable Rust. Checksums are put right before the bytes are read:
-//! a fuzzer that has to guess them tests the checksum.
+//! [`TARGETS`] lists them. `fuzz/fuzz_targets` has a program of libFuzzer for each, and `tests/replay.rs` runs them
+//! with all inputs in `fuzz/corpus` and `fuzz/regressions`, on stable Rust. Checksums are corrected before the bytes
+//! are read: a fuzzer that has to guess them would only test the checksum.
 
 // A target asserts, and a failed assertion is a finding.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -43,7 +43,7 @@ pub use wire::seeds as wire_of_roles;
 
 use std::sync::atomic::Ordering;
 
-/// A parser: its name, which is that of its program and of its folder of inputs, and the function.
+/// A parser: its name, which is also that of its program and its input folder, and the function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
@@ -119,12 +119,12 @@ pub const TARGETS: &[Target] = &[
 /// Runs a target.
 ///
 /// # Panics
-/// Where there is no target of this name, and where the target finds a fault.
+/// If there is no target of this name, or if the target finds a fault.
 pub fn run(name: &str, bytes: &[u8]) {
     let (_, run) = TARGETS.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no target {name:?}"));
-    // A parser may catch panics of decoders of other formats. libFuzzer's hook would end the process at them.
-    // The usual one may print a backtrace, which takes more memory than any parser. A panic that is not
-    // caught ends the run all the same.
+    // A parser may catch panics of decoders of other formats. libFuzzer's hook would end the process at these. The
+    // default hook may print a backtrace, which takes more memory than any parser. An uncaught panic still ends the
+    // run.
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {

@@ -1,4 +1,4 @@
-//! Partial answers, as the servers of a cluster send them.
+//! Partial results, as sent by the servers of a cluster.
 
 use crate::world;
 use arrow_array::RecordBatch;
@@ -10,14 +10,14 @@ use meridian_query::near::Circle;
 use meridian_query::partial::*;
 use meridian_query::{Aggregate, Density, Function, Order, Passages, Tile, Track, Windows};
 
-/// The question whose groups are read.
+/// The query whose groups are read.
 pub fn grouped() -> Aggregate {
     let functions = Function::parse("count,sum(n),avg(x),min(n),max(x)", world::batch().schema()).unwrap();
     let windows = Some(Windows::parse("P1D", "Europe/Berlin").unwrap());
     Aggregate { predicate: Predicate::all(), functions, windows, by: Vec::new(), empty: false }
 }
 
-/// Cells of the grid that is read.
+/// Cells of the grid.
 const CELLS: (u32, u32) = (7, 5);
 
 /// The first record batches of an Arrow stream.
@@ -30,9 +30,9 @@ fn batches(bytes: &[u8]) -> Vec<RecordBatch> {
     batches
 }
 
-/// Record batches of an Arrow stream, each read as every kind of partial answer; what is read is merged with itself.
+/// Record batches of an Arrow stream, each read as every kind of partial result; a decoded one is merged with itself.
 pub fn partial(bytes: &[u8]) {
-    // What its decoder panics at is no record batch, and so no input of ours.
+    // Bytes that make its decoder panic are not a record batch, and so not an input of ours.
     let batches = std::panic::catch_unwind(|| batches(bytes)).unwrap_or_default();
     let (control, schema, question) = (world::control(), world::batch().schema(), grouped());
     for batch in &batches {
@@ -65,7 +65,7 @@ fn stream(batch: RecordBatch) -> Vec<u8> {
     stream.into_inner().unwrap()
 }
 
-/// Inputs for [`partial`]: what a collection answers.
+/// Inputs for [`partial`]: the partial results of a collection.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let (snapshot, control, schema) = (world::snapshot(), world::control(), world::batch().schema());
     let all = Predicate::all;

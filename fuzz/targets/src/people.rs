@@ -1,4 +1,4 @@
-//! Records of users and sessions, and what a backup has of all records of callers.
+//! Records of users and sessions, and the part of all callers' records in a backup.
 
 use crate::callers::Kept;
 use crate::named;
@@ -6,7 +6,7 @@ use meridian_admission::identity::{Login, Password, PasswordDigest, Registry, Se
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Records that know each other, by name. The secret of token and session is 64 zeros.
+/// Records that refer to each other, by name. The secret of token and session is 64 zeros.
 const RECORDS: [(&str, &str); 4] = [
     ("tenant-harbour", r#"{"name":"harbour","created":0}"#),
     (

@@ -1,4 +1,4 @@
-//! Questions of other servers, and page tokens.
+//! Queries of other servers, and page tokens.
 
 use crate::world;
 use base64::Engine;
@@ -8,7 +8,7 @@ use meridian_query::wire::Question;
 use meridian_query::{Items, Order, SortKey, Token};
 use std::time::Duration;
 
-/// A question over the wire, asked of a small collection.
+/// A query over the wire, run on a small collection.
 pub fn wire_question(bytes: &[u8]) {
     let schema = world::batch().schema();
     let Ok((question, _)) = Question::from_json(bytes, schema) else { return };

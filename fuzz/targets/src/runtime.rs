@@ -1,10 +1,10 @@
-//! What runs on threads of its own: a panic there ends a task, not the target.
+//! Work on separate threads, where a panic ends a task but not the target.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Runtime;
 
-/// Panics of this process, caught ones included.
+/// Number of panics of this process, including caught ones.
 pub(crate) static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// The runtime of servers.
@@ -14,7 +14,7 @@ pub fn runtime() -> &'static Runtime {
     &RUNTIME
 }
 
-/// Waits for work, no part of which may panic, on whatever thread.
+/// Waits for work and checks that no part of it panics, on any thread.
 pub fn finish<T>(work: impl Future<Output = T>) -> T {
     let before = PANICS.load(Ordering::Relaxed);
     let done = runtime().block_on(work);

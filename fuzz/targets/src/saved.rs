@@ -1,4 +1,4 @@
-//! Records of saved searches, as a disk or a bucket has them.
+//! Records of saved searches, as stored on a disk or in a bucket.
 
 use crate::runtime::runtime;
 use crate::{named, world};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Names of saved searches.
 const IDS: [&str; 2] = ["00000000000000010000000000000001", "00000000000000010000000000000002"];
 
-/// Records of a clean stop, by name.
+/// Records written by a clean shutdown, by name.
 const RECORDS: [(&str, &str); 5] = [
     (
         IDS[0],
@@ -50,7 +50,7 @@ fn open(store: &Arc<Store>) -> SavedSlots {
     })
 }
 
-/// What is wrong with the records; reads all that a client may.
+/// Returns the names of damaged records; reads everything that a client may.
 fn read(store: &Arc<Store>, saved: &SavedSlots) -> Vec<String> {
     for tenant in ["default", "t"] {
         let caller = Arc::new(Identity::new(tenant, Grant::over_all(Role::Admin), "fuzz"));
@@ -75,7 +75,8 @@ fn read(store: &Arc<Store>, saved: &SavedSlots) -> Vec<String> {
     saved.damaged().into_keys().collect()
 }
 
-/// A record, by its name, among others of a clean stop. What another clean stop writes of it reads.
+/// A record, by its name, among others of a clean shutdown. Records written by another clean shutdown must be
+/// readable.
 pub fn saved_record(bytes: &[u8]) {
     let Some((name, content)) = named::of(bytes) else { return };
     let store = Arc::new(world::open(&MemoryDisk::new()).unwrap());

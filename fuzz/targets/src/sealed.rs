@@ -1,20 +1,20 @@
-//! Checksums put right, so that what they protect is read whatever the bytes are (docs/format.md).
+//! Corrects checksums, so that the protected content is read whatever the bytes are (docs/format.md).
 
 use crc32c::{crc32c, crc32c_append};
 use serde_json::Value;
 use std::ops::Range;
 
-/// Bytes of the frame of a small file: magic, version, checksum.
+/// Frame size of a small file in bytes: magic, version, checksum.
 pub const FRAME: usize = 16;
-/// Bytes of the header of a record of the log.
+/// Header size of a log record in bytes.
 const HEADER: usize = 48;
-/// Bytes of a block in a footer, and where its checksum is among them.
+/// Size of a block entry in a footer, and the offset of its checksum.
 const BLOCK: (usize, Range<usize>) = (21, 16..20);
-/// Bytes ahead of the records of a group in a bucket: writer, epoch, number, checksum of the object before, kind.
+/// Header size of a group in a bucket: writer, epoch, number, checksum of the previous object, kind.
 const GROUP_HEAD: usize = 29;
-/// Bytes ahead of a manifest in a bucket: writer, number, kind, and how many old numbers follow.
+/// Header size of a manifest in a bucket: writer, number, kind, and the number of old numbers that follow.
 const MANIFEST_HEAD: usize = 21;
-/// Bytes behind a footer: its offset, its length, its checksum, a magic.
+/// Size of the trailer after a footer: its offset, its length, its checksum, a magic.
 const TAIL: usize = 24;
 
 fn number(bytes: &[u8], at: usize) -> Option<usize> {
@@ -32,7 +32,7 @@ pub fn framed(magic: &[u8; 8], version: u32, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The checksum of a small file.
+/// Corrects the checksum of a small file.
 pub fn frame(bytes: &mut [u8]) {
     if bytes.len() >= FRAME {
         let checksum = crc32c_append(crc32c(&bytes[..12]), &bytes[FRAME..]);
@@ -40,7 +40,7 @@ pub fn frame(bytes: &mut [u8]) {
     }
 }
 
-/// The checksums of the records in a file of the log, from `from` on.
+/// Corrects the checksums of the records in a log file, from `from` on.
 pub fn records(bytes: &mut [u8], from: usize, epoch: u64) {
     let mut at = from;
     while let Some(magic) = bytes.get(at..at + HEADER).map(|header| &header[..4]) {
@@ -57,12 +57,13 @@ pub fn records(bytes: &mut [u8], from: usize, epoch: u64) {
         }
         let checksum = crc32c_append(crc32c(&epoch.to_le_bytes()), &bytes[at + 8..at + HEADER]);
         put(bytes, at + 4, checksum);
-        // A body that reaches past the end leaves room for a record behind its header.
+        // A body that reaches past the end leaves room for a record after its header.
         at = if end <= bytes.len() { end.next_multiple_of(8) } else { at + HEADER };
     }
 }
 
-/// The checksums of a file of blocks: of its header, its blocks and its footer. Each block is where the footer says.
+/// Corrects the checksums of a file of blocks: of its header, its blocks and its footer. Blocks are located by the
+/// footer.
 pub fn blocks(bytes: &mut [u8]) {
     if bytes.len() < FRAME + TAIL {
         return;
@@ -74,7 +75,7 @@ pub fn blocks(bytes: &mut [u8]) {
     let footer = tail - length;
     bytes[tail..tail + 8].copy_from_slice(&(footer as u64).to_le_bytes());
     bytes[tail + 8..tail + 12].copy_from_slice(&(length as u32).to_le_bytes());
-    // The list of blocks ends the footer; its length is ahead of it.
+    // The list of blocks ends the footer, prefixed with its length.
     let listed = (0..=length / BLOCK.0).find(|n| {
         let at = tail.checked_sub(n * BLOCK.0 + 4).filter(|at| *at >= footer);
         at.and_then(|at| number(bytes, at)) == Some(*n)
@@ -92,7 +93,7 @@ pub fn blocks(bytes: &mut [u8]) {
     put(bytes, tail + 12, checksum);
 }
 
-/// An object of a bucket: a file of blocks, or a small one in its frame, with records of a log or a manifest.
+/// Corrects an object of a bucket: a file of blocks, or a small one in its frame, with log records or a manifest.
 pub fn object(name: &str, bytes: &mut [u8]) {
     if name.ends_with(".segment") || name.ends_with(".rows") {
         return blocks(bytes);
@@ -114,7 +115,7 @@ pub fn object(name: &str, bytes: &mut [u8]) {
     frame(bytes);
 }
 
-/// Messages of a stream in their order, each with its length before it: their magic, checksums, and the hash of the previous one in each.
+/// Splits the messages of a stream, each prefixed with its length, and corrects their checksums and hash chain.
 pub fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (mut rest, mut all) = (bytes, Vec::<Vec<u8>>::new());
     while let Some((length, after)) = rest.split_first_chunk::<4>() {

@@ -1,4 +1,4 @@
-//! Searches, and the sources that they ask.
+//! Searches, and the sources that they query.
 
 use meridian_federation::provider::shipped;
 use meridian_federation::{Declared, Question, Settings, words};
@@ -6,7 +6,7 @@ use meridian_saved::{Definition, SavedSettings};
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// A search, as its client sends it.
+/// A search, as sent by a client.
 pub fn search(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
     if let Ok(question) = Question::read(&value, &Settings::default())
@@ -19,7 +19,7 @@ pub fn search(bytes: &[u8]) {
     }
 }
 
-/// A saved search, as its client sends it and as it is kept.
+/// A saved search, as sent by a client and as stored.
 pub fn saved_search(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
     let (settings, saved) = (Settings::default(), SavedSettings::default());
@@ -41,7 +41,7 @@ pub fn provider(bytes: &[u8]) {
     }
 }
 
-/// What a source answers, read as each format.
+/// The response of a source, read as each format.
 pub fn provider_answer(bytes: &[u8]) {
     static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(|| {
         let declared = |format: &str, items: &str| {

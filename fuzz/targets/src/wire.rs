@@ -1,4 +1,4 @@
-//! What the roles of a cluster send each other: calls, answers, and messages of events.
+//! Messages between the roles of a cluster: calls, responses, and events.
 
 use crate::runtime::{finish, runtime};
 use crate::world;
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// A call of any kind: what is read is written the same again.
+/// A call of any kind: a parsed one is written back unchanged.
 pub fn wire_call(bytes: &[u8]) {
     for written in fuzzed::calls(bytes) {
         assert!(fuzzed::calls(&written).contains(&written), "{}", String::from_utf8_lossy(&written));
     }
 }
 
-/// An answer of any kind, without its columns.
+/// A response of any kind, without its columns.
 pub fn wire_answer(bytes: &[u8]) {
     for written in fuzzed::answers(bytes) {
         assert!(fuzzed::answers(&written).contains(&written), "{}", String::from_utf8_lossy(&written));
     }
 }
 
-/// Messages of a stream of events. Each has three parts, with their lengths ahead of them.
+/// Messages of an event stream. Each has three parts, prefixed with their lengths.
 pub fn wire_events(bytes: &[u8]) {
     let (mut rest, mut messages) = (bytes, Vec::<Message>::new());
     while let Some((head, after)) = rest.split_first_chunk::<12>() {
@@ -51,7 +51,7 @@ fn put_together(messages: &[Message]) -> Vec<u8> {
     messages.iter().flat_map(one).collect()
 }
 
-/// A server over a store of its own, with the small collection.
+/// A server over its own store, with the small collection.
 fn server() -> Server {
     let store = Arc::new(world::open(&MemoryDisk::new()).unwrap());
     world::fill(&store);
@@ -62,12 +62,12 @@ fn server() -> Server {
     Server::new(Embedded::new(store), ServeOptions::new(1, control, random))
 }
 
-/// The server that only reads are asked of.
+/// The server used only for reads.
 static READ: LazyLock<Server> = LazyLock::new(server);
 
-/// A call, carried out: an answer ends, with all of it or with a fault.
+/// Executes a call: every response ends, either completely or with a fault.
 pub fn owner_call(bytes: &[u8]) {
-    // That answer ends with its deadline alone.
+    // That response ends only at its deadline.
     let asks = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
     if asks["ask"] == "positions" {
         return;
@@ -80,11 +80,11 @@ pub fn owner_call(bytes: &[u8]) {
     if fuzzed::calls(bytes).is_empty() {
         return;
     }
-    // Acts change what there is. A list that is empty has no message.
+    // Acts modify the store. An empty list has no message.
     assert!(finish(server().act(bytes)).is_ok(), "an act without a result");
 }
 
-/// Inputs for the targets of this module: what is in a fixture of the wire, asked of the small collection.
+/// Inputs for the targets of this module: a wire fixture's contents, addressed to the small collection.
 pub fn seeds(fixture: &Value) -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds = Vec::new();
     let made = world::open(&MemoryDisk::new()).unwrap();
@@ -95,7 +95,7 @@ pub fn seeds(fixture: &Value) -> Vec<(&'static str, String, Vec<u8>)> {
             seeds.push(("wire_call", format!("{kind}-{n:02}"), call.to_string().into_bytes()));
             let mut own = call.clone();
             if let Some(asked) = own["ask"].as_object_mut().and_then(|ask| ask.values_mut().next()) {
-                // Calls name their collection as a place, or by itself.
+                // Calls name their collection in a `place` member, or directly.
                 let has_place = asked.get("place").is_some();
                 let named = if has_place { &mut asked["place"] } else { &mut *asked };
                 for (name, value) in place.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! A small collection: what filters test, what questions ask, and whose files are harmed.
+//! A small collection: tested by filters, queried, and a source of files to damage.
 
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
@@ -8,12 +8,12 @@ use meridian_store::{Collection, Options, Settings, Snapshot, Store, StoreError,
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// Events of the collection.
+/// Number of events of the collection.
 pub const EVENTS: usize = 200;
-/// When the first event was, in microseconds since 1970.
+/// Time of the first event, in microseconds since 1970.
 const START: i64 = 1_700_000_000_000_000;
 
-/// Fields of every type; ids are given, and an object is named.
+/// Fields of every type; ids are given, and there is an object field.
 pub fn schema() -> Schema {
     let field = |name: &str, kind, required| Field { name: name.into(), kind, required, title: None };
     Schema {
@@ -62,7 +62,7 @@ pub fn batch() -> &'static Batch {
     &BATCH
 }
 
-/// Options of a store that does nothing by itself.
+/// Options of a store without background work.
 pub fn options() -> Options {
     Options {
         background: false,
@@ -83,7 +83,7 @@ pub fn seams(disk: &MemoryDisk, process: u64) -> Seams {
     }
 }
 
-/// A store on a disk in memory, which does nothing by itself.
+/// A store on an in-memory disk, without background work.
 pub fn open(disk: &MemoryDisk) -> Result<Store, StoreError> {
     Store::open(options(), seams(disk, 7))
 }
@@ -105,7 +105,7 @@ pub fn fill(store: &Store) -> Arc<Collection> {
     collection
 }
 
-/// The collection, as questions see it.
+/// The collection, as seen by queries.
 pub fn snapshot() -> &'static Snapshot {
     static KEPT: LazyLock<(Store, Snapshot)> = LazyLock::new(|| {
         let store = open(&MemoryDisk::new()).unwrap();
@@ -115,7 +115,7 @@ pub fn snapshot() -> &'static Snapshot {
     &KEPT.1
 }
 
-/// A question that may take ten seconds.
+/// A query with a timeout of ten seconds.
 pub fn control() -> Control {
     Control::new(Arc::new(SystemClock::new()), Duration::from_secs(10), CancelFlag::new())
 }

@@ -1,6 +1,6 @@
-//! Every kept input again, and changed ones: none makes its parser panic, or hold more memory than it may.
+//! Replays every stored input, and mutated ones: none makes its parser panic or exceed its memory limit.
 //!
-//! `MERIDIAN_FUZZ_SECONDS` changes inputs for that many seconds for each target, from a seed that a failure names.
+//! `MERIDIAN_FUZZ_SECONDS` mutates inputs for that many seconds per target, from a seed that a failure reports.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Memory is that of the process: the tests run one after the other.
+/// Memory is that of the process: the tests run one after another.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Bytes that a parser may hold whatever its input, and for each byte of it.
+/// Memory that a parser may hold for any input, and additionally for each byte of input.
 const HELD: (usize, usize) = (64 << 20, 64);
-/// Changed inputs of each target in a plain run.
+/// Mutated inputs per target in a plain run.
 const CHANGED: usize = 200;
-/// Those of a target that opens stores for each are fewer: a plain run ends here.
+/// Max time per target in a plain run; cuts short targets that open stores for each input.
 const PLAIN: Duration = Duration::from_secs(5);
 
 fn root() -> &'static Path {
@@ -40,11 +40,11 @@ fn kept(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     inputs.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Runs a target; says what it did that it must not do.
+/// Runs a target; returns the violation, if any.
 fn run(target: &str, bytes: &[u8]) -> Result<(), String> {
     let (before, peak) = (MEMORY.allocated(), MEMORY.max_allocated());
     std::panic::catch_unwind(|| fuzz_targets::run(target, bytes)).map_err(|_| "a panic".to_owned())?;
-    // The peak is that of the process so far: it tells something of this input only where it grew.
+    // The peak is that of the process so far: it is attributable to this input only if it grew.
     let held = MEMORY.max_allocated().saturating_sub(before);
     let most = HELD.0 + HELD.1 * bytes.len();
     if MEMORY.max_allocated() > peak && held > most {
@@ -74,14 +74,14 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end.max(1)
     }
 
-    /// Some of the bytes.
+    /// A random part of the bytes.
     fn piece<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let from = self.below(bytes.len());
         let rest = &bytes[from.min(bytes.len())..];
         &rest[..self.below(rest.len() + 1).min(64)]
     }
 
-    /// An input with some changes; pieces may come from another one.
+    /// An input with some mutations; parts may come from another one.
     fn changed(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         const EDGES: [u8; 7] = [0, 1, 0x7f, 0x80, 0xfe, 0xff, b'9'];
         let mut bytes = input.to_vec();
@@ -123,7 +123,7 @@ fn changed_inputs_make_no_parser_panic_or_hold_much_memory() {
         while count < seconds.map_or(CHANGED, |_| usize::MAX) && begun.elapsed() < seconds.unwrap_or(PLAIN) {
             let [one, other] = [random.below(inputs.len()), random.below(inputs.len())];
             let bytes = random.changed(&inputs[one].1, &inputs[other].1);
-            // Before it runs: what ends the process must be found as well.
+            // Before it runs: the input must be recorded even if it ends the process.
             let found = std::env::temp_dir().join(format!("meridian-fuzz-{}-{seed}", target.0));
             if seconds.is_some() {
                 std::fs::write(&found, &bytes).unwrap();

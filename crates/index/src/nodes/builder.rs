@@ -1,4 +1,4 @@
-//! The nodes of a tree that is being built.
+//! The nodes of a tree under construction.
 
 use super::reduce::{each, max_f64, max_i64, max_of, min_f64, min_i64, min_of, sum_f64, sum_i128, sum_u32, valid};
 use super::{FieldNodes, Nodes, Numbers, NumericField};
@@ -9,7 +9,7 @@ use meridian_model::Bounds;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// From this many leaves on, several threads fill them.
+/// Min number of leaves for which several threads fill them.
 const PARALLEL_LEAVES: usize = 256;
 
 /// The nodes of a tree under construction.
@@ -28,7 +28,7 @@ enum FieldBuilder {
     Float { count: Vec<u32>, sum: Vec<f64>, min: Vec<f64>, max: Vec<f64> },
 }
 
-/// Something done alike to the array of each property, which brings its own way to make one value of several.
+/// An operation applied to the array of each property, with that property's fold.
 trait Operation {
     fn apply<T: Copy>(&self, values: &mut Vec<T>, fold: fn(&[T]) -> T);
 }
@@ -49,7 +49,7 @@ impl Operation for AppendParents {
     }
 }
 
-/// Makes one node of the last two.
+/// Replaces the last two nodes by their union.
 struct JoinLastTwo;
 
 impl Operation for JoinLastTwo {
@@ -135,7 +135,7 @@ impl NodesBuilder {
         extend(&mut self.end, leaves, |rows| rows.map(|row| end.at(row)).max().unwrap_or(i64::MIN));
     }
 
-    /// Makes one node of the last two.
+    /// Replaces the last two nodes by their union.
     pub(crate) fn join_last_two(&mut self) {
         self.apply(&JoinLastTwo);
     }
@@ -230,7 +230,7 @@ impl FieldBuilder {
     }
 }
 
-/// Appends `value` of each leaf, on several threads where that pays.
+/// Appends `value` of each leaf, on several threads if that pays off.
 fn extend<T: Send>(values: &mut Vec<T>, leaves: &[Range<usize>], value: impl Fn(Range<usize>) -> T + Send + Sync) {
     if leaves.len() < PARALLEL_LEAVES {
         values.extend(leaves.iter().cloned().map(value));

@@ -59,7 +59,7 @@ impl Nodes {
         }
     }
 
-    /// The summary of neighbouring nodes of one level.
+    /// The summary of consecutive nodes of one level.
     pub(crate) fn summary_of(&self, nodes: Range<usize>, ordinal: usize) -> Summary {
         let counted = |count: &[u32]| count[nodes.clone()].iter().map(|&n| u64::from(n)).sum();
         match self.fields.get(ordinal) {

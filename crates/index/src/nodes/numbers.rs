@@ -1,11 +1,11 @@
-//! The numeric fields that the nodes summarise, and their values over a batch.
+//! The numeric fields summarised by nodes, and their values over a batch.
 
 use crate::error::IndexError;
 use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 use meridian_model::{Batch, FieldColumn, FieldType, Schema};
 
-/// A numeric field that the nodes summarise.
+/// A numeric field summarised by nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NumericField {
     /// Index into the schema's fields.
@@ -28,7 +28,7 @@ pub(crate) enum Numbers<'a> {
 }
 
 impl Numbers<'_> {
-    /// Finds the columns of the numeric fields; all must have been read.
+    /// Looks up the columns of the numeric fields; all must have been read.
     pub(crate) fn of<'a>(batch: &'a Batch, fields: &[NumericField]) -> Result<Vec<Numbers<'a>>, IndexError> {
         let one = |numeric: &NumericField| {
             let field = numeric.field as usize;

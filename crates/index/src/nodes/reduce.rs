@@ -1,4 +1,4 @@
-//! One value of many: of rows with nulls, and of nodes.
+//! Reductions to one value: over rows with nulls, and over nodes.
 
 use crate::summary::FloatSum;
 use arrow_buffer::NullBuffer;

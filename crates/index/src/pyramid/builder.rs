@@ -7,18 +7,19 @@ use crate::key::Grid;
 use crate::mercator::{interleave, mercator_cell};
 use meridian_model::{Batch, Schema, TimeRole};
 
-/// The base level is lowered to this before bins of time are widened: 256 x 256 cells of the whole world.
+/// Min base level before time bins are widened: 256 x 256 cells of the whole world.
 const BASE_LEVEL_LOW: u8 = 8;
 
-/// Max cells of the base layer, and the most that no number of events lowers.
+/// Max cells of the base layer.
 const CELLS_MAX: usize = 1 << 19;
 
+/// Cells of the base layer that are always allowed, however few the events.
 const CELLS_MIN: usize = 1 << 12;
 
-/// Min mean number of events a cell, for cells beyond [`CELLS_MIN`].
+/// Min mean number of events per cell, for cells beyond [`CELLS_MIN`].
 const EVENTS_PER_CELL: u64 = 4;
 
-/// Cells collected before they are sorted in.
+/// Min cells collected before they are sorted in.
 const PENDING_MIN: usize = 1 << 15;
 
 /// Counts points into a [`CountPyramid`], in memory bounded by the pyramid's max size.
@@ -26,9 +27,9 @@ pub struct PyramidBuilder {
     pub(super) width: i64,
     pub(super) level: u8,
     pub(super) total: u64,
-    /// In order of bin and cell, each once.
+    /// In order of bin and cell, without duplicates.
     pub(super) sorted: Vec<Cell>,
-    /// In any order.
+    /// Unordered.
     pub(super) pending: Vec<Cell>,
 }
 
@@ -43,7 +44,7 @@ impl PyramidBuilder {
         PyramidBuilder { width: 0, level: BASE_LEVEL, total: 0, sorted: Vec::new(), pending: Vec::new() }
     }
 
-    /// Counts the points of a batch; events without geometry, and shapes, are not counted.
+    /// Counts the points of a batch; events without geometry, and shapes, are skipped.
     ///
     /// Reads the columns of `Projection::add_boxes` and `add_time`.
     pub fn push(&mut self, batch: &Batch) {
@@ -70,13 +71,13 @@ impl PyramidBuilder {
 
     pub(super) fn add(&mut self, new: Cell) {
         match self.pending.last_mut() {
-            // Rows come in the order of the curve: neighbours are often in one cell, and need no separate entry.
+            // Rows come in curve order: neighbours are often in one cell, and need no separate entry.
             Some(last) if (last.bin, last.cell) == (new.bin, new.cell) => {
                 last.count = last.count.saturating_add(new.count);
             }
             _ => self.pending.push(new),
         }
-        // Sorting in only once the pending ones are half as many keeps the whole work within n log n.
+        // Sorting in only once the pending ones are half as many keeps the total work within n log n.
         if self.pending.len() >= PENDING_MIN.max(self.sorted.len() / 2) {
             self.sort_in();
             self.shrink_to(CELLS_MAX);
@@ -86,18 +87,19 @@ impl PyramidBuilder {
     fn sort_in(&mut self) {
         self.pending.sort_unstable_by_key(|c| (c.bin, c.cell));
         self.sorted.append(&mut self.pending);
-        // The stable sort finds the two ascending runs and merges them.
+        // The stable sort detects the two ascending runs and merges them.
         self.sorted.sort_by_key(|c| (c.bin, c.cell));
         join_equal(&mut self.sorted);
     }
 
-    /// Makes cells and bins coarser until there are no more than `most`.
+    /// Makes cells and bins coarser until there are at most `most`.
     fn shrink_to(&mut self, most: usize) {
         let mut widened = false;
         while self.sorted.len() > most {
             let one_bin = self.sorted.first().map(|c| c.bin) == self.sorted.last().map(|c| c.bin);
             let can_widen = !one_bin && self.width > 0 && self.width <= i64::MAX / 4;
-            // In turns, once cells are as coarse as tiles of low zoom: finer bins serve time filters, finer cells maps.
+            // Alternating, once cells are as coarse as low-zoom tiles: finer bins serve time filters, finer cells
+            // maps.
             if can_widen && (self.level == 0 || self.level <= BASE_LEVEL_LOW && !widened) {
                 self.width *= 4;
                 self.sorted.iter_mut().for_each(|c| c.bin = c.bin.div_euclid(4));
@@ -115,7 +117,7 @@ impl PyramidBuilder {
         }
     }
 
-    /// Sums the coarser layers and gives the pyramid.
+    /// Sums the coarser layers and returns the pyramid.
     pub fn finish(mut self) -> CountPyramid {
         self.sort_in();
         let most = usize::try_from(self.total / EVENTS_PER_CELL).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! A pyramid in bytes.
+//! Encoding of a pyramid.
 
 use super::layer::Layer;
 use super::{BASE_LEVEL, CountPyramid, LAYER_STEP};
@@ -6,13 +6,13 @@ use crate::codec::{Reader, write_array, write_u32};
 use crate::error::IndexError;
 use arrow_buffer::Buffer;
 
-/// First bytes and version of an encoded pyramid.
+/// Magic and version of an encoded pyramid.
 const MAGIC: [u8; 4] = *b"MPYR";
 
 const VERSION: u8 = 1;
 
 impl CountPyramid {
-    /// Writes the pyramid. `docs/format.md` has the layout, under "Counts per map cell".
+    /// Encodes the pyramid. `docs/format.md` has the layout, under "Counts per map cell".
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes() + 4096);
         bytes.extend_from_slice(&MAGIC);
@@ -34,17 +34,17 @@ impl CountPyramid {
         bytes
     }
 
-    /// Reads what [`CountPyramid::encode`] wrote, copying it once.
+    /// Decodes the output of [`CountPyramid::encode`], copying it once.
     pub fn decode(bytes: &[u8]) -> Result<CountPyramid, IndexError> {
         CountPyramid::decode_shared(&Buffer::from_slice_ref(bytes))
     }
 
-    /// Reads what [`CountPyramid::encode`] wrote without copying, if the buffer starts at a multiple of 8 bytes in memory.
+    /// Decodes the output of [`CountPyramid::encode`] without copying, if the buffer is aligned to 8 bytes in memory.
     pub fn decode_shared(bytes: &Buffer) -> Result<CountPyramid, IndexError> {
         let mut reader = Reader::open("count pyramid", bytes, MAGIC, VERSION)?;
         let (width, total) = (reader.u64()? as i64, reader.u64()?);
         let count = reader.u32()?;
-        // Before anything is read by these numbers: a damaged count must not ask for memory.
+        // Before these numbers are used: a damaged count must not request memory.
         if width < 0 || count > u32::from(BASE_LEVEL / LAYER_STEP) + 1 {
             return Err(reader.damaged(format!("bins of {width} µs and {count} layers")));
         }

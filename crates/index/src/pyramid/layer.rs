@@ -6,16 +6,16 @@ use arrow_buffer::ScalarBuffer;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layer {
     pub(super) level: u8,
-    /// Numbers of the bins that hold anything, ascending.
+    /// Numbers of the non-empty bins, ascending.
     pub(super) bins: ScalarBuffer<i64>,
-    /// Where each bin's cells begin, then the number of cells.
+    /// Start of each bin's cells, then the number of cells.
     pub(super) firsts: ScalarBuffer<u32>,
     pub(super) cells: ScalarBuffer<u32>,
     pub(super) counts: ScalarBuffer<u64>,
 }
 
 impl Layer {
-    /// The layer of cells that are in order and differ from each other.
+    /// The layer of cells that are sorted and distinct.
     pub(super) fn of(level: u8, sorted: &[Cell]) -> Layer {
         let (mut bins, mut firsts) = (Vec::new(), Vec::new());
         for (at, cell) in sorted.iter().enumerate() {
@@ -41,7 +41,7 @@ impl Layer {
         })
     }
 
-    /// Checks that bins and cells are in order and within range.
+    /// Checks that bins and cells are sorted and within range.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         let ascending = |values: &[u32]| values.windows(2).all(|pair| pair[0] < pair[1]);
         if !self.bins.windows(2).all(|pair| pair[0] < pair[1]) {
@@ -69,7 +69,7 @@ pub(super) struct Cell {
     pub(super) count: u64,
 }
 
-/// Sums neighbours of the same bin and cell.
+/// Sums adjacent entries with the same bin and cell.
 pub(super) fn join_equal(sorted: &mut Vec<Cell>) {
     sorted.dedup_by(|next, kept| {
         let same = (next.bin, next.cell) == (kept.bin, kept.cell);

@@ -1,8 +1,8 @@
-//! Counts of points per cell of the map and coarse bin of time.
+//! Counts of points per map cell and coarse time bin.
 //!
-//! A tile of low zoom covers more events than it can show. In an order by space and time together, the query
-//! cuts nearly every leaf. The pyramid has the answer itself: the number of points in each Web-Mercator cell
-//! during each bin of time. It covers a base level and every second level above.
+//! A low-zoom tile covers more events than it can show. In space-time order, its cells cut nearly every leaf. The
+//! pyramid stores the result itself: the number of points in each Web-Mercator cell during each time bin. It covers a
+//! base level and every second level above.
 
 mod builder;
 mod file;
@@ -22,19 +22,18 @@ pub const BASE_LEVEL: u8 = 12;
 /// Levels between one layer and the next coarser.
 const LAYER_STEP: u8 = 2;
 
-/// Counts of points per Web-Mercator cell and bin of time; immutable and cheap to share.
+/// Counts of points per Web-Mercator cell and time bin; immutable and cheap to share.
 ///
-/// A bin is the grid's time unit. A collection without time, or of intervals (which may lie in several
-/// bins), has a single bin and answers questions about all of time only. Points beyond
-/// [`crate::MERCATOR_LAT_MAX`] lie in no tile and are not counted.
+/// A bin is the grid's time unit. A collection without time, or of intervals (which may lie in several bins), has a
+/// single bin and supports only queries about all of time. Points beyond [`crate::MERCATOR_LAT_MAX`] lie in no tile
+/// and are not counted.
 ///
-/// **Size.** The base layer holds at most a quarter as many cells as events counted. But 4 096 are always
-/// allowed, and 524 288 are the max. When there are more, the base level is lowered by one, from
-/// [`BASE_LEVEL`] down to 8. Then, in turn, bins are made four times as wide (while there are several) and
-/// the base level is lowered further.
+/// **Size.** The base layer holds at most a quarter as many cells as counted events, but 4 096 are always allowed,
+/// and 524 288 are the max. Beyond that, the base level is lowered by one, from [`BASE_LEVEL`] down to 8. Then, in
+/// turn, bins are made four times as wide (while there are several) and the base level is lowered further.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountPyramid {
-    /// Microseconds of a bin; 0 if there is but one.
+    /// Microseconds of a bin; 0 if there is a single one.
     width: i64,
     total: u64,
     /// Base layer first; each next one is [`LAYER_STEP`] levels coarser.
@@ -72,34 +71,34 @@ impl TileCells {
 }
 
 impl CountPyramid {
-    /// Points counted.
+    /// Number of counted points.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The finest level of cells held.
+    /// The finest level of cells.
     pub fn base_level(&self) -> u8 {
         self.layers.first().map_or(BASE_LEVEL, |layer| layer.level)
     }
 
-    /// Microseconds of a bin; `None` if only questions about all of time are answered.
+    /// Microseconds of a bin; `None` if only queries about all of time are supported.
     pub fn bin_width_us(&self) -> Option<i64> {
         (self.width > 0).then_some(self.width)
     }
 
-    /// Cells of the base layer.
+    /// Number of cells of the base layer.
     pub fn cells(&self) -> usize {
         self.layers.first().map_or(0, |layer| layer.cells.len())
     }
 
-    /// Bytes that all layers take.
+    /// Bytes used by all layers.
     pub fn bytes(&self) -> usize {
         self.layers.iter().map(|l| l.cells.len() * 12 + l.bins.len() * 12).sum()
     }
 
-    /// The longest part of an interval that whole bins make up; events in the rest must be counted otherwise.
+    /// The largest part of an interval made up of whole bins; events in the rest must be counted otherwise.
     ///
-    /// An end that is open stays open. `None` if no whole bin lies in the interval.
+    /// An open end stays open. `None` if no whole bin lies in the interval.
     pub fn inner(&self, interval: &Interval) -> Option<Interval> {
         if self.width == 0 {
             return (*interval == Interval::ALWAYS).then_some(Interval::ALWAYS);
@@ -119,8 +118,8 @@ impl CountPyramid {
 
     /// Adds the counts of a tile's cells, row by row from the north-west, over the bins wholly inside `interval`.
     ///
-    /// `false`, with nothing added, if the cells are finer than [`CountPyramid::base_level`], the tile does
-    /// not exist, or `counts` has not one place for each cell.
+    /// Returns false, having added nothing, if the cells are finer than [`CountPyramid::base_level`], the tile does
+    /// not exist, or `counts` does not have one entry per cell.
     pub fn add_counts(&self, tile: &TileCells, interval: &Interval, counts: &mut [u64]) -> bool {
         let Some(level) = tile.level().filter(|&level| level <= self.base_level()) else { return false };
         let tiles = 1u32 << tile.z;
@@ -150,7 +149,7 @@ impl CountPyramid {
         true
     }
 
-    /// Places in `layer.bins` of the bins inside an interval that [`CountPyramid::inner`] gave.
+    /// Indexes in `layer.bins` of the bins inside an interval returned by [`CountPyramid::inner`].
     fn bins(&self, layer: &Layer, interval: &Interval) -> Range<usize> {
         if self.width == 0 {
             return 0..layer.bins.len();
@@ -160,9 +159,9 @@ impl CountPyramid {
         first..layer.bins.partition_point(|&bin| bin <= last).max(first)
     }
 
-    /// The pyramid of all events of several, at the coarsest level and widest bins of any of them.
+    /// Merges several pyramids, at the coarsest level and widest bins of any of them.
     ///
-    /// Pyramids of one collection only: of different time units, or with and without bins, they are refused.
+    /// All must belong to one collection: different time units, or a mix with and without bins, are rejected.
     pub fn merge(pyramids: &[&CountPyramid]) -> Result<CountPyramid, IndexError> {
         let Some(first) = pyramids.first() else { return Err(IndexError::Unfit("no pyramids to merge".to_owned())) };
         let width = pyramids.iter().map(|p| p.width).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What is encoded comes back; what is damaged does no harm.
+//! Encodings round-trip, and damaged ones do no harm.
 
 use crate::events::*;
 use arrow_buffer::Buffer;
@@ -8,13 +8,13 @@ use meridian_model::{Bounds, Interval};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// One way in which bytes are damaged.
+/// A kind of damage.
 #[derive(Debug, Clone)]
 enum Damage {
     Set(Index, u8),
-    /// In the first bytes, where lengths stand.
+    /// In the first bytes, which hold lengths.
     SetEarly(Index, u8),
-    /// Eight bytes of one value at a multiple of eight, where numbers stand.
+    /// Eight equal bytes at a multiple of eight, where numbers are.
     Fill(Index, u8),
     Cut(Index),
     Append(Vec<u8>),
@@ -55,7 +55,7 @@ fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Looks at everything that a forest holds.
+/// Reads everything that a forest holds.
 fn look_at(forest: &Forest) -> Result<Bounds, TestCaseError> {
     let mut total = Summary::INT;
     for tree in &forest.trees {
@@ -147,7 +147,7 @@ fn errors_say_what_is_wrong() {
     assert!(message(b"MFOR\x02\0\0\0\0\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0\x01\0\0\0").contains("cut off"));
 }
 
-/// The encoding is stored for years: a change of one byte is a new version.
+/// The encoding is stored for years: a change of one byte requires a new version.
 #[test]
 fn the_encoding_of_version_two_stays() {
     let kind = Kind { geometry: Some(meridian_model::GeometryType::Point), time: Clock::Instant };
@@ -256,7 +256,7 @@ fn counts_too_great_to_add_stay_at_the_greatest() {
     let mut builder = PyramidBuilder::new(&schema(Kind { geometry: None, time: Clock::Instant }));
     builder.push_point(10.0, 20.0, 0);
     let mut bytes = builder.finish().encode();
-    // The only count of the base layer: its bins, firsts and cells stand at 128, 192 and 256.
+    // The only count of the base layer: its bins, firsts and cells are at 128, 192 and 256.
     assert_eq!(bytes[320..328], 1u64.to_le_bytes());
     bytes[320..328].fill(0xff);
     let pyramid = CountPyramid::decode(&bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Random collections, and what a scan says of them.
+//! Random collections, and the results of scans over them.
 
 use geo_types::{Coord, LineString};
 use meridian_index::{Forest, ForestBuilder, Grid, Key, Node, Number, Summary, Tree, sort_order};
@@ -20,7 +20,7 @@ pub const FIELD_LEVEL: usize = 4;
 
 const DAY: i64 = 86_400_000_000;
 
-/// What a collection holds.
+/// The kind of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
     pub geometry: Option<GeometryType>,
@@ -119,14 +119,14 @@ pub fn build(batch: &Batch, keys: &[Key], cuts: &[usize]) -> Forest {
     builder.finish()
 }
 
-/// `0..rows` cut at `cuts`, which may repeat and lie beyond.
+/// `0..rows` cut at `cuts`, which may repeat and exceed the range.
 pub fn pieces(rows: usize, cuts: &[usize]) -> Vec<Range<usize>> {
     let mut ends: Vec<usize> = cuts.iter().map(|&cut| cut.min(rows)).chain([0, rows]).collect();
     ends.sort_unstable();
     ends.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// A question about place, time and a number, each optional.
+/// A query about place, time and a number, each optional.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub place: Option<[f64; 4]>,
@@ -212,7 +212,7 @@ fn valid(column: FieldColumn<'_>, row: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(row))
 }
 
-/// `Array::nulls` without naming the trait at each use.
+/// `Array::nulls` without importing the trait at each use.
 trait Nulls {
     fn nulls_of(&self) -> Option<&arrow_buffer::NullBuffer>;
 }
@@ -223,7 +223,7 @@ impl<T: arrow_array::Array> Nulls for T {
     }
 }
 
-/// What a scan of these rows finds, with the sum of magnitudes of floats.
+/// The result of a scan of these rows, with the sum of magnitudes of floats.
 pub fn scan(batch: &Batch, rows: impl Iterator<Item = usize>, ordinal: usize) -> (Summary, f64) {
     let mut summary = if ordinal == COUNT { Summary::INT } else { Summary::FLOAT };
     let mut magnitudes = 0.0;
@@ -234,7 +234,7 @@ pub fn scan(batch: &Batch, rows: impl Iterator<Item = usize>, ordinal: usize) ->
     (summary, magnitudes)
 }
 
-/// Checks that two summaries agree as far as Meridian promises.
+/// Checks that two summaries agree within Meridian's guarantee.
 pub fn check_summary(found: &Summary, expected: &(Summary, f64)) -> Result<(), TestCaseError> {
     let (expected, magnitudes) = expected;
     prop_assert_eq!(found.count, expected.count);
@@ -327,14 +327,14 @@ fn event() -> impl Strategy<Value = Event> {
         2 => Just(None),
     ];
     let place = prop_oneof![12 => place().prop_map(Some), 1 => Just(None)];
-    // An interval must not end beyond what the model takes.
+    // An interval must not end beyond what the model accepts.
     (place, start, duration, count, level).prop_map(|(place, start, duration, count, level)| {
         let last = 253_402_207_200_000_000 - start.unwrap_or(0);
         Event { place, start, duration: duration.map(|d| d.min(last)), count, level }
     })
 }
 
-/// Some events: none, one, about a leaf's or a node's fill, thousands; sometimes all alike.
+/// Some events: none, one, about a leaf's or a node's capacity, thousands; sometimes all alike.
 pub fn events() -> impl Strategy<Value = Vec<Event>> {
     let size = prop_oneof![
         6 => 0..70usize,
@@ -349,7 +349,7 @@ pub fn events() -> impl Strategy<Value = Vec<Event>> {
     prop_oneof![9 => mixed, 1 => alike]
 }
 
-/// Questions: anywhere and at any time, degenerate, at the edges, all of the world, or none of it.
+/// Queries: anywhere and at any time, degenerate, at the edges, all of the world, or none of it.
 pub fn questions() -> impl Strategy<Value = Vec<Question>> {
     let time = (instant(), prop_oneof![Just(0), 0..40 * DAY, Just(i64::MAX)], any::<bool>()).prop_map(
         |(start, duration, open)| match open && duration == i64::MAX {

@@ -1,4 +1,4 @@
-//! Everything the index answers, compared with naive scans over random events.
+//! Every result of the index, compared with naive scans over random events.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

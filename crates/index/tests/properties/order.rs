@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const POINTS: Kind = Kind { geometry: Some(GeometryType::Point), time: Clock::Instant };
 const SHAPES: Kind = Kind { geometry: Some(GeometryType::Any), time: Clock::Interval };
 
-/// Keys of few distinct values, so that sequence numbers decide often.
+/// Keys with few distinct values, so that sequence numbers often decide.
 fn few_keys() -> impl Strategy<Value = Vec<(u128, u64)>> {
     prop::collection::vec((prop_oneof![0..5u128, any::<u128>()], prop_oneof![0..5u64, any::<u64>()]), 0..300)
 }
@@ -40,7 +40,7 @@ proptest! {
         prop_assert_eq!(merged, expected);
     }
 
-    /// Pages and merges rely on it: parts of a collection, sorted and merged, stand as the whole sorted.
+    /// Pages and merges rely on it: parts of a collection, sorted and merged, equal the whole sorted.
     #[test]
     fn events_merged_from_parts_stand_as_sorted_together(events in events(), kind in kinds(), cuts in prop::collection::vec(0..2500usize, 0..5)) {
         let whole = batch(kind, &events);

@@ -1,4 +1,4 @@
-//! The count pyramid counts as a scan does.
+//! The count pyramid agrees with a scan.
 
 use crate::events::{Clock, Kind, schema};
 use meridian_index::{CountPyramid, PyramidBuilder, TileCells, mercator_cell};
@@ -30,7 +30,7 @@ fn intervals() -> impl Strategy<Value = Interval> {
     })
 }
 
-/// A tile that exists, and how finely it is cut.
+/// An existing tile, and how finely it is divided.
 fn tiles() -> impl Strategy<Value = TileCells> {
     (0..8u8, 0..6u8, any::<u32>(), any::<u32>(), any::<bool>()).prop_map(|(z, bits, x, y, near)| {
         let side = 1u32 << z;
@@ -65,7 +65,7 @@ fn scan(points: &[Point], tile: &TileCells, within: Option<Interval>) -> Vec<u64
     counts
 }
 
-/// The largest interval of whole weeks in another, found by trying.
+/// The largest interval of whole weeks within another, found by trial.
 fn whole_weeks(interval: &Interval) -> Option<Interval> {
     let start = match interval.start {
         i64::MIN => i64::MIN,
@@ -137,7 +137,7 @@ fn a_pyramid_of_many_weeks_widens_its_bins() {
     let inner = wide.inner(&interval).unwrap();
     assert!(inner.start >= interval.start && inner.end <= interval.end && inner.end - inner.start > 500 * WEEK);
     assert_eq!(count(&wide, &tile, &interval), scan(&points, &tile, Some(inner)));
-    // With a fine one, the merge takes the wider bins and the coarser level.
+    // Merged with a fine one, the result has the wider bins and the coarser level.
     let more = scattered(100, 3_000);
     let merged =
         CountPyramid::merge(&[&pyramid(&more), &wide, &CountPyramid::decode(&wide.encode()).unwrap()]).unwrap();

@@ -1,4 +1,4 @@
-//! Trees answer as scans do, and know of their nodes what scans know.
+//! Trees agree with scans, both in results and in the state of their nodes.
 
 use crate::events::*;
 use meridian_index::{FANOUT, Forest, ForestBuilder, Grid, Key, LEAF_ROWS, Number, Summary, Tree, WalkStats};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const POINTS: Kind = Kind { geometry: Some(GeometryType::Point), time: Clock::Instant };
 const LINES: Kind = Kind { geometry: Some(GeometryType::Line), time: Clock::Interval };
 
-/// Rows that match, in the order found, and the summary of a field over them, from nodes where they are whole.
+/// Matching rows in the order found, and the summary of a field over them, from nodes where they match as a whole.
 fn ask(trees: &[Tree], batch: &Batch, question: &Question, ordinal: usize) -> (Vec<usize>, Summary, WalkStats) {
     let mut rows = Vec::new();
     let mut summary = if ordinal == COUNT { Summary::INT } else { Summary::FLOAT };
@@ -34,7 +34,7 @@ fn ask(trees: &[Tree], batch: &Batch, question: &Question, ordinal: usize) -> (V
     (rows, summary, stats)
 }
 
-/// Checks a forest against a scan: every answer, every node.
+/// Checks a forest against a scan: every result, every node.
 fn check(forest: &Forest, batch: &Batch, questions: &[Question]) -> Result<(), TestCaseError> {
     for question in questions {
         let expected: Vec<usize> = (0..batch.rows()).filter(|&row| question.matches(batch, row)).collect();
@@ -57,7 +57,7 @@ fn check(forest: &Forest, batch: &Batch, questions: &[Question]) -> Result<(), T
     Ok(())
 }
 
-/// Checks that every node knows exactly what its rows hold, and that children share out their parent's rows.
+/// Checks that every node knows exactly what its rows hold, and that children partition their parent's rows.
 fn check_nodes(tree: &Tree, batch: &Batch) -> Result<(), TestCaseError> {
     let nodes = each_node(tree, &mut |node| {
         let rows = tree.rows(node);
@@ -200,11 +200,11 @@ fn huge_boxes_do_not_inflate_the_leaves_of_small_ones() {
     let forest = build(&batch, &keys, &[]);
     let (_, _, alone) = ask(&forest.trees, &batch, &question, COUNT);
 
-    // Countries, continents and open ends that lie over the question, one for each hundred small ones.
+    // Countries, continents and open ends that overlap the query, one for each hundred small ones.
     let mut mixed = small;
     for i in 0..200 {
         let degrees = f64::from(1 << (i % 6));
-        // Centred anywhere from which they reach over the question.
+        // Centred anywhere from which they still overlap the query.
         let (lon, lat) =
             (10.5 + degrees * (i as f64 * 0.37 % 2.0 - 1.0), 50.5 + degrees * (i as f64 * 0.23 % 1.0 - 0.5));
         let (start, duration) = match i % 3 {
@@ -227,7 +227,7 @@ fn huge_boxes_do_not_inflate_the_leaves_of_small_ones() {
     assert!(nodes_of_others < 50);
     assert!(together.nodes_visited <= alone.nodes_visited + nodes_of_others as u64);
 
-    // Had they stood among the small ones, at the same centres, more than twice as many nodes would be visited.
+    // Among the small ones, at the same centres, they would more than double the visited nodes.
     let grid = Grid::of(batch.schema());
     let centre = |row: usize| {
         let box_of = batch.bounds(row);

@@ -1,4 +1,4 @@
-//! Columns that no builder made are refused, or hold what readers of a batch rely on.
+//! Columns that did not come from a builder are either rejected or satisfy what readers of a batch rely on.
 
 use super::*;
 use crate::builder::{BatchBuilder, Value};
@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// A batch of a few events with a value in each field.
+/// A batch of a few events with a value in every field.
 fn sound(schema: &Arc<Schema>, rows: usize) -> Batch {
     let mut builder = BatchBuilder::new(schema.clone());
     for row in 0..rows {
@@ -33,7 +33,7 @@ fn sound(schema: &Arc<Schema>, rows: usize) -> Batch {
     builder.finish().unwrap()
 }
 
-/// What is done to the columns of a batch.
+/// A mutation of a batch's columns.
 #[derive(Debug, Clone)]
 enum Harm {
     Null(Index, Index),

@@ -7,18 +7,18 @@ use arrow_array::builder::{
 };
 use std::sync::Arc;
 
-/// Events that a new builder has room for. A request with a single event should not pay for a thousand, and a large
-/// batch is there after a few doublings.
+/// Initial capacity in events. A request with a single event should not pay for a thousand, and a large batch gets
+/// there after a few doublings.
 pub(super) const FIRST_ROWS: usize = 16;
 
-/// Bytes of text that a new column of text has room for.
+/// Initial capacity of a text column in bytes.
 pub(super) const FIRST_BYTES: usize = 256;
 
 /// A value of the current event, already of its field's type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Pending {
     Null,
-    /// A range of the texts of the event.
+    /// A range in the event's text buffer.
     Text(usize, usize),
     Int(i64),
     Float(f64),
@@ -49,7 +49,7 @@ impl PlaceBuilder {
             PlaceBuilder::None => 0,
             PlaceBuilder::Points { lon, lat, pending } => {
                 let place = pending.take();
-                // Both or neither: readers ask longitude alone whether there is a place.
+                // Both or neither: readers test longitude alone for null.
                 lon.append_option(place.map(|p| p.0));
                 lat.append_option(place.map(|p| p.1));
                 16
@@ -68,7 +68,7 @@ impl PlaceBuilder {
 }
 
 impl FieldBuilder {
-    /// Appends a value of the right type (or null) and says about how many bytes it took.
+    /// Appends a value of the right type (or null) and returns its approximate size in bytes.
     pub(super) fn append(&mut self, value: Pending, texts: &str) -> usize {
         match (self, value) {
             (FieldBuilder::Text(b), Pending::Text(from, to)) => {

@@ -1,4 +1,4 @@
-//! Builds a batch event by event, checking each.
+//! Builds a batch event by event and validates each event.
 
 mod columns;
 
@@ -21,9 +21,9 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Collects events into a [`Batch`].
 ///
-/// Call [`BatchBuilder::set_id`], the setters of geometry and fields in any order, each at most once,
-/// then [`BatchBuilder::end_event`]; what was not set is null. When any call fails, the event is given
-/// up with [`BatchBuilder::abandon_event`] and the ones before it stay.
+/// Call [`BatchBuilder::set_id`], the setters of geometry and fields in any order, each at most once, then
+/// [`BatchBuilder::end_event`]; unset parts are null. If a call fails, discard the event with
+/// [`BatchBuilder::abandon_event`]; earlier events are kept.
 pub struct BatchBuilder {
     schema: Arc<Schema>,
     layout: Arc<Layout>,
@@ -35,7 +35,7 @@ pub struct BatchBuilder {
     fields: Vec<FieldBuilder>,
     /// Values of the current event, by field.
     pending: Vec<Pending>,
-    /// Texts of the current event, one after the other: one buffer for all events instead of a string for each text.
+    /// Texts of the current event, concatenated: one buffer for all events instead of a string per text.
     texts: String,
 }
 
@@ -91,7 +91,7 @@ impl BatchBuilder {
                 }
             })
             .collect();
-        // Values wait here until the event is whole: a column cannot take back what an invalid event has appended.
+        // Values are staged here until the event is complete: columns cannot roll back an invalid event.
         let pending = vec![Pending::Null; schema.fields.len()];
         let id = match schema.id {
             IdRole::Given => StringBuilder::with_capacity(FIRST_ROWS, FIRST_BYTES),
@@ -116,17 +116,17 @@ impl BatchBuilder {
         &self.schema
     }
 
-    /// Events ended so far.
+    /// Number of completed events.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// About how many bytes the events ended so far take.
+    /// Approximate size of the completed events in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Sets the id of the current event; ignored where ids are generated.
+    /// Sets the id of the current event; ignored if ids are generated.
     pub fn set_id(&mut self, id: impl Into<String>) -> Result<(), Invalid> {
         if self.schema.id == IdRole::Made {
             return Ok(());
@@ -142,7 +142,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Whether the current event has an id; never where ids are generated.
+    /// Whether the current event has an id; always false if ids are generated.
     pub fn has_id(&self) -> bool {
         self.id_pending.is_some()
     }
@@ -155,12 +155,12 @@ impl BatchBuilder {
                 *pending = Some((lon, lat));
                 Ok(())
             }
-            // A collection of any geometry stores its points as shapes too.
+            // A collection of mixed geometries stores points as shapes too.
             _ => self.set_geometry(&geo_types::Point::new(lon, lat).into()),
         }
     }
 
-    /// Sets a geometry of any type that the schema takes.
+    /// Sets a geometry of any type that the schema accepts.
     pub fn set_geometry(&mut self, shape: &Geometry<f64>) -> Result<(), Invalid> {
         let field = || self.schema.geometry_name.clone();
         let expected =
@@ -188,7 +188,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Sets a field by index. An integer is taken where a float is expected, and a whole float where an integer is.
+    /// Sets a field by index. Float fields accept integers, and integer fields accept whole floats.
     pub fn set(&mut self, field: usize, value: Value) -> Result<(), Invalid> {
         let spec = &self.schema.fields[field];
         let wrong =
@@ -197,7 +197,7 @@ impl BatchBuilder {
             (_, Value::Null) => Pending::Null,
             (FieldType::Text, Value::Text(text)) => return self.set_text(field, &text),
             (FieldType::Int, Value::Int(n)) => Pending::Int(n),
-            // Below 2^53, where each whole float is one integer.
+            // Below 2^53 every whole float is exactly one integer.
             (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.abs() < 9.0e15 => Pending::Int(x as i64),
             (FieldType::Float, Value::Int(n)) => Pending::Float(n as f64),
             (FieldType::Float, Value::Float(x)) if x.is_finite() => Pending::Float(x),
@@ -227,7 +227,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// As [`BatchBuilder::set`] with a text, without taking the text over.
+    /// Like [`BatchBuilder::set`] for a text, without taking ownership.
     pub fn set_text(&mut self, field: usize, text: &str) -> Result<(), Invalid> {
         let spec = &self.schema.fields[field];
         if spec.kind != FieldType::Text {
@@ -246,7 +246,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Checks the current event for required values and adds it.
+    /// Checks the current event for required values and appends it.
     pub fn end_event(&mut self) -> Result<(), Invalid> {
         if self.schema.id == IdRole::Given && self.id_pending.is_none() {
             return Err(Invalid::field(&self.schema.id_name, "the event has no id, which this collection requires"));
@@ -272,7 +272,7 @@ impl BatchBuilder {
                 ),
             ));
         }
-        // From here on nothing fails: all columns get their value of this row, or none does.
+        // Nothing fails from here on: either all columns get this row or none does.
         if let Some(id) = self.id_pending.take() {
             self.bytes += id.len() + 4;
             self.id.append_value(id);
@@ -298,7 +298,7 @@ impl BatchBuilder {
         }
     }
 
-    /// Takes the events ended so far and starts afresh.
+    /// Returns the completed events and resets the builder.
     pub fn finish(&mut self) -> Result<Batch, Invalid> {
         let mut columns: Vec<Option<ArrayRef>> = Vec::with_capacity(self.layout.columns.len());
         if self.layout.id.is_some() {
@@ -324,7 +324,7 @@ impl BatchBuilder {
     }
 }
 
-/// Whether a text may be an id.
+/// Whether a text is a valid id.
 pub fn id_fits(id: &str) -> bool {
     (1..=1024).contains(&id.len()) && !id.chars().any(char::is_control)
 }

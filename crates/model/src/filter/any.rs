@@ -17,9 +17,9 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// From this many alternatives on a tree is worth its building.
+/// Min number of alternatives for which a tree pays off.
 const INDEXED_MIN: usize = 8;
-/// Alternatives below a node of the tree that has no further nodes.
+/// Max alternatives in a leaf of the tree.
 const LEAF: usize = 4;
 
 /// The alternatives of an OR.
@@ -30,21 +30,21 @@ pub(crate) struct AnyOf {
 }
 
 impl AnyOf {
-    /// Alternatives where only matters whether one is true.
+    /// Alternatives for a context that only needs to know whether one is true.
     ///
-    /// With a tree, an alternative out of reach counts as false even if it is unknown. This is right below AND and OR, where
-    /// both lead to the same matches, and wrong below NOT, which uses [`AnyOf::plain`].
+    /// With a tree, an out-of-reach alternative counts as false even if it is unknown. This is correct below AND and
+    /// OR, where both lead to the same matches, and wrong below NOT, which uses [`AnyOf::plain`].
     pub(crate) fn new(parts: Vec<Predicate>) -> AnyOf {
         let tree = (parts.len() >= INDEXED_MIN).then(|| BoxTree::new(parts.iter().map(Predicate::reach).collect()));
         AnyOf { parts, tree }
     }
 
-    /// Alternatives without a tree: all are tested, one by one.
+    /// Alternatives without a tree: all are tested one by one.
     pub(crate) fn plain(parts: Vec<Predicate>) -> AnyOf {
         AnyOf { parts, tree: None }
     }
 
-    /// Whether there are enough of them for a tree that finds those in reach.
+    /// Whether there are enough alternatives for a tree.
     pub(crate) fn is_indexed(&self) -> bool {
         self.tree.is_some()
     }
@@ -56,7 +56,7 @@ impl AnyOf {
         let mut outcomes = Outcomes::FALSE;
         tree.touching(&anywhere(region.bounds()), &mut |part| {
             outcomes = outcomes.or(self.parts[part as usize].outcomes(region));
-            // One alternative that is surely true decides an OR.
+            // One certainly true alternative decides an OR.
             outcomes != Outcomes::TRUE
         });
         outcomes
@@ -71,7 +71,7 @@ impl AnyOf {
             }
             return truth;
         };
-        // By row first: a row touches few alternatives, and each alternative is then tested for its rows at once.
+        // By row first: a row touches few alternatives, and each alternative is then tested for all its rows at once.
         let boxes = RowBoxes::of(batch);
         let mut rows_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for row in (0..batch.rows()).filter(|&row| open.is_none_or(|open| open.value(row))) {
@@ -91,20 +91,20 @@ impl AnyOf {
             let found = self.parts[part as usize].truth(&batch.take(&rows), None).yes;
             found.set_indices().for_each(|i| yes.set_bit(rows[i] as usize, true));
         }
-        // False and unknown are alike here: an OR with a tree never stands below a NOT (`Predicate::plain`).
+        // False and unknown are equivalent here: an OR with a tree is never below a NOT (`Predicate::plain`).
         Truth::of(yes.finish(), None)
     }
 }
 
 impl Predicate {
-    /// A box that shares a place and an instant with every event that matches. An event without geometry has every
-    /// place here, and one of a collection without time every instant.
+    /// A box that shares a place and an instant with every matching event. An event without geometry counts as
+    /// everywhere, and one of a collection without time as at every instant.
     pub fn reach(&self) -> Bounds {
         let place = |[west, south, east, north]: Sides| Bounds { west, south, east, north, ..Bounds::WORLD };
         let time = |(start, end): (i64, i64)| Bounds { start, end, ..Bounds::WORLD };
         match self.node() {
             Node::Constant(false) => Bounds::EMPTY,
-            // An event that matches lies in the reach of every part, and so in their intersection.
+            // A matching event lies in the reach of every part, and so in their intersection.
             Node::And(parts) => parts.iter().fold(Bounds::WORLD, |all, part| {
                 let reach = part.reach();
                 Bounds {
@@ -118,7 +118,7 @@ impl Predicate {
             }),
             Node::Or(any) => any.parts.iter().fold(Bounds::EMPTY, |all, part| all.union(&part.reach())),
             Node::Not(inner) => match inner.node() {
-                // Only a test of time has a bounded contrary: outside of a box is nearly everywhere.
+                // Only the negation of a time test is bounded: the outside of a box is nearly everywhere.
                 Node::Temporal(test) => test.reach_of_contrary().map_or(Bounds::WORLD, time),
                 _ => Bounds::WORLD,
             },
@@ -132,15 +132,15 @@ impl Predicate {
     }
 }
 
-/// A condition without a place touches every place, since it may match by its time alone. The time of a
-/// collection without time is 0, and touches every time.
+/// A condition without a spatial part touches every place, since it may match by time alone. The time of a collection
+/// without time is 0 and must touch every time.
 fn anywhere(bounds: Bounds) -> Bounds {
     let Bounds { start, end, .. } = bounds;
     let (start, end) = if start == 0 && end == 0 { (i64::MIN, i64::MAX) } else { (start, end) };
     if bounds.is_nowhere() { Bounds { start, end, ..Bounds::WORLD } } else { Bounds { start, end, ..bounds } }
 }
 
-/// The boxes of a batch's rows, as far as their columns were read: anywhere and always where they were not.
+/// The boxes of a batch's rows. Columns that were not read count as anywhere and always.
 struct RowBoxes<'a> {
     batch: &'a Batch,
     time: bool,
@@ -165,23 +165,23 @@ impl RowBoxes<'_> {
     }
 }
 
-/// A tree of boxes, packed by halving the widest side.
+/// A tree of boxes, packed by splitting at the widest side.
 #[derive(Debug)]
 struct BoxTree {
-    /// Each node before those below it.
+    /// Nodes in preorder: each before its descendants.
     nodes: Vec<BoxNode>,
     /// Numbers of the boxes, in the order of the nodes.
     items: Vec<u32>,
-    /// The boxes by their numbers.
+    /// The boxes, by number.
     boxes: Vec<Bounds>,
 }
 
 #[derive(Debug)]
 struct BoxNode {
     bounds: Bounds,
-    /// Of `items`; empty of a node that has others below it.
+    /// Range in `items`; empty for an inner node.
     items: Range<u32>,
-    /// The first node that does not lie below this one.
+    /// The first node that is not a descendant of this one.
     next: u32,
 }
 
@@ -205,10 +205,9 @@ impl BoxTree {
                 let of = self.items[range.clone()].iter().map(|&i| centres[i as usize][axis]);
                 of.clone().fold(f64::NEG_INFINITY, f64::max) - of.fold(f64::INFINITY, f64::min)
             };
-            // Days and degrees have the same scale: all that matters is that some axis separates the boxes.
+            // Days and degrees share one scale: all that matters is that some axis separates the boxes.
             let axis = (0..3).max_by(|&a, &b| spread(a).total_cmp(&spread(b))).unwrap_or(0);
-            // A median split needs no sorted order within the halves, and keeps the tree balanced however the boxes
-            // cluster.
+            // A median split needs no full sort, and keeps the tree balanced however the boxes cluster.
             self.items[range.clone()].select_nth_unstable_by(range.len() / 2, |&a, &b| {
                 centres[a as usize][axis].total_cmp(&centres[b as usize][axis])
             });
@@ -218,13 +217,13 @@ impl BoxTree {
         self.nodes[at].next = self.nodes.len() as u32;
     }
 
-    /// Calls `visit` with the number of each box that touches a box, until it says `false`.
+    /// Calls `visit` with the number of each box that touches the given one, until it returns `false`.
     fn touching(&self, bounds: &Bounds, visit: &mut dyn FnMut(u32) -> bool) {
         let touches = |other: &Bounds| other.touches_in_space(bounds) && other.touches_in_time(bounds);
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
             if !touches(&node.bounds) {
-                // Nodes are in preorder, so one index skips a whole subtree, without a stack.
+                // Nodes are in preorder, so one index skips a whole subtree without a stack.
                 at = node.next as usize;
                 continue;
             }

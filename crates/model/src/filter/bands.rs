@@ -1,4 +1,4 @@
-//! The edges of a shape, by bands of latitude. So the edges that can matter to a place or a box are found without the others.
+//! The edges of a shape in bands of latitude, so that only edges near a place or box are tested.
 
 use super::planar::{
     Side, Sides, box_union, boxes_touch, ray_crosses, segment_box, segment_holds, segment_touches_box, segments_touch,
@@ -7,22 +7,22 @@ use geo_types::Coord;
 
 /// Edges in bands of equal height.
 ///
-/// An edge is listed in every band that it reaches. The number of bands grows with the number of edges, bounded so
-/// that all bands together hold at most some ten entries an edge.
+/// An edge is listed in every band that it reaches. The number of bands grows with the number of edges, and is
+/// bounded so that the bands together hold at most [`ENTRIES_PER_EDGE_MAX`] entries per edge.
 #[derive(Debug)]
 pub(crate) struct Bands {
     edges: Vec<[Coord<f64>; 2]>,
     sides: Sides,
     /// Bands per degree.
     scale: f64,
-    /// Where each band begins in `entries`; one more at the end.
+    /// Start of each band in `entries`, plus the end of the last one.
     starts: Vec<u32>,
     entries: Vec<u32>,
 }
 
 /// Max bands of one shape.
 const BANDS_MAX: usize = 4096;
-/// Max entries of all bands, for each edge.
+/// Max entries of all bands together, per edge.
 const ENTRIES_PER_EDGE_MAX: usize = 8;
 
 impl Bands {
@@ -33,8 +33,8 @@ impl Bands {
                 box_union(sides, segment_box(a, b))
             });
         let mut bands = Bands { edges, sides, scale: 0.0, starts: vec![0, 0], entries: Vec::new() };
-        // About one edge a band. Long edges stand in many bands, so there are fewer bands where they would take much
-        // memory.
+        // About one edge per band. Long edges are listed in many bands, so the count is reduced if they would take
+        // much memory.
         let mut count = bands.edges.len().clamp(1, BANDS_MAX);
         loop {
             bands.scale = if sides[3] > sides[1] { count as f64 / (sides[3] - sides[1]) } else { 0.0 };
@@ -51,7 +51,7 @@ impl Bands {
     }
 
     fn fill(&mut self, count: usize, total: usize) {
-        // Counted first, then filled: one list for all bands instead of one each.
+        // Counted first, then filled: one array for all bands instead of one each.
         let mut starts = vec![0u32; count + 1];
         for edge in &self.edges {
             let (first, last) = self.of_edge(edge, count);
@@ -73,7 +73,8 @@ impl Bands {
         self.entries = entries;
     }
 
-    /// The band of a latitude. It never falls as the latitude grows, so a latitude within an edge is in its bands.
+    /// The band of a latitude. It is monotonic in the latitude, so a latitude within an edge falls into one of the
+    /// edge's bands.
     fn of(&self, y: f64, count: usize) -> usize {
         // The cast maps negative numbers and NaN to 0.
         (((y - self.sides[1]) * self.scale) as usize).min(count - 1)
@@ -83,11 +84,11 @@ impl Bands {
         (self.of(a.y.min(b.y), count), self.of(a.y.max(b.y), count))
     }
 
-    /// Edges that may reach latitudes from `south` to `north`; one may come more than once.
+    /// Edges that may reach latitudes from `south` to `north`; an edge may occur more than once.
     fn between(&self, south: f64, north: f64) -> impl Iterator<Item = &[Coord<f64>; 2]> {
         let count = self.starts.len() - 1;
         let (first, last) = (self.of(south, count), self.of(north, count));
-        // `of` puts every latitude into some band, also those beyond the shape.
+        // `of` clamps every latitude to some band, even beyond the shape.
         let entries = if north < self.sides[1] || south > self.sides[3] {
             &[]
         } else {
@@ -96,7 +97,7 @@ impl Bands {
         entries.iter().map(|&i| &self.edges[i as usize])
     }
 
-    /// The box of all edges; empty without any.
+    /// The bounding box of all edges; empty if there are none.
     pub(crate) fn sides(&self) -> &Sides {
         &self.sides
     }
@@ -106,7 +107,7 @@ impl Bands {
         self.edges.first().map(|e| e[0])
     }
 
-    /// Where a place lies as to the rings that the edges form (even-odd rule).
+    /// Position of a place relative to the rings formed by the edges (even-odd rule).
     pub(crate) fn side(&self, p: Coord<f64>) -> Side {
         let [west, south, east, north] = self.sides;
         if p.x < west || p.x > east || p.y < south || p.y > north {
@@ -122,7 +123,7 @@ impl Bands {
         if inside { Side::Inside } else { Side::Outside }
     }
 
-    /// Whether a place is on an edge.
+    /// Whether a place lies on an edge.
     pub(crate) fn holds(&self, p: Coord<f64>) -> bool {
         self.between(p.y, p.y).any(|&[a, b]| segment_holds(a, b, p))
     }

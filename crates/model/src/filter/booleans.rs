@@ -13,7 +13,7 @@ pub(crate) enum Side {
     Literal(bool),
 }
 
-/// `left op right`, unknown where a field is null.
+/// `left op right`, unknown if a field is null.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BoolTest {
     pub(crate) op: Comparison,
@@ -22,7 +22,7 @@ pub(crate) struct BoolTest {
 }
 
 impl BoolTest {
-    /// The answer, if no field has a part in it.
+    /// The constant result, if no field is involved.
     pub(crate) fn constant(&self) -> Option<bool> {
         match (self.left, self.right) {
             (Side::Literal(a), Side::Literal(b)) => Some(self.op.holds(a.cmp(&b))),
@@ -52,7 +52,7 @@ impl BoolTest {
     }
 }
 
-/// The values of a side over a batch, and where they are null.
+/// The values of a side over a batch, and its null rows.
 fn values(side: Side, batch: &Batch) -> Option<(BooleanBuffer, Option<&NullBuffer>)> {
     match side {
         Side::Literal(true) => Some((BooleanBuffer::new_set(batch.rows()), None)),

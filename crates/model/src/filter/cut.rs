@@ -1,17 +1,18 @@
-//! Predicates of boxes and times alone, as plain numbers: for loops that test neighbouring nodes and rows side by side.
+//! Predicates made of boxes and times alone, as plain numbers, for loops that test neighbouring nodes and rows
+//! together.
 
 use super::planar::{Sides, box_in_box, boxes_touch};
 use super::predicate::{Node, Predicate};
 use super::region::Relation;
 use crate::time::Interval;
 
-/// The conditions of a predicate with at most one `bbox` and the primary time.
+/// The conditions of a predicate with at most one `bbox` and one test of the primary time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cut {
-    /// West, south, east and north in degrees: one box, or two on both sides of the antimeridian. `None`: anywhere, and
-    /// nowhere too.
+    /// West, south, east and north in degrees: one box, or two on either side of the antimeridian. `None` matches
+    /// anywhere, including events without geometry.
     pub boxes: Option<Vec<[f64; 4]>>,
-    /// The primary time shares an instant with it, ends included.
+    /// Interval that must share an instant with the primary time, ends included.
     pub interval: Interval,
 }
 
@@ -32,18 +33,17 @@ impl Cut {
         }
     }
 
-    /// Which of the first 64 points match: a bit each, the first the lowest. The bit of a missing point
-    /// may be anything.
+    /// Bit mask of the first 64 points that match, lowest bit first. The bit of a missing point is unspecified.
     #[inline]
     pub fn points(&self, lon: &[f64], lat: &[f64]) -> u64 {
         let Some(boxes) = &self.boxes else { return u64::MAX };
         boxes.iter().fold(0, |found, [w, s, e, n]| {
-            // `&` and not `&&`: four comparisons without a branch are faster than one with.
+            // `&` and not `&&`: four branchless comparisons are faster than one with a branch.
             found | bits(lon.iter().zip(lat), |(x, y)| (*x >= *w) & (*x <= *e) & (*y >= *s) & (*y <= *n))
         })
     }
 
-    /// The same of instants.
+    /// The same mask for instants.
     #[inline]
     pub fn instants(&self, times: &[i64]) -> u64 {
         let Interval { start, end } = self.interval;
@@ -57,7 +57,7 @@ fn bits<T>(values: impl Iterator<Item = T>, test: impl Fn(T) -> bool) -> u64 {
 }
 
 impl Predicate {
-    /// The same as plain numbers, where this speaks of nothing but one `bbox` and the primary time.
+    /// This predicate as plain numbers, if it consists of at most one `bbox` and the primary time.
     pub fn as_cut(&self) -> Option<Cut> {
         let mut cut = Cut { boxes: None, interval: Interval::ALWAYS };
         let parts = match self.node() {

@@ -4,7 +4,7 @@ use geo::MapCoordsInPlace;
 use geo_types::{Coord, Geometry};
 use jiff::civil;
 
-/// A CQL2 filter: true, false or unknown for an event.
+/// A CQL2 filter, which is true, false or unknown for an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// `TRUE` or `FALSE`.
@@ -13,7 +13,7 @@ pub enum Expr {
     And(Vec<Expr>),
     /// Any of these.
     Or(Vec<Expr>),
-    /// The contrary; also writes `NOT LIKE`, `NOT BETWEEN`, `NOT IN` and `IS NOT NULL`.
+    /// Negation; also represents `NOT LIKE`, `NOT BETWEEN`, `NOT IN` and `IS NOT NULL`.
     Not(Box<Expr>),
     /// `left op right`.
     Compare {
@@ -28,7 +28,7 @@ pub enum Expr {
     Like {
         /// The text tested.
         value: Operand,
-        /// The pattern: `%` any text, `_` one character, `\` takes the next character as it is.
+        /// The pattern: `%` matches any text, `_` one character, and `\` escapes the next character.
         pattern: Operand,
     },
     /// `value BETWEEN low AND high`, both included.
@@ -81,7 +81,7 @@ pub enum Expr {
 /// A value in a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operand {
-    /// A property by name.
+    /// A property name.
     Property(String),
     /// Text.
     Text(String),
@@ -103,7 +103,7 @@ pub enum Operand {
     Bbox([f64; 4]),
     /// A list of values.
     List(Vec<Operand>),
-    /// `CASEI(…)`: text without regard to case.
+    /// `CASEI(…)`: case-insensitive text.
     Casei(Box<Operand>),
 }
 
@@ -116,11 +116,11 @@ pub enum IntervalEnd {
     Date(civil::Date),
     /// Microseconds since 1970.
     Timestamp(i64),
-    /// A property by name; null is open.
+    /// A property name; null is open.
     Property(String),
 }
 
-/// Gives an enum of operators their names in text and in JSON.
+/// Implements the text and JSON names of an enum of operators.
 macro_rules! operators {
     ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $text:literal, $json:literal;)* }) => {
         $(#[$doc])*
@@ -147,12 +147,12 @@ macro_rules! operators {
                 }
             }
 
-            /// The operator with this name in CQL2 text, in any case.
+            /// The operator with this name in CQL2 text, case-insensitive.
             pub fn from_text(name: &str) -> Option<$name> {
                 Self::ALL.iter().copied().find(|op| op.text().eq_ignore_ascii_case(name))
             }
 
-            /// The operator with this name in CQL2 JSON; case is forgiven.
+            /// The operator with this name in CQL2 JSON, case-insensitive.
             pub fn from_json(name: &str) -> Option<$name> {
                 Self::ALL.iter().copied().find(|op| op.json().eq_ignore_ascii_case(name))
             }
@@ -189,13 +189,13 @@ operators! {
         Disjoint = "S_DISJOINT", "s_disjoint";
         /// Share boundary points only.
         Touches = "S_TOUCHES", "s_touches";
-        /// The first lies in the second.
+        /// The first lies within the second.
         Within = "S_WITHIN", "s_within";
-        /// Of one dimension, share some of it, and neither lies in the other.
+        /// Have equal dimension and share part of it, and neither contains the other.
         Overlaps = "S_OVERLAPS", "s_overlaps";
         /// Share some interior but not all, in a lower dimension.
         Crosses = "S_CROSSES", "s_crosses";
-        /// The second lies in the first.
+        /// The first contains the second.
         Contains = "S_CONTAINS", "s_contains";
     }
 }
@@ -237,7 +237,7 @@ operators! {
 }
 
 operators! {
-    /// An array function; arrays count as sets.
+    /// An array function; arrays are compared as sets.
     ArrayOp {
         /// The first holds all of the second.
         Contains = "A_CONTAINS", "a_contains";
@@ -251,8 +251,8 @@ operators! {
 }
 
 impl Expr {
-    /// Changes every position of the geometries and boxes in the filter: how a `filter-crs` is taken to longitude
-    /// and latitude before the filter is bound.
+    /// Transforms every position of the geometries and boxes in the filter. Used to convert a `filter-crs` to
+    /// longitude and latitude before binding.
     pub fn map_positions(&mut self, map: &dyn Fn(Coord<f64>) -> Coord<f64>) {
         match self {
             Expr::Bool(_) => {}
@@ -260,7 +260,7 @@ impl Expr {
             Expr::Not(inner) => inner.map_positions(map),
             Expr::Spatial { left, right, .. } => [left, right].into_iter().for_each(|o| o.map_positions(map)),
             Expr::IsNull(value) => value.map_positions(map),
-            // Geometry has no meaning in these, and binding refuses it.
+            // Geometry has no meaning in these, and binding rejects it.
             Expr::Compare { .. }
             | Expr::Like { .. }
             | Expr::Between { .. }
@@ -276,7 +276,7 @@ impl Operand {
         match self {
             Operand::Geometry(geometry) => geometry.map_coords_in_place(map),
             Operand::Bbox(sides) => {
-                // Corner by corner: a system of coordinates that swaps the axes then swaps the sides too.
+                // Corner by corner: a coordinate system that swaps the axes then swaps the sides too.
                 let (low, high) = (map(Coord { x: sides[0], y: sides[1] }), map(Coord { x: sides[2], y: sides[3] }));
                 *sides = [low.x, low.y, high.x, high.y];
             }
@@ -286,7 +286,7 @@ impl Operand {
 }
 
 impl Comparison {
-    /// The operator that says the same with the sides swapped.
+    /// The equivalent operator with the sides swapped.
     pub fn flipped(self) -> Comparison {
         match self {
             Comparison::Eq => Comparison::Eq,
@@ -298,7 +298,7 @@ impl Comparison {
         }
     }
 
-    /// Whether two values in this order satisfy the operator.
+    /// Whether two values with this ordering satisfy the operator.
     pub fn holds(self, order: std::cmp::Ordering) -> bool {
         match self {
             Comparison::Eq => order.is_eq(),
@@ -312,7 +312,7 @@ impl Comparison {
 }
 
 impl SpatialOp {
-    /// The function that says the same with the arguments swapped.
+    /// The equivalent function with the arguments swapped.
     pub fn flipped(self) -> SpatialOp {
         match self {
             SpatialOp::Within => SpatialOp::Contains,

@@ -1,9 +1,9 @@
 //! Distances on the globe from a place to boxes and shapes.
 //!
-//! On the sphere of [`crate::sphere`]. The edges of a shape are straight in longitude and latitude (RFC
-//! 7946), not great circles. Only so is a shape inside its box, and `near` agrees with the planar predicates.
-//! The distance to an edge is found by halving the edge. That ends when the great circle through the ends of
-//! a piece strays from it by less than [`SHAPE_ERROR_M`]. Pieces that cannot be the nearest are skipped.
+//! On the sphere of [`crate::sphere`]. The edges of a shape are straight in longitude and latitude (RFC 7946), not
+//! great circles. This keeps a shape inside its box, and `near` consistent with the planar predicates. The distance
+//! to an edge is found by bisection. It ends when the great circle through the ends of a piece deviates from it by
+//! less than [`SHAPE_ERROR_M`]. Pieces that cannot be the nearest are skipped.
 
 use super::planar::{Side, polygon_side};
 use crate::bounds::Bounds;
@@ -14,9 +14,9 @@ use std::f64::consts::PI;
 /// Max error of [`distance_to_geometry_m`] in metres.
 pub const SHAPE_ERROR_M: f64 = 1e-3;
 
-/// Room for rounding in a bound: twice the error of shapes, and more within 10 km of the antipode. There the
-/// haversine hardly changes with the distance: an ulp of it is up to 0.3 m. Farther off it is less than a
-/// tenth of a millimetre.
+/// Slack for rounding in a bound: twice the error of shapes, and more within 10 km of the antipode. There the
+/// haversine hardly changes with the distance, and one ulp of it is up to 0.3 m. Farther away it is less than a tenth
+/// of a millimetre.
 fn slack(distance: f64) -> f64 {
     2.0 * SHAPE_ERROR_M + rounding(distance)
 }
@@ -43,7 +43,7 @@ pub fn farthest_in_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
     if bounds.is_nowhere() {
         return f64::NEG_INFINITY;
     }
-    // The farthest point from a place is the nearest to its antipode.
+    // The point farthest from a place is the one nearest to its antipode.
     let nearest = box_distance(lon + 180.0, -lat, bounds);
     let exact = PI * EARTH_RADIUS_M - nearest;
     exact + slack(exact).max(slack(nearest))
@@ -53,14 +53,13 @@ pub fn farthest_in_box_m(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
 #[inline]
 pub(crate) fn between_meridians(lon1: f64, lon2: f64) -> f64 {
     let apart = (lon1 - lon2).abs();
-    // The remainder is expensive, and needed only for longitudes outside of the usual range.
+    // The remainder is expensive, and needed only for longitudes outside the usual range.
     let apart = if apart < 360.0 { apart } else { apart % 360.0 };
     if apart > 180.0 { 360.0 - apart } else { apart }
 }
 
-/// Distance to the nearest place of a box. At a given latitude the distance grows with the difference in
-/// longitude. So the nearest place is on the place's own meridian if the box has it, else on the nearer side
-/// of the box.
+/// Distance to the nearest point of a box. At a given latitude the distance grows with the difference in longitude.
+/// So the nearest point is on the place's own meridian if the box spans it, else on the nearer side of the box.
 fn box_distance(lon: f64, lat: f64, bounds: &Bounds) -> f64 {
     let inside = [lon - 360.0, lon, lon + 360.0].into_iter().any(|l| bounds.west <= l && l <= bounds.east);
     if inside {
@@ -91,7 +90,7 @@ struct Search {
     pieces: u32,
 }
 
-/// Halvings of an edge: each makes a piece stray a quarter as far, so 30 is far more than the world needs.
+/// Max bisections of an edge. Each makes a piece deviate a quarter as much, so 30 is ample for the whole world.
 const HALVINGS_MAX: u32 = 30;
 
 impl Search {
@@ -149,10 +148,9 @@ impl Search {
         self.pieces += 1;
         let (d_lon, d_lat) = ((b.0.x - a.0.x).abs().to_radians(), (b.0.y - a.0.y).abs().to_radians());
         let length = d_lon + d_lat;
-        // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon
-        // length. That follows from the geodesic equations of the sphere. The piece strays from the chord
-        // by an eighth of the acceleration times the radius. A quarter leaves room for the curvature of the
-        // sphere over half a radian.
+        // The piece as a curve of its parameter has a geodesic acceleration of at most 2 |sin lat| d_lon length. That
+        // follows from the geodesic equations of the sphere. The piece deviates from the chord by an eighth of the
+        // acceleration times the radius. Using a quarter allows for the curvature of the sphere over half a radian.
         let stray = 0.5 * EARTH_RADIUS_M * a.1[2].abs().max(b.1[2].abs()) * d_lon * length;
         if length < 0.5 || halvings == 0 {
             let distance = great_circle_piece_m(&self.eye, &a.1, &b.1);
@@ -169,7 +167,7 @@ impl Search {
         }
         let middle = Coord { x: 0.5 * (a.0.x + b.0.x), y: 0.5 * (a.0.y + b.0.y) };
         let middle = (middle, unit_vector(middle.x, middle.y));
-        // The half with the nearer end first: the other one is then more often skipped.
+        // The half with the nearer end first: the other one is then skipped more often.
         if dot(&self.eye, &a.1) >= dot(&self.eye, &b.1) {
             self.piece(a, middle, halvings - 1);
             self.piece(middle, b, halvings - 1);
@@ -181,9 +179,8 @@ impl Search {
 }
 
 impl Search {
-    /// Whether the box of a piece lies no nearer than what was found. Seen from a pole, all pieces of a
-    /// parallel are equally far. Their chords alone would rule none of them out before it is halved to the
-    /// end.
+    /// Whether the box of a piece is no nearer than the best distance so far. Seen from a pole, all pieces of a
+    /// parallel are equally far. Their chords alone would rule none of them out before they are fully bisected.
     fn is_beyond(&self, a: Coord<f64>, b: Coord<f64>) -> bool {
         let bounds = Bounds {
             west: a.x.min(b.x),

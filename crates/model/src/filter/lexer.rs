@@ -1,11 +1,11 @@
-//! CQL2 text as tokens, each with its place.
+//! Tokenizes CQL2 text, with positions.
 
 use crate::error::Invalid;
 
-/// Longest filter in bytes.
+/// Max length of a filter in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// A piece of a filter.
+/// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {
     /// A name or keyword.
@@ -22,7 +22,7 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    /// How a message shows the token.
+    /// Formats the token for a message.
     pub(crate) fn shown(&self) -> String {
         match self {
             Token::Word(word) => crate::builder::shorten(word),
@@ -44,7 +44,7 @@ pub(crate) fn wrong(at: usize, detail: impl std::fmt::Display) -> Invalid {
     Invalid::field("filter", format!("at character {at}: {detail}"))
 }
 
-/// Two-character symbols before their first characters.
+/// Symbols, with two-character symbols before their first characters.
 const SYMBOLS: [&str; 16] = ["<>", "<=", ">=", "!=", "=", "<", ">", "(", ")", "[", "]", ",", "+", "-", "*", "/"];
 
 fn starts_name(c: char) -> bool {
@@ -52,16 +52,16 @@ fn starts_name(c: char) -> bool {
 }
 
 fn continues_name(c: char) -> bool {
-    // Combining marks and the two ties that the standard lists, besides letters, digits and dots.
+    // Combining marks and the two tie characters that the standard lists, besides letters, digits and dots.
     c.is_alphanumeric() || "_:.@".contains(c) || ('\u{300}'..='\u{36f}').contains(&c) || "\u{203f}\u{2040}".contains(c)
 }
 
-/// Whether a text is one name.
+/// Whether a text is a single name.
 pub(crate) fn is_word(text: &str) -> bool {
     text.chars().next().is_some_and(starts_name) && text.chars().all(continues_name)
 }
 
-/// Splits a filter into tokens, each with the character it starts at (from 1); the last one is [`Token::End`].
+/// Splits a filter into tokens, each with its starting character (from 1); the last one is [`Token::End`].
 pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Invalid::field(
@@ -87,7 +87,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
             }
             tokens.push((if c == '\'' { Token::Text(text) } else { Token::Quoted(text) }, at));
             i = end;
-        // Numbers have no sign here, or `a -1` would read as two values, unlike `a - 1`.
+        // Numbers are unsigned here, or `a -1` would read as two values, unlike `a - 1`.
         } else if c.is_ascii_digit() || c == '.' && chars.get(i + 1).is_some_and(char::is_ascii_digit) {
             let end = number_end(&chars, i);
             tokens.push((Token::Number(chars[i..end].iter().collect()), at));
@@ -105,7 +105,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Invalid> {
     Ok(tokens)
 }
 
-/// Reads a quoted text from `start` on, where a doubled quote means one; returns the text and its end.
+/// Reads a quoted text from `start`, in which a doubled quote stands for one; returns the text and its end.
 fn quoted(chars: &[char], start: usize) -> Result<(String, usize), Invalid> {
     let quote = chars[start];
     let mut text = String::new();
@@ -136,7 +136,7 @@ fn number_end(chars: &[char], start: usize) -> usize {
     if chars.get(end) == Some(&'.') {
         end = digits(end + 1);
     }
-    // Only with digits after it: in `1 eq` the `e` begins a word.
+    // Only if digits follow: in `1 eq` the `e` begins a word.
     if matches!(chars.get(end), Some('e' | 'E')) {
         let sign = usize::from(matches!(chars.get(end + 1), Some('+' | '-')));
         if chars.get(end + 1 + sign).is_some_and(char::is_ascii_digit) {

@@ -6,26 +6,25 @@ use crate::error::Invalid;
 /// A `LIKE` pattern: runs of characters between `%`, in which a wildcard matches one character.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pattern {
-    /// The pieces between the `%`; matched in order, the first at the start and the last at the end of the text.
+    /// The pieces between the `%`, matched in order: the first at the start and the last at the end of the text.
     pieces: Vec<Piece>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
-    /// Characters as they are.
+    /// Literal characters.
     Plain(String),
-    /// Characters, or any one character where `None`.
+    /// Characters; `None` matches any one character.
     Wild(Vec<Option<char>>),
 }
 
-/// Max characters between two `%` where a wildcard is among them: as many bits has the state of a search for them.
+/// Max characters between two `%` if a wildcard is among them: the search state has this many bits.
 const WILD_CHARS_MAX: usize = u128::BITS as usize;
 
-/// A piece without case: runs of characters at once, since folding may compose neighbours.
+/// A case-insensitive piece. Runs of characters are folded together, since folding may compose neighbours.
 fn fold_runs(piece: &[Option<char>]) -> Vec<Option<char>> {
     let mut folded = Vec::with_capacity(piece.len());
-    // A wildcard separates runs: no character composes across it, as it stands for a character that is not known
-    // yet.
+    // A wildcard separates runs: no character composes across it, as it stands for a character not known yet.
     for run in piece.chunk_by(|a, b| a.is_some() && b.is_some()) {
         match run.iter().copied().collect::<Option<String>>() {
             Some(text) => folded.extend(fold(&text).chars().map(Some)),
@@ -36,7 +35,7 @@ fn fold_runs(piece: &[Option<char>]) -> Vec<Option<char>> {
 }
 
 impl Pattern {
-    /// Reads `%` as any text, `_` as any character, and `\` as taking the next character as it is.
+    /// Parses a pattern: `%` is any text, `_` any character, and `\` escapes the next character.
     pub(crate) fn new(pattern: &str, folded: bool) -> Result<Pattern, Invalid> {
         let mut pieces = vec![Vec::new()];
         let mut chars = pattern.chars();
@@ -66,7 +65,7 @@ impl Pattern {
                 None => Piece::Wild(piece),
             })
             .collect();
-        // The first and the last piece have one place each: only those between them are searched for.
+        // The first and the last piece have a fixed position; only those between are searched for.
         let searched = pieces.get(1..pieces.len() - 1).unwrap_or_default();
         if searched.iter().any(|piece| matches!(piece, Piece::Wild(wanted) if wanted.len() > WILD_CHARS_MAX)) {
             return Err(Invalid::field(
@@ -89,20 +88,20 @@ impl Pattern {
         let Some((last, middle)) = rest.split_last() else {
             return at == text.len();
         };
-        // The earliest place for each piece leaves the most room for the next.
+        // The earliest match of each piece leaves the most room for the next.
         for piece in middle {
             let Some(end) = piece.find(&text[at..]) else {
                 return false;
             };
             at += end;
         }
-        // The last piece is anchored at the end, and must not overlap what the middle pieces have consumed.
+        // The last piece is anchored at the end, and must not overlap the text consumed by the middle pieces.
         last.is_suffix(&text[at..])
     }
 }
 
 impl Piece {
-    /// Where the piece ends if the text begins with it.
+    /// End of the piece, if the text starts with it.
     fn prefix(&self, text: &str) -> Option<usize> {
         match self {
             Piece::Plain(plain) => text.starts_with(plain).then_some(plain.len()),
@@ -119,7 +118,7 @@ impl Piece {
         }
     }
 
-    /// Where the earliest match in the text ends.
+    /// End of the earliest match in the text.
     fn find(&self, text: &str) -> Option<usize> {
         match self {
             Piece::Plain(plain) => text.find(plain).map(|at| at + plain.len()),
@@ -138,9 +137,9 @@ impl Piece {
     }
 }
 
-/// Where the earliest match of at most [`WILD_CHARS_MAX`] characters ends. Takes time linear in the text
-/// (Baeza-Yates and Gonnet, A new approach to text searching, 1992). Bit `n` of the state says that the last
-/// `n + 1` characters of the text are the first of those wanted.
+/// End of the earliest match of at most [`WILD_CHARS_MAX`] characters, in time linear in the text (Baeza-Yates and
+/// Gonnet, A new approach to text searching, 1992). Bit `n` of the state is set if the last `n + 1` characters of the
+/// text match the first `n + 1` of the piece.
 fn find_wild(wanted: &[Option<char>], text: &str) -> Option<usize> {
     let bits = |fits: &dyn Fn(char) -> bool| {
         wanted.iter().enumerate().filter(|(_, c)| c.is_none_or(fits)).fold(0u128, |bits, (n, _)| bits | 1 << n)
@@ -209,11 +208,12 @@ mod tests {
     fn wildcards_between_others_are_searched_for_in_linear_time_or_refused() {
         let most = WILD_CHARS_MAX;
         let (text, long) = ("a".repeat(1 << 20), format!("{}b", "_".repeat(most - 1)));
-        // Every place of a long text nearly matches: tried one by one, this would be a hundred million comparisons.
+        // Nearly every position of a long text matches: tried one by one, this would take a hundred million
+        // comparisons.
         assert!(!Pattern::new(&format!("%{long}%"), false).unwrap().matches(&text));
         assert!(Pattern::new(&format!("%{long}%"), false).unwrap().matches(&format!("{text}b")));
         assert!(Pattern::new(&format!("%_{long}%"), false).is_err());
-        // At either end there is one place only.
+        // Pieces at either end have a fixed position.
         assert!(Pattern::new(&format!("_{long}%"), false).unwrap().matches(&format!("{}b", "é".repeat(most))));
         assert!(Pattern::new(&format!("%_{long}"), false).unwrap().matches(&format!("x{}b", "é".repeat(most))));
     }

@@ -1,4 +1,4 @@
-//! Literals that text and JSON share: numbers, times, and the checks of geometry.
+//! Literals shared by text and JSON: numbers, times and geometry checks.
 
 use super::expr::IntervalEnd;
 use crate::civil::DAY_US;
@@ -6,7 +6,7 @@ use crate::time::{date_start, parse_instant};
 use geo_types::{Coord, LineString, Polygon};
 use jiff::civil;
 
-/// Reads `2026-01-31`.
+/// Parses a date such as `2026-01-31`.
 pub(crate) fn date(text: &str) -> Result<civil::Date, String> {
     let shape = text.len() == 10 && text.bytes().enumerate().all(|(i, b)| (b == b'-') == (i == 4 || i == 7));
     match text.parse::<civil::Date>() {
@@ -15,12 +15,12 @@ pub(crate) fn date(text: &str) -> Result<civil::Date, String> {
     }
 }
 
-/// Reads an RFC 3339 instant.
+/// Parses an RFC 3339 instant.
 pub(crate) fn timestamp(text: &str) -> Result<i64, String> {
     parse_instant(text, None).map_err(|e| e.detail)
 }
 
-/// Reads an end of an interval: `..`, a date or an instant.
+/// Parses an end of an interval: `..`, a date or an instant.
 pub(crate) fn interval_end(text: &str) -> Result<IntervalEnd, String> {
     if text == ".." {
         return Ok(IntervalEnd::Open);
@@ -31,12 +31,12 @@ pub(crate) fn interval_end(text: &str) -> Result<IntervalEnd, String> {
 
 /// First and last instant of a day in UTC.
 pub(crate) fn day(date: civil::Date) -> (i64, i64) {
-    // A parsed date lies in range, see `date`; a constructed one may not, and is then clamped to an end of time.
+    // A parsed date is in range, see `date`; a constructed one may not be, and is then clamped.
     let start = date_start(date).unwrap_or(if date.year() < 0 { i64::MIN } else { i64::MAX - DAY_US });
     (start, start + DAY_US - 1)
 }
 
-/// First instant of an end of an interval taken as its start; `None` for a property.
+/// First instant of an interval's start; `None` for a property.
 pub(crate) fn start_instant(end: &IntervalEnd) -> Option<i64> {
     match end {
         IntervalEnd::Open => Some(i64::MIN),
@@ -46,7 +46,7 @@ pub(crate) fn start_instant(end: &IntervalEnd) -> Option<i64> {
     }
 }
 
-/// Last instant of an end of an interval taken as its end; `None` for a property.
+/// Last instant of an interval's end; `None` for a property.
 pub(crate) fn end_instant(end: &IntervalEnd) -> Option<i64> {
     match end {
         IntervalEnd::Open => Some(i64::MAX),
@@ -95,7 +95,7 @@ pub(crate) fn bbox(numbers: &[f64]) -> Result<[f64; 4], String> {
     }
 }
 
-/// A number as written, with its sign: whole numbers that fit 64 bits stay whole.
+/// Parses a signed number: whole numbers that fit 64 bits stay whole.
 pub(crate) fn number(negative: bool, digits: &str) -> Option<super::expr::Operand> {
     let text = if negative { format!("-{digits}") } else { digits.to_owned() };
     if let Ok(n) = text.parse::<i64>() {

@@ -1,7 +1,7 @@
-//! Filters: CQL2 expressions and the predicates that they become.
+//! Filters: CQL2 expressions and the predicates bound from them.
 //!
-//! [`parse_text()`] and [`parse_json()`] read a CQL2 filter (OGC 21-065r2) into an [`Expr`], which knows nothing of any
-//! collection; [`Predicate::bind`] checks it against a schema. [`Predicate`] is the one form that queries run: it
+//! [`parse_text()`] and [`parse_json()`] read a CQL2 filter (OGC 21-065r2) into an [`Expr`], which is independent of
+//! any collection; [`Predicate::bind`] checks it against a schema. [`Predicate`] is the one form that queries run: it
 //! tests rows a column at a time ([`Predicate::evaluate`]) and tree nodes by their bounds ([`Predicate::relation`]).
 
 mod any;

@@ -11,10 +11,10 @@ use crate::sphere::{EARTH_RADIUS_M, distance_m};
 use arrow_buffer::BooleanBuffer;
 use std::f64::consts::PI;
 
-/// Degrees of latitude, some centimetre: more than what the distance to a shape may be wrong by.
+/// Slack in degrees of latitude, about a centimetre: more than the error of a distance to a shape.
 const SIDE_MARGIN: f64 = 1e-7;
 
-/// A spherical cap, with what makes the test of a point cheap.
+/// A spherical cap, with precomputed values that make point tests cheap.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Near {
     lon: f64,
@@ -24,16 +24,17 @@ pub(crate) struct Near {
     /// Degrees of latitude and of longitude beyond which no point of the cap lies.
     lat_reach: f64,
     lon_reach: f64,
-    /// A box that holds the cap, west, south, east, north: all longitudes where it reaches the antimeridian.
+    /// A box that holds the cap, west, south, east, north: all longitudes if it reaches the antimeridian.
     sides: [f64; 4],
-    /// Haversines surely within and surely beyond the radius; between the two rounding decides, see [`distance_m`].
+    /// Haversines certainly within and certainly beyond the radius; between the two, rounding decides: see
+    /// [`distance_m`].
     within: f64,
     beyond: f64,
 }
 
 impl Near {
     pub(crate) fn new(lon: f64, lat: f64, radius_m: f64) -> Near {
-        // A position or radius that is NaN matches nothing, like a negative radius.
+        // A NaN position or radius matches nothing, like a negative radius.
         let radius_m = if lon.is_finite() && lat.is_finite() && !radius_m.is_nan() { radius_m } else { -1.0 };
         let angle = (radius_m / EARTH_RADIUS_M).clamp(0.0, PI);
         let cos_lat = lat.to_radians().cos();
@@ -41,7 +42,7 @@ impl Near {
         let lon_reach = if lat.abs() + lat_reach >= 90.0 {
             180.0
         } else {
-            // The meridians that touch the cap.
+            // The meridians tangent to the cap.
             (angle.sin() / cos_lat).min(1.0).asin().to_degrees() + 1e-9
         };
         let haversine = (0.5 * angle).sin().powi(2);
@@ -61,7 +62,7 @@ impl Near {
         }
     }
 
-    /// A box that holds the cap: all longitudes where it reaches the antimeridian.
+    /// A box that holds the cap: all longitudes if it reaches the antimeridian.
     pub(crate) fn sides(&self) -> [f64; 4] {
         self.sides
     }
@@ -90,7 +91,7 @@ impl Near {
         match Places::of(batch) {
             Places::None => Truth::unknown(rows),
             Places::Points { lon, lat, nulls } => {
-                // Most rows lie outside the box of the cap, which is cheap to see.
+                // Most rows lie outside the cap's box, which is cheap to test.
                 let boxed = in_box(&self.sides, lon, lat);
                 let open = open.map_or_else(|| boxed.clone(), |open| open & &boxed);
                 Truth::test_open(rows, Some(&open), nulls.as_ref(), |i| self.holds(lon[i], lat[i]))
@@ -116,8 +117,8 @@ impl Near {
         if bounds.is_nowhere() {
             return Outcomes::UNKNOWN;
         }
-        // Most regions are outside of the cap's box, and regions that exceed it are not within the cap: no
-        // trigonometry.
+        // Most regions are outside the cap's box, and regions that exceed it are not within the cap: no trigonometry
+        // needed.
         let [west, south, east, north] = self.sides;
         if bounds.east < west || bounds.west > east || bounds.north < south || bounds.south > north {
             return Outcomes::FALSE.with_unknown(region.some_nowhere());
@@ -129,23 +130,23 @@ impl Near {
     }
 }
 
-/// A box (west, south, east, north, in degrees) that holds all places within a distance of a place, by
-/// [`distance_m`]. It has all longitudes where it reaches the antimeridian.
+/// A box (west, south, east, north, in degrees) that contains all places within a distance of a place, by
+/// [`distance_m`]. It spans all longitudes if it reaches the antimeridian.
 pub fn box_around(lon: f64, lat: f64, radius_m: f64) -> [f64; 4] {
     Near::new(lon, lat, radius_m).sides
 }
 
-/// Which of some points lie in a box, ends included.
+/// Which of the given points lie in a box, ends included.
 fn in_box(sides: &[f64; 4], lon: &[f64], lat: &[f64]) -> BooleanBuffer {
     let [west, south, east, north] = *sides;
-    // Without a branch, so that it is done some at a time.
+    // Branchless, so that it vectorizes.
     BooleanBuffer::collect_bool(lon.len().min(lat.len()), |i| {
         (west <= lon[i]) & (lon[i] <= east) & (south <= lat[i]) & (lat[i] <= north)
     })
 }
 
-/// Distances in metres from a place in degrees to each row. Great-circle for points, to the nearest point for
-/// shapes ([`distance_to_geometry_m`]). Infinite where there is no geometry. Reads the whole geometry.
+/// Distances in metres from a place in degrees to each row. Great-circle for points, to the nearest point for shapes
+/// ([`distance_to_geometry_m`]). Infinite for rows without geometry. Reads the whole geometry.
 pub fn distances_m(batch: &Batch, lon: f64, lat: f64) -> Vec<f64> {
     let rows = 0..batch.rows();
     match Places::of(batch) {

@@ -9,7 +9,7 @@ use arrow_array::{Array, Float64Array, Int64Array};
 use arrow_buffer::NullBuffer;
 use std::cmp::Ordering;
 
-/// A number of a filter: a field's, or a literal.
+/// A numeric operand: a field or a literal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     Field(usize),
@@ -17,7 +17,7 @@ pub(crate) enum Number {
     Float(f64),
 }
 
-/// One value, whichever way it is kept. Floats are finite.
+/// One value, stored as an integer or a float. Floats are finite.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Int(i64),
@@ -41,7 +41,7 @@ pub(crate) fn compare_int_float(n: i64, x: f64) -> Ordering {
     } else if x < -LIMIT {
         Ordering::Greater
     } else {
-        // An `i64` beyond 2^53 loses bits as a float, so the float is split instead: its whole part fits, and the
+        // An `i64` beyond 2^53 loses bits as a float, so split the float instead: its whole part fits, and the
         // fraction breaks ties.
         let whole = x.trunc();
         n.cmp(&(whole as i64)).then(0.0f64.partial_cmp(&(x - whole)).unwrap_or(Ordering::Equal))
@@ -58,7 +58,7 @@ pub(crate) fn compare_literals(a: Number, b: Number) -> Option<Ordering> {
     Some(compare(value(a)?, value(b)?))
 }
 
-/// The values of a number over a batch.
+/// The values of a numeric operand over a batch.
 enum Values<'a> {
     Ints(&'a Int64Array),
     Floats(&'a Float64Array),
@@ -101,7 +101,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// `left op right` of every row.
+/// `left op right` for every row.
 pub(crate) fn evaluate(op: Comparison, left: Number, right: Number, batch: &Batch) -> Truth {
     let rows = batch.rows();
     let (left, right) = (Values::of(left, batch), Values::of(right, batch));
@@ -109,7 +109,7 @@ pub(crate) fn evaluate(op: Comparison, left: Number, right: Number, batch: &Batc
         (Values::NotRead, _) | (_, Values::NotRead) => Truth::unknown(rows),
         (Values::Ints(column), Values::One(Value::Int(n))) => scan(op, column.values(), *n, column.nulls()),
         (Values::Floats(column), Values::One(Value::Float(x))) => scan(op, column.values(), *x, column.nulls()),
-        // An integer below 2^53 is a float.
+        // An integer below 2^53 is exact as a float.
         (Values::Floats(column), Values::One(Value::Int(n))) if n.unsigned_abs() <= 1 << 53 => {
             scan(op, column.values(), *n as f64, column.nulls())
         }
@@ -120,7 +120,7 @@ pub(crate) fn evaluate(op: Comparison, left: Number, right: Number, batch: &Batc
     }
 }
 
-/// `values op literal`, with the choice of operator outside of the loop.
+/// `values op literal`, with the choice of operator hoisted out of the loop.
 fn scan<T: Copy + PartialOrd>(op: Comparison, values: &[T], literal: T, nulls: Option<&NullBuffer>) -> Truth {
     let rows = values.len();
     match op {
@@ -151,7 +151,7 @@ pub(crate) fn outcomes(op: Comparison, left: Number, right: Number, region: &dyn
         return Outcomes::UNKNOWN;
     }
     let (less, greater) = (a.min < b.max, a.max > b.min);
-    // Ranges that overlap may hold an equal pair; whether they do, only the rows show.
+    // Overlapping ranges may hold an equal pair; only the rows can tell.
     let equal = a.min <= b.max && b.min <= a.max;
     let outcomes = match op {
         Comparison::Eq => Outcomes::of(equal, less || greater),
@@ -164,7 +164,7 @@ pub(crate) fn outcomes(op: Comparison, left: Number, right: Number, region: &dyn
     outcomes.with_unknown(a.nulls || b.nulls)
 }
 
-/// The literals of an `IN`, in the type of the field, sorted.
+/// The literals of an `IN` in the field's type, sorted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum NumberSet {
     Ints(Vec<i64>),
@@ -172,10 +172,10 @@ pub(crate) enum NumberSet {
 }
 
 impl NumberSet {
-    /// Those of the numbers that a field of integers, or else of floats, can equal.
+    /// The literals that a field of integers, or else of floats, can equal.
     pub(crate) fn new(of_ints: bool, numbers: &[Number]) -> NumberSet {
         if of_ints {
-            // A literal with a fraction equals no integer, and is left out of the set.
+            // A literal with a fraction equals no integer, and is dropped.
             let whole = |x: f64| (compare_int_float(x as i64, x) == Ordering::Equal).then_some(x as i64);
             let mut ints: Vec<i64> = numbers
                 .iter()
@@ -193,7 +193,7 @@ impl NumberSet {
                 .iter()
                 .filter_map(|n| match n {
                     Number::Int(n) => (compare_int_float(*n, *n as f64) == Ordering::Equal).then_some(*n as f64),
-                    // Zero has two forms that are equal; keep one.
+                    // Zero has two equal forms; keep one.
                     Number::Float(x) => Some(*x + 0.0),
                     Number::Field(_) => None,
                 })
@@ -229,8 +229,8 @@ impl NumberSet {
             return Outcomes::UNKNOWN;
         }
         let can_equal = match self {
-            // The range of integers is in floats, rounded outwards. Each literal is rounded the same way, so that no
-            // match is excluded.
+            // The range of integers is stored in floats, rounded outwards. Each literal is rounded the same way, so
+            // that no match is excluded.
             NumberSet::Ints(set) => set.iter().any(|n| range.min <= float_above(*n) && float_below(*n) <= range.max),
             NumberSet::Floats(set) => set.iter().any(|x| range.min <= *x && *x <= range.max),
         };

@@ -1,11 +1,11 @@
-//! Which truth values a predicate can take over a set of events.
+//! The truth values that a predicate can take over a set of events.
 
 use super::region::Relation;
 
-/// A set of truth values out of true, false and unknown: what a predicate may say of the events of a region.
+/// A subset of {true, false, unknown}: the values that a predicate may take for the events of a region.
 ///
-/// Sets only ever err on the large side, so [`Outcomes::relation`] never promises too much. Three-valued
-/// logic works on sets value by value, so `NOT` over nulls is correct.
+/// Sets err only on the large side, so [`Outcomes::relation`] never promises too much. Three-valued logic is applied
+/// value by value, so `NOT` over nulls is correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcomes(u8);
 
@@ -16,12 +16,12 @@ impl Outcomes {
     pub(crate) const TRUE_OR_FALSE: Outcomes = Outcomes(3);
     pub(crate) const ANY: Outcomes = Outcomes(7);
 
-    /// The set that holds true and false as said.
+    /// The set with true and false as given.
     pub(crate) fn of(can_be_true: bool, can_be_false: bool) -> Outcomes {
         Outcomes(u8::from(can_be_true) | u8::from(can_be_false) << 1)
     }
 
-    /// Adds unknown where `maybe`.
+    /// Adds unknown if `maybe`.
     pub(crate) fn with_unknown(self, maybe: bool) -> Outcomes {
         if maybe { self.union(Outcomes::UNKNOWN) } else { self }
     }
@@ -39,7 +39,7 @@ impl Outcomes {
             .with_unknown(self.can_be(Outcomes::UNKNOWN))
     }
 
-    /// The possible values of `a AND b`, as if the two were independent of each other.
+    /// The possible values of `a AND b`, as if the two were independent.
     pub(crate) fn and(self, other: Outcomes) -> Outcomes {
         if self.0 == 0 || other.0 == 0 {
             return Outcomes(0);
@@ -69,7 +69,7 @@ impl Outcomes {
 mod tests {
     use super::*;
 
-    /// Kleene's tables, with `None` for unknown.
+    /// Kleene's truth tables, with `None` for unknown.
     fn kleene_and(a: Option<bool>, b: Option<bool>) -> Option<bool> {
         match (a, b) {
             (Some(false), _) | (_, Some(false)) => Some(false),

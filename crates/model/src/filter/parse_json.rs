@@ -8,28 +8,28 @@ use crate::error::Invalid;
 use geo_types::{Coord, Geometry, GeometryCollection, MultiLineString, MultiPoint, MultiPolygon, Point};
 use serde_json::{Map, Value};
 
-/// Max values (conditions, operands, positions) of a filter in JSON: what 64 KiB of text can hold, about.
+/// Max values (conditions, operands, positions) of a JSON filter: about what 64 KiB of text can hold.
 pub const VALUES_MAX: usize = 20_000;
 
-/// Parses CQL2 JSON. An error has the path of the value at fault, such as `$.args[0].op`.
+/// Parses CQL2 JSON. An error names the path of the offending value, such as `$.args[0].op`.
 pub fn parse_json(value: &Value) -> Result<Expr, Invalid> {
     parse_json_within(value, VALUES_MAX)
 }
 
-/// The same with another limit of values.
+/// The same with another limit on values.
 pub(crate) fn parse_json_within(value: &Value, values_max: usize) -> Result<Expr, Invalid> {
     let mut parser = Parser { path: vec!["$".to_owned()], values: 0, values_max };
     parser.expr(value)
 }
 
 struct Parser {
-    /// Steps to the current value.
+    /// Path to the current value.
     path: Vec<String>,
     values: usize,
     values_max: usize,
 }
 
-/// The value found, for messages.
+/// Describes the value found, for messages.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -53,14 +53,14 @@ impl Parser {
         self.wrong(format!("found {}, expected {expected}", shown(found)))
     }
 
-    /// Runs a rule one step down.
+    /// Runs a rule one level down.
     fn at<T>(&mut self, step: String, rule: impl FnOnce(&mut Self) -> Result<T, Invalid>) -> Result<T, Invalid> {
-        // Counted as they are entered: a deep or wide filter is refused before it is built.
+        // Counted on entry: a deep or wide filter is rejected before it is built.
         self.values += 1;
         if self.values > self.values_max {
             return Err(self.wrong(format!("the filter has more than {} values", self.values_max)));
         }
-        // Two steps (`.args` and `[0]`) a level, and some for the coordinates of a geometry at the bottom.
+        // Two path steps (`.args` and `[0]`) per level, plus some for the coordinates of a geometry at the bottom.
         if self.path.len() > 2 * DEPTH_MAX + 8 {
             return Err(self.wrong(format!("the filter is nested more than {DEPTH_MAX} deep")));
         }
@@ -338,7 +338,7 @@ impl Parser {
     fn position(&mut self, value: &Value) -> Result<Coord<f64>, Invalid> {
         let numbers = self.numbers(value, "a position: [longitude, latitude]")?;
         match *numbers.as_slice() {
-            // Height and measure are dropped, since filters are planar.
+            // Height and measure are dropped: filters are planar.
             [x, y] | [x, y, _] | [x, y, _, _] => Ok(Coord { x, y }),
             _ => Err(self.unexpected(value, "a position: [longitude, latitude]")),
         }

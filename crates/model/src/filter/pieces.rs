@@ -6,15 +6,15 @@ use super::predicate::{Node, Predicate};
 impl Predicate {
     /// A predicate to test on the pieces of a geometry before the geometry itself.
     ///
-    /// Suppose this is true of an event, and several boxes together hold its geometry. Then for at least one
-    /// of the boxes, with the event's time, [`Predicate::relation`] of the result is not
-    /// [`super::Relation::None`]. `None` where this has no condition on the geometry, or one on the geometry
-    /// as a whole.
+    /// If this predicate is true of an event, and several boxes together cover its geometry, then for at least one
+    /// box with the event's time, [`Predicate::relation`] of the result is not [`super::Relation::None`]. `None` if
+    /// there is no condition on the geometry, or one on the geometry as a whole.
     pub fn of_pieces(&self) -> Option<Predicate> {
         match self.node() {
             Node::Constant(false) | Node::Bbox(_) | Node::Near(_) => Some(self.clone()),
             Node::Spatial(test) if matches!(test.op, SpatialOp::Intersects | SpatialOp::Within) => Some(self.clone()),
-            // Each place may be met by another piece, so only one can be asked for; the time is that of all pieces.
+            // Different pieces may satisfy different spatial conditions, so only one can be tested; the time is
+            // common to all.
             Node::And(parts) => {
                 let place = parts.iter().find_map(Predicate::of_pieces)?;
                 let times = parts.iter().filter(|part| matches!(part.node(), Node::Primary(_))).cloned();

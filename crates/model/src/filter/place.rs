@@ -9,7 +9,7 @@ use crate::layout::GeometryColumns;
 use arrow_array::Array;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-/// The places of a batch's rows.
+/// The locations of a batch's rows.
 pub(crate) enum Places<'a> {
     /// The collection has no geometry (or it was not read).
     None,
@@ -57,7 +57,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// True, or false, of every row that has a geometry.
+    /// True (or false) for every row that has a geometry.
     pub(crate) fn constant(&self, value: bool, rows: usize) -> Truth {
         match self {
             Places::None => Truth::unknown(rows),
@@ -68,7 +68,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Whether a row is null; never unknown.
+/// Whether a row's geometry is null; never unknown.
 pub(crate) fn null_rows(nulls: Option<&NullBuffer>, rows: usize) -> Truth {
     match nulls {
         Some(nulls) => Truth::of(!nulls.inner(), None),
@@ -88,7 +88,7 @@ pub(crate) struct BoxTest {
 }
 
 impl BoxTest {
-    /// A box with `west > east` crosses the antimeridian: it is two boxes, each of which ends on that meridian.
+    /// A box with `west > east` crosses the antimeridian: it becomes two boxes that each end there.
     pub(crate) fn new([west, south, east, north]: Sides) -> BoxTest {
         let boxes = if west > east {
             vec![[west, south, 180.0, north], [-180.0, south, east, north]]
@@ -103,7 +103,7 @@ impl BoxTest {
         &self.boxes
     }
 
-    /// The smallest box that holds all boxes.
+    /// The smallest box that contains all boxes.
     pub(crate) fn sides(&self) -> Sides {
         self.boxes.iter().fold(
             [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY],
@@ -118,7 +118,7 @@ impl BoxTest {
             Places::Points { lon, lat, nulls } => {
                 let mut yes: Option<BooleanBuffer> = None;
                 for [w, s, e, n] in &self.boxes {
-                    // `&` and not `&&`: four comparisons without a branch are faster than one with.
+                    // `&` and not `&&`: four branchless comparisons are faster than one with a branch.
                     let part = BooleanBuffer::collect_bool(rows, |i| {
                         (lon[i] >= *w) & (lon[i] <= *e) & (lat[i] >= *s) & (lat[i] <= *n)
                     });

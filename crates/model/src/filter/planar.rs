@@ -1,8 +1,8 @@
 //! Planar geometry in degrees: exact tests on segments, rings and boxes.
 //!
-//! RFC 7946 takes an edge as straight in longitude and latitude, and so do boxes and CQL2's spatial functions
-//! here. Every decision is a sign of a robust orientation (Shewchuk's adaptive predicate), so none is wrong by
-//! rounding. Shapes are closed sets: what touches at an edge or a corner intersects.
+//! RFC 7946 defines edges as straight in longitude and latitude; boxes and CQL2's spatial functions follow it. Every
+//! decision is the sign of a robust orientation (Shewchuk's adaptive predicate), so rounding never makes one wrong.
+//! Shapes are closed sets: touching at an edge or a corner counts as intersecting.
 
 use geo::kernels::{Kernel, Orientation, RobustKernel};
 use geo_types::{Coord, Geometry, LineString, Polygon};
@@ -10,7 +10,7 @@ use geo_types::{Coord, Geometry, LineString, Polygon};
 /// West, south, east and north in degrees; `west <= east`, `south <= north`.
 pub(crate) type Sides = [f64; 4];
 
-/// Where a place lies as to a shape.
+/// Position of a place relative to a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Inside,
@@ -18,7 +18,7 @@ pub(crate) enum Side {
     Outside,
 }
 
-/// On which side of the line from `a` to `b` a place lies.
+/// The side of the line from `a` to `b` on which a place lies.
 #[inline]
 pub(crate) fn orient(a: Coord<f64>, b: Coord<f64>, p: Coord<f64>) -> Orientation {
     RobustKernel::orient2d(a, b, p)
@@ -34,7 +34,7 @@ pub(crate) fn boxes_touch(a: &Sides, b: &Sides) -> bool {
     a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
 }
 
-/// Whether box `b` lies in box `a`, edges included.
+/// Whether box `a` contains box `b`, edges included.
 #[inline]
 pub(crate) fn box_in_box(a: &Sides, b: &Sides) -> bool {
     a[0] <= b[0] && b[2] <= a[2] && a[1] <= b[1] && b[3] <= a[3]
@@ -58,7 +58,7 @@ pub(crate) fn segment_touches_box(a: Coord<f64>, b: Coord<f64>, sides: &Sides) -
         return true;
     }
     let [w, s, e, n] = *sides;
-    // All corners on one side of the line: the normal of the segment separates the two.
+    // All corners are on one side of the line: the normal of the segment separates the two.
     let first = orient(a, b, Coord { x: w, y: s });
     first == Orientation::Collinear
         || [(e, s), (e, n), (w, n)].into_iter().any(|(x, y)| orient(a, b, Coord { x, y }) != first)
@@ -69,7 +69,7 @@ pub(crate) fn segments_touch(a: Coord<f64>, b: Coord<f64>, c: Coord<f64>, d: Coo
     if !boxes_touch(&segment_box(a, b), &segment_box(c, d)) {
         return false;
     }
-    // With touching boxes, two segments miss each other only if one lies strictly on one side of the other's line.
+    // If their boxes touch, two segments are disjoint only if one lies strictly on one side of the other's line.
     let apart = |p: Orientation, q: Orientation| p == q && p != Orientation::Collinear;
     !apart(orient(a, b, c), orient(a, b, d)) && !apart(orient(c, d, a), orient(c, d, b))
 }
@@ -79,7 +79,7 @@ pub(crate) fn segment_holds(a: Coord<f64>, b: Coord<f64>, p: Coord<f64>) -> bool
     box_holds(&segment_box(a, b), p) && orient(a, b, p) == Orientation::Collinear
 }
 
-/// The side of a place to one edge: whether the ray from it to the east crosses the edge; `None`: on the edge.
+/// Whether the eastward ray from a place crosses the edge; `None` if the place is on the edge.
 #[inline]
 pub(crate) fn ray_crosses(a: Coord<f64>, b: Coord<f64>, p: Coord<f64>) -> Option<bool> {
     let (low, high) = if a.y <= b.y { (a, b) } else { (b, a) };
@@ -97,13 +97,13 @@ pub(crate) fn ray_crosses(a: Coord<f64>, b: Coord<f64>, p: Coord<f64>) -> Option
     }
     match orient(low, high, p) {
         Orientation::Collinear => None,
-        // A horizontal edge is collinear with every place of its latitude, so here the edge rises from low to high.
+        // A horizontal edge is collinear with every place at its latitude; here the edge rises from low to high.
         Orientation::CounterClockwise => Some(spans),
         Orientation::Clockwise => Some(false),
     }
 }
 
-/// Where a place lies as to a closed ring (even-odd rule).
+/// Position of a place relative to a closed ring (even-odd rule).
 pub(crate) fn ring_side(ring: &LineString<f64>, p: Coord<f64>) -> Side {
     let mut inside = false;
     for edge in ring.0.windows(2) {
@@ -115,7 +115,7 @@ pub(crate) fn ring_side(ring: &LineString<f64>, p: Coord<f64>) -> Side {
     if inside { Side::Inside } else { Side::Outside }
 }
 
-/// Where a place lies as to a polygon with its holes.
+/// Position of a place relative to a polygon with holes.
 pub(crate) fn polygon_side(polygon: &Polygon<f64>, p: Coord<f64>) -> Side {
     match ring_side(polygon.exterior(), p) {
         Side::Inside => {}

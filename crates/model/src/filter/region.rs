@@ -1,42 +1,42 @@
-//! The view that a predicate has of a node of a tree, and the resulting relation.
+//! A predicate's view of a tree node, and the resulting relation.
 
 use crate::bounds::Bounds;
 
 /// Relation of a set of events to a predicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// Surely no event of the set matches.
+    /// Certainly no event of the set matches.
     None,
-    /// Some may match; each must be tested.
+    /// Some events may match; each must be tested.
     Some,
-    /// Surely every event of the set matches.
+    /// Certainly every event of the set matches.
     All,
 }
 
-/// A set of events, known only by bounds: a node of a tree, a segment, a memory tree.
+/// A set of events known only by bounds: a tree node, a segment, a memory tree.
 pub trait Region {
     /// The union of the boxes of the events ([`crate::Batch::bounds`]); it may be larger, never smaller.
     ///
-    /// A nowhere box ([`Bounds::is_nowhere`]) says that no event of the set has a geometry. So a tree built
-    /// without geometry must say [`Bounds::WORLD`] and override [`Region::some_nowhere`].
+    /// A nowhere box ([`Bounds::is_nowhere`]) means that no event of the set has a geometry. So a tree built without
+    /// geometry must return [`Bounds::WORLD`] and override [`Region::some_nowhere`].
     fn bounds(&self) -> Bounds;
 
-    /// The range of a numeric field (index into [`crate::Schema::fields`]); `None` if it is not known.
+    /// The range of a numeric field (index into [`crate::Schema::fields`]); `None` if unknown.
     fn field_range(&self, field: usize) -> Option<FieldRange>;
 
-    /// Whether some event of the set may lack a geometry. The default is right for sets that hold either only
-    /// events with a geometry or only events without one. A region that mixes the two must override it.
+    /// Whether some event of the set may lack a geometry. The default is correct for sets in which either all events
+    /// or no events have one. A region that mixes the two must override it.
     fn some_nowhere(&self) -> bool {
         self.bounds().is_nowhere()
     }
 }
 
-/// Where the values of a numeric field lie in a [`Region`].
+/// Range of the values of a numeric field in a [`Region`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FieldRange {
-    /// Not above any value: an integer that no float equals is rounded down.
+    /// Lower bound of the values; an integer that no float equals is rounded down.
     pub min: f64,
-    /// Not below any value: rounded up likewise. `min > max` says that there is no value at all.
+    /// Upper bound of the values, rounded up likewise. `min > max` means that there is no value.
     pub max: f64,
     /// Whether some event may have no value.
     pub nulls: bool,
@@ -46,7 +46,7 @@ impl FieldRange {
     /// The range of a field that is null in every event.
     pub const EMPTY: FieldRange = FieldRange { min: f64::INFINITY, max: f64::NEG_INFINITY, nulls: true };
 
-    /// The smallest range of floats that holds the integers `min..=max`.
+    /// The smallest range of floats that contains the integers `min..=max`.
     pub fn of_ints(min: i64, max: i64, nulls: bool) -> FieldRange {
         FieldRange { min: float_below(min), max: float_above(max), nulls }
     }

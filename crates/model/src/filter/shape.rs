@@ -1,10 +1,10 @@
-//! A geometry of a filter, prepared once to be tested against many events.
+//! A filter geometry, prepared once to be tested against many events.
 
 use super::bands::Bands;
 use super::planar::{Side, Sides, box_holds, box_in_box, boxes_touch, polygon_side, segment_holds};
 use geo_types::{Coord, Geometry, LineString, Polygon};
 
-/// A prepared geometry. A collection, and a multi-geometry, is the union of its parts.
+/// A prepared geometry. Collections and multi-geometries are the union of their parts.
 #[derive(Debug)]
 pub(crate) struct Shape {
     geometry: Geometry<f64>,
@@ -12,7 +12,7 @@ pub(crate) struct Shape {
     points: Vec<Coord<f64>>,
     lines: Option<Lines>,
     areas: Vec<Area>,
-    /// The one place that the geometry consists of, if so.
+    /// The position, if the geometry is a single point.
     single: Option<Coord<f64>>,
 }
 
@@ -21,23 +21,23 @@ struct Lines {
     edges: Bands,
     /// A vertex of each line.
     starts: Vec<Coord<f64>>,
-    /// Ends of lines that are boundary points: those shared by an odd number of line ends.
+    /// Boundary points of lines: points at which an odd number of lines end.
     ends: Vec<Coord<f64>>,
 }
 
 #[derive(Debug)]
 struct Area {
     edges: Bands,
-    /// Set if the area is just this box.
+    /// The area, if it is a single box.
     rectangle: Option<Sides>,
 }
 
-/// How a box lies as to a shape.
+/// Relation of a box to a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BoxSide {
     /// Box and shape share no point.
     Outside,
-    /// None of the others is sure.
+    /// Not certain to be any of the others.
     Unsure,
     /// Every point of the box belongs to the shape.
     Covered,
@@ -53,7 +53,7 @@ impl Shape {
         parts.add(&geometry);
         let Parts { points, edges, starts, mut ends, areas } = parts;
         let order = |a: &Coord<f64>, b: &Coord<f64>| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y));
-        // The mod-2 rule of Simple Features (OGC 06-103r4): a point where two lines end is no boundary.
+        // The mod-2 rule of Simple Features (OGC 06-103r4): a point where two lines end is not on the boundary.
         ends.sort_unstable_by(order);
         let ends = ends.chunk_by(|a, b| a == b).filter(|run| run.len() % 2 == 1).map(|run| run[0]).collect();
         let single = match points.first() {
@@ -68,7 +68,7 @@ impl Shape {
         &self.geometry
     }
 
-    /// The smallest box that holds the geometry.
+    /// The smallest box that contains the geometry.
     pub(crate) fn sides(&self) -> Sides {
         self.sides
     }
@@ -77,9 +77,9 @@ impl Shape {
         self.single
     }
 
-    /// Where a place lies as to the shape.
+    /// Position of a place relative to the shape.
     pub(crate) fn side(&self, p: Coord<f64>) -> Side {
-        // Most rows of a page lie outside; four comparisons settle them.
+        // Most rows of a page lie outside, which four comparisons decide.
         if !box_holds(&self.sides, p) {
             return Side::Outside;
         }
@@ -106,7 +106,7 @@ impl Shape {
         if boundary { Side::Boundary } else { Side::Outside }
     }
 
-    /// How a box lies as to the shape; errs only towards [`BoxSide::Unsure`].
+    /// Relation of a box to the shape; errs only towards [`BoxSide::Unsure`].
     pub(crate) fn box_side(&self, sides: &Sides) -> BoxSide {
         if !boxes_touch(&self.sides, sides) {
             return BoxSide::Outside;
@@ -117,7 +117,7 @@ impl Shape {
             if !boxes_touch(area.edges.sides(), sides) {
                 continue;
             }
-            // No edge in the box means that the box lies whole inside or whole outside, which one corner then decides.
+            // With no edge in it, the box lies wholly inside or wholly outside; one corner decides.
             if area.edges.touch_box(sides) {
                 meets = true;
                 covered |= area.rectangle.is_some_and(|r| box_in_box(&r, sides));
@@ -168,7 +168,7 @@ impl Shape {
     fn touches_polygon(&self, polygon: &Polygon<f64>) -> bool {
         self.touches_path(&polygon.exterior().0)
             || polygon.interiors().iter().any(|hole| self.touches_path(&hole.0))
-            // No edges cross: the shape may still lie whole inside the polygon.
+            // No edges cross: the shape may still lie wholly inside the polygon.
             || self.vertices().any(|p| polygon_side(polygon, p) != Side::Outside)
     }
 
@@ -179,7 +179,7 @@ impl Shape {
     }
 }
 
-/// A geometry taken apart.
+/// A geometry split into points, lines and areas.
 #[derive(Default)]
 struct Parts {
     points: Vec<Coord<f64>>,

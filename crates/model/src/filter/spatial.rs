@@ -1,8 +1,8 @@
 //! CQL2's spatial functions, planar in degrees.
 //!
-//! `S_INTERSECTS` and `S_DISJOINT` are exact for any shape, whatever its rings do. The other relations are those of
-//! Simple Features (DE-9IM) and, like them, are defined for valid shapes only. For a stored multi-polygon whose
-//! parts overlap, the answer follows from the matrix as it comes out.
+//! `S_INTERSECTS` and `S_DISJOINT` are exact for any shape, however its rings run. The other relations are those of
+//! Simple Features (DE-9IM) and, like them, are defined for valid shapes only. For a stored multi-polygon whose parts
+//! overlap, the result is whatever the matrix yields.
 
 use super::expr::SpatialOp;
 use super::outcomes::Outcomes;
@@ -35,7 +35,7 @@ impl SpatialTest {
                 Truth::test_open(rows, open, nulls.as_ref(), |i| self.holds_of_point(Coord { x: lon[i], y: lat[i] }))
             }
             Places::Shapes { sides, nulls } => {
-                // Prepared when a row first needs it: the box decides most.
+                // Prepared on first use: the box decides most rows.
                 let mut prepared: Option<Prepared<'_>> = None;
                 Truth::test_open(rows, open, nulls.as_ref(), |i| {
                     self.decided_by_box(&sides.row(i)).unwrap_or_else(|| {
@@ -52,9 +52,9 @@ impl SpatialTest {
             SpatialOp::Disjoint => self.shape.side(p) == Side::Outside,
             SpatialOp::Within => self.shape.side(p) == Side::Inside,
             SpatialOp::Touches => self.shape.side(p) == Side::Boundary,
-            // A point holds, and equals, only itself.
+            // A point contains, and equals, only itself.
             SpatialOp::Contains | SpatialOp::Equals => self.shape.single() == Some(p),
-            // Of a point nothing can be inside while something else is outside.
+            // A point cannot have one part inside and another outside.
             SpatialOp::Overlaps | SpatialOp::Crosses => false,
         }
     }
@@ -64,7 +64,7 @@ impl SpatialTest {
         (self.op != SpatialOp::Disjoint).then(|| self.shape.sides())
     }
 
-    /// The answer for every geometry in a box, if there is one.
+    /// The result for every geometry in a box, if it is certain.
     fn decided_by_box(&self, sides: &Sides) -> Option<bool> {
         match (self.shape.box_side(sides), self.op) {
             (BoxSide::Outside, SpatialOp::Disjoint) => Some(true),
@@ -80,14 +80,15 @@ impl SpatialTest {
 
     fn holds_of_shape<'a>(&'a self, row: &Geometry<f64>, prepared: &mut Option<Prepared<'a>>) -> bool {
         match (self.op, row) {
-            // A collection of any geometry has points too. Without a matrix they cost what they cost in one of points.
+            // A collection of mixed geometries has points too. Without a matrix they cost the same as in a point
+            // collection.
             (_, Geometry::Point(p)) => return self.holds_of_point(p.0),
             (SpatialOp::Intersects, _) => return self.shape.touches(row),
             (SpatialOp::Disjoint, _) => return !self.shape.touches(row),
             _ => {}
         }
         let prepared = prepared.get_or_insert_with(|| PreparedGeometry::from(self.shape.geometry()));
-        // The matrix of (shape, row), so the roles in the questions are swapped.
+        // The matrix is (shape, row), so the roles are swapped.
         let matrix: IntersectionMatrix = prepared.relate(row);
         match self.op {
             SpatialOp::Within => matrix.is_contains(),
@@ -115,7 +116,7 @@ impl SpatialTest {
     }
 }
 
-/// `op(geometry, geometry)` of one and the same geometry.
+/// `op(geometry, geometry)` with one geometry on both sides.
 pub(crate) fn holds_of_itself(op: SpatialOp) -> bool {
     matches!(op, SpatialOp::Intersects | SpatialOp::Equals | SpatialOp::Within | SpatialOp::Contains)
 }

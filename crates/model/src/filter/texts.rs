@@ -14,7 +14,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// A text of a filter, by the order of Unicode code points; with `fold`, without regard to case ([`crate::caseless`]).
+/// A text operand, ordered by Unicode code point; case-insensitive with `fold` ([`crate::caseless`]).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Text {
     pub(crate) source: Source,
@@ -28,17 +28,17 @@ pub(crate) enum Source {
     Literal(String),
 }
 
-/// The values of a text over a batch.
+/// The values of a text operand over a batch.
 enum Values<'a> {
     Column(&'a StringArray),
-    /// Sequence numbers, from which ids are made.
+    /// Sequence numbers that ids are generated from.
     Made(&'a [u64]),
     One(&'a str),
     NotRead,
 }
 
 impl Text {
-    /// The text, if it is a literal, folded if it is to be.
+    /// The text, if it is a literal; folded if required.
     pub(crate) fn literal(&self) -> Option<Cow<'_, str>> {
         match &self.source {
             Source::Literal(text) if self.fold => Some(fold(text)),
@@ -88,7 +88,7 @@ impl Values<'_> {
     fn at(&self, row: usize, folded: bool) -> Cow<'_, str> {
         let text = match self {
             Values::Column(column) => column.value(row),
-            // Made ids are lower case as they are.
+            // Generated ids are lower case already.
             Values::Made(seqs) => return Cow::Owned(Seq(seqs[row]).to_id()),
             Values::One(text) => text,
             Values::NotRead => "",
@@ -97,7 +97,7 @@ impl Values<'_> {
     }
 }
 
-/// `left op right` of every open row.
+/// `left op right` for every open row.
 pub(crate) fn evaluate(
     op: Comparison,
     left: &Text,
@@ -110,7 +110,7 @@ pub(crate) fn evaluate(
         return Truth::unknown(batch.rows());
     }
     let nulls = NullBuffer::union(a.nulls(), b.nulls());
-    // The usual comparison, of a column with a literal, without a `Cow` for each row.
+    // The usual comparison of a column with a literal, without a `Cow` per row.
     if let (Values::Column(column), Source::Literal(literal), false) = (&a, &right.source, left.fold) {
         let literal = if right.fold { fold(literal) } else { Cow::Borrowed(literal.as_str()) };
         return match op {
@@ -126,7 +126,7 @@ pub(crate) fn evaluate(
 /// A set of texts, for `IN`.
 pub(crate) type TextSet = HashSet<String>;
 
-/// `value IN (set)` of every open row.
+/// `value IN (set)` for every open row.
 pub(crate) fn evaluate_in(value: &Text, set: &TextSet, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
     let values = value.values(batch);
     if matches!(values, Values::NotRead) {
@@ -135,7 +135,7 @@ pub(crate) fn evaluate_in(value: &Text, set: &TextSet, batch: &Batch, open: Opti
     Truth::test_open(batch.rows(), open, values.nulls(), |i| set.contains(&*values.at(i, value.fold)))
 }
 
-/// `value LIKE pattern` of every open row.
+/// `value LIKE pattern` for every open row.
 pub(crate) fn evaluate_like(value: &Text, pattern: &Pattern, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
     let values = value.values(batch);
     if matches!(values, Values::NotRead) {
@@ -144,11 +144,11 @@ pub(crate) fn evaluate_like(value: &Text, pattern: &Pattern, batch: &Batch, open
     Truth::test_open(batch.rows(), open, values.nulls(), |i| pattern.matches(&values.at(i, value.fold)))
 }
 
-/// A list of texts of a filter.
+/// A text-list operand.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum List {
     Field(usize),
-    /// Sorted, each once.
+    /// Sorted and deduplicated.
     Literal(Vec<String>),
 }
 
@@ -166,7 +166,7 @@ impl List {
         }
     }
 
-    /// The texts of a row, sorted, each once; nulls in a list are passed over.
+    /// The texts of a row, sorted and deduplicated; nulls in a list are skipped.
     fn at<'a>(&'a self, column: Option<&'a ListArray>, row: usize) -> Vec<&'a str> {
         match (self, column) {
             (List::Literal(texts), _) => texts.iter().map(String::as_str).collect(),
@@ -186,7 +186,7 @@ impl List {
     }
 }
 
-/// `op(left, right)` of every open row; lists count as sets.
+/// `op(left, right)` for every open row; lists are compared as sets.
 pub(crate) fn evaluate_lists(
     op: ArrayOp,
     left: &List,
@@ -203,7 +203,7 @@ pub(crate) fn evaluate_lists(
     Truth::test_open(batch.rows(), open, nulls.as_ref(), |i| holds_of_lists(op, &left.at(a, i), &right.at(b, i)))
 }
 
-/// `op` between two sets, each sorted.
+/// `op` between two sorted sets.
 pub(crate) fn holds_of_lists<T: Ord>(op: ArrayOp, a: &[T], b: &[T]) -> bool {
     let holds = |outer: &[T], inner: &[T]| inner.iter().all(|x| outer.binary_search(x).is_ok());
     match op {

@@ -20,12 +20,12 @@ impl Truth {
         Truth { yes: BooleanBuffer::new_unset(rows), no: Some(BooleanBuffer::new_unset(rows)) }
     }
 
-    /// `yes` where the value is known, unknown where it is null.
+    /// `yes` for known values, unknown for nulls.
     pub(crate) fn of(yes: BooleanBuffer, nulls: Option<&NullBuffer>) -> Truth {
         match nulls {
             Some(nulls) if nulls.null_count() > 0 => {
                 let valid = nulls.inner();
-                // Values at null rows are undefined, so the test may have said anything of them.
+                // Values at null rows are undefined, so their test results are arbitrary.
                 Truth { yes: &yes & valid, no: Some(&!&yes & valid) }
             }
             _ => Truth { yes, no: None },
@@ -37,7 +37,7 @@ impl Truth {
         Truth::of(BooleanBuffer::collect_bool(rows, test), nulls)
     }
 
-    /// Tests only rows that are `open` and not null; for tests that cost something. Closed rows may say anything.
+    /// Tests only rows that are `open` and not null; for expensive tests. Closed rows get arbitrary results.
     pub(crate) fn test_open(
         rows: usize,
         open: Option<&BooleanBuffer>,
@@ -78,7 +78,7 @@ impl Truth {
     }
 
     pub(crate) fn or(self, other: Truth) -> Truth {
-        // De Morgan's law holds in three-valued logic, and swapping the two buffers costs nothing.
+        // De Morgan's law holds in three-valued logic, and swapping the two buffers is free.
         self.not().and(other.not()).not()
     }
 

@@ -1,7 +1,7 @@
-//! The source expression of a predicate, so that it can be sent to another server and bound there.
+//! The source expression of a predicate, for sending it to another server that binds it there.
 //!
-//! A bound predicate refers to fields by number and keeps only what it evaluates. Its source expression is kept beside it:
-//! CQL2 for filters, and boxes, times and circles, which CQL2 cannot express, under separate names.
+//! A bound predicate refers to fields by number and keeps only what it evaluates. Its source expression is kept
+//! beside it: CQL2 for filters, and boxes, times and circles, which CQL2 cannot express, under separate names.
 //!
 //! ```text
 //! {"cql2": EXPR} | {"cql2-text": "EXPR"} | {"bbox": [west, south, east, north]} | {"time": [start, end]} | {"near": [lon, lat, metres]}
@@ -19,10 +19,10 @@ use crate::time::Interval;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Max number of values of an expression that is read: one that text could hold is longer in JSON.
+/// Max number of values of an expression on input: one that fits the text limit is longer in JSON.
 const VALUES_MAX: usize = 1 << 20;
 
-/// Max number of levels of an expression in JSON, which readers of JSON limit to 128 in all. A deeper one goes as text.
+/// Max nesting of an expression in JSON, which JSON readers limit to 128 in all. A deeper one is sent as text.
 const LEVELS_MAX: usize = 96;
 
 /// The source of a predicate.
@@ -41,7 +41,7 @@ pub(crate) enum Source {
 impl Predicate {
     /// The expression of this predicate, as JSON that [`Predicate::from_json`] binds again; see the module `wire`.
     ///
-    /// `None` of a part of a filter, which has no separate expression.
+    /// `None` for a part of a filter, which has no expression of its own.
     pub fn to_json(&self) -> Option<Value> {
         self.source().map(|source| source.to_json())
     }
@@ -57,7 +57,7 @@ impl Source {
         let all = |parts: &[Arc<Source>]| parts.iter().map(|part| part.to_json()).collect::<Vec<_>>();
         match self {
             Source::Cql2(expr) => match to_json(expr) {
-                // Text has no levels: its parser counts nesting, and the filter has already passed it.
+                // The limit does not apply to text: its parser counts nesting, and the filter has already passed it.
                 deep if levels(&deep) > LEVELS_MAX => json!({"cql2-text": to_text(expr)}),
                 expr => json!({"cql2": expr}),
             },
@@ -72,7 +72,7 @@ impl Source {
     }
 }
 
-/// Levels of arrays and objects below a value, itself included.
+/// Nesting depth of arrays and objects, including the value itself.
 fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),

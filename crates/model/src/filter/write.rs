@@ -96,7 +96,7 @@ fn operand(operand: &Operand) -> String {
         Operand::Property(property) => name(property),
         Operand::Text(text) => quote(text),
         Operand::Int(n) => n.to_string(),
-        // With a point or an exponent always, so that a whole float does not come back as an integer.
+        // Always with a point or an exponent, so that a whole float does not parse as an integer.
         Operand::Float(x) => format!("{x:?}"),
         Operand::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
         Operand::Date(date) => format!("DATE('{date}')"),

@@ -9,28 +9,28 @@
 //! | create, change and remove collections; tokens of the tenant, its audit log | no | no | yes | yes |
 //! | the server's state, backups, tenants | no | no | no | yes |
 //!
-//! A collection outside the pattern of a grant does not exist for its holder. The decision is
-//! [`Decision::Hidden`], and the caller is answered as for an absent collection.
+//! A collection outside the pattern of a grant does not exist for its holder. The decision is [`Decision::Hidden`],
+//! and the caller gets the same response as for an absent collection.
 
 use crate::Invalid;
 use std::fmt;
 use std::str::FromStr;
 
-/// A role. Each includes the rights of those before it.
+/// A role. Each includes the rights of the preceding ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Reads.
     Reader,
     /// Reads and writes events.
     Writer,
-    /// Manages the collections and tokens of its tenant too.
+    /// Also manages the collections and tokens of its tenant.
     Admin,
     /// Manages the server and its tenants; belongs to no tenant.
     Operator,
 }
 
 impl Role {
-    /// All roles, in order of their rights.
+    /// All roles, in ascending order of rights.
     pub const ALL: [Role; 4] = [Role::Reader, Role::Writer, Role::Admin, Role::Operator];
 
     /// Its name on the command line and in JSON.
@@ -60,14 +60,14 @@ impl FromStr for Role {
     }
 }
 
-/// The action of a caller.
+/// An action by a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Reads data.
     Read,
     /// Adds, changes or deletes data.
     Write,
-    /// Creates, changes or removes what holds data.
+    /// Creates, changes or removes a container of data.
     Manage,
 }
 
@@ -76,15 +76,15 @@ pub enum Action {
 pub enum Target<'a> {
     /// A collection, by name.
     Collection(&'a str),
-    /// The list of collections. The caller sees the names that its pattern covers.
+    /// The list of collections, restricted to the names that the caller's pattern covers.
     Collections,
-    /// A running search; only its owner sees it.
+    /// A running search, visible only to its owner.
     Search,
     /// A saved search of the tenant.
     SavedSearch,
     /// The tokens of the tenant.
     Tokens,
-    /// The record of administrative acts in the tenant.
+    /// The tenant's log of administrative actions.
     Audit,
     /// The server itself: its state, its backups, its tenants.
     Server,
@@ -95,20 +95,20 @@ pub enum Target<'a> {
 pub enum Decision {
     /// The caller may do it.
     Allowed,
-    /// The caller may see the target, but not do this to it: 403.
+    /// The caller may see the target but not act on it: 403.
     Forbidden,
-    /// The caller may not know whether the target exists: 404, the same bytes as for an absent one.
+    /// The caller must not learn whether the target exists: 404, byte for byte the same as for an absent one.
     Hidden,
 }
 
-/// Which collections a grant covers: names, each of which may end in `*`, separated by commas.
+/// The collections that a grant covers: comma-separated names, each of which may end in `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(Vec<Name>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     text: Box<str>,
-    /// Whether names that only begin with the text match too.
+    /// Whether the text is a prefix rather than a full name.
     prefix: bool,
 }
 
@@ -129,16 +129,16 @@ impl Pattern {
     /// Whether a collection of this name is covered.
     pub fn covers(&self, collection: &str) -> bool {
         self.0.iter().any(|name| match name.prefix {
-            // First: the pattern `*` is by far the most frequent, and every request asks.
+            // First: the pattern `*` is by far the most frequent, and every request checks it.
             true => name.text.is_empty() || collection.starts_with(&*name.text),
             false => collection == &*name.text,
         })
     }
 
-    /// Whether everything that `other` covers is covered by one of these names.
+    /// Whether a single name of this pattern covers everything that `other` covers.
     pub fn includes(&self, other: &Pattern) -> bool {
         other.0.iter().all(|theirs| {
-            // One name must cover it alone. Two that cover it together are not found, which errs to the safe side.
+            // One name must cover it alone. Joint coverage by two is not detected, which errs on the safe side.
             let covered = |ours: &Name| match ours.prefix {
                 true => theirs.text.starts_with(&*ours.text),
                 false => !theirs.prefix && theirs.text == ours.text,
@@ -180,12 +180,12 @@ impl FromStr for Pattern {
     }
 }
 
-/// The rights of a caller: a role, over the collections of a pattern.
+/// The rights of a caller: a role over the collections of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The role.
     pub role: Role,
-    /// The collections that it covers.
+    /// The covered collections.
     pub collections: Pattern,
 }
 
@@ -200,7 +200,7 @@ impl Grant {
         if let Target::Collection(name) = target
             && !self.collections.covers(name)
         {
-            // Before the role is checked: a refusal that depends on the role would say that the name exists.
+            // Before the role check: a refusal that depends on the role would reveal that the name exists.
             return Decision::Hidden;
         }
         let needed = match (target, action) {
@@ -213,10 +213,10 @@ impl Grant {
         if self.role >= needed { Decision::Allowed } else { Decision::Forbidden }
     }
 
-    /// Checks that the collections are a boundary for the role.
+    /// Checks that the pattern is an effective boundary for the role.
     ///
     /// # Errors
-    /// For an operator over some collections only: tokens, tenants and backups would give it the others.
+    /// For an operator over some collections only: tokens, tenants and backups would give it access to the others.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.role < Role::Operator || self.collections.includes(&Pattern::all()) {
             return Ok(());
@@ -225,7 +225,7 @@ impl Grant {
         Err(Invalid::field("collections", detail))
     }
 
-    /// Whether the holder may give `other` to someone else: no caller gives away more rights than its own.
+    /// Whether the holder may grant `other` to someone else: no caller grants more rights than its own.
     pub fn may_give(&self, other: &Grant) -> bool {
         self.role >= Role::Admin && self.role >= other.role && self.collections.includes(&other.collections)
     }

@@ -1,22 +1,23 @@
-//! Up to when an owner's flushed writes are complete. So a reader can tell an idle collection from one that it is behind.
+//! Time up to which an owner's flushed writes are complete. With it, a reader can tell an idle collection from one
+//! that it lags behind.
 //!
-//! An owner makes a statement now and then, and the record that carries it is written only while the lease is this owner's. A reader
-//! reads the statement first and the collections' manifests after that. So of each collection it has every write that was acknowledged
-//! before the time that the statement gives for it.
+//! An owner makes a statement periodically, and the record that carries it is written only while the owner holds the
+//! lease. A reader reads the statement first and the collections' manifests afterwards. So for each collection it has
+//! every write acknowledged before the time in the statement.
 //!
-//! Statements stay true for ever, and of two the later time counts.
+//! Statements stay true forever; of two, the later time counts.
 
 use serde::{Deserialize, Serialize};
 
-/// Max collections that a statement names. Beyond that it gives the others the earliest of their times.
+/// Max collections named in a statement. Beyond that, the rest share the earliest of their times.
 pub const NAMED_MAX: usize = 256;
 
 /// A statement. Times are microseconds since 1970 by the owner's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Complete {
-    /// Every other collection is flushed up to this time: all writes that were acknowledged before it.
+    /// Time up to which every other collection is flushed: all writes acknowledged before it.
     pub time: i64,
-    /// Collections with writes that are not.
+    /// Collections with unflushed writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub behind: Vec<Behind>,
 }
@@ -28,23 +29,23 @@ pub struct Behind {
     pub tenant: String,
     /// Its name.
     pub collection: String,
-    /// All that was acknowledged before this is flushed: when the oldest other write was taken.
+    /// Time up to which all acknowledged writes are flushed: when the oldest unflushed write was accepted.
     pub time: i64,
 }
 
 impl Complete {
-    /// The statement of an owner at `time`, with every collection that has writes to flush.
+    /// The owner's statement at `time`; `behind` holds every collection with unflushed writes.
     pub fn at(time: i64, mut behind: Vec<Behind>) -> Complete {
         if behind.len() <= NAMED_MAX {
             return Complete { time, behind };
         }
-        // The oldest are named: so the time of the rest is as late as it can be.
+        // Name the oldest, so that the time of the rest is as late as possible.
         behind.sort_unstable_by_key(|one| one.time);
         let rest = behind.split_off(NAMED_MAX).first().map_or(time, |first| first.time);
         Complete { time: rest.min(time), behind }
     }
 
-    /// Up to when what is flushed of a collection is complete.
+    /// Time up to which the flushed writes of a collection are complete.
     pub fn time_of(&self, tenant: &str, collection: &str) -> i64 {
         let named = self.behind.iter().find(|one| one.tenant == tenant && one.collection == collection);
         named.map_or(self.time, |one| one.time)

@@ -1,19 +1,19 @@
-//! Groups of partitions: each has an owner of its own, so that several processes write at once.
+//! Groups of partitions, each with its own owner, so that several processes write concurrently.
 //!
-//! A bucket has a number of groups. Its first owner decides it, and it never changes. Only the owner of a
-//! partition's group may write to the partition.
+//! The first owner of a bucket decides its number of groups, which never changes. Only the owner of a partition's
+//! group may write to the partition.
 
 use crate::partition_of;
 
 /// Max groups of a bucket: each has a lease that every candidate reads.
 pub const GROUPS_MAX: u16 = 64;
 
-/// How many groups a bucket has.
+/// The number of groups of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups(u16);
 
 impl Groups {
-    /// All partitions in one group.
+    /// A single group of all partitions.
     pub const ONE: Groups = Groups(1);
 
     /// From 1 to [`GROUPS_MAX`] groups.
@@ -21,7 +21,7 @@ impl Groups {
         (1..=GROUPS_MAX).contains(&count).then_some(Groups(count))
     }
 
-    /// How many there are.
+    /// The number of groups.
     pub fn count(self) -> u16 {
         self.0
     }
@@ -31,7 +31,7 @@ impl Groups {
         (0..self.0).map(move |number| Group { number, of: self })
     }
 
-    /// The group of a partition. The partitions of a collection are in groups that follow one another.
+    /// The group of a partition. The partitions of a collection are assigned to consecutive groups.
     pub fn of(self, tenant: &str, collection: &str, partition: u32) -> Group {
         let first = partition_of(format!("{tenant}/{collection}").as_bytes(), usize::from(self.0));
         let number = (first + partition as usize) % usize::from(self.0);
@@ -47,7 +47,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The only group of a bucket that has one.
+    /// The only group of a bucket with one.
     pub const ONLY: Group = Group { number: 0, of: Groups::ONE };
 
     /// Its number, from 0.
@@ -60,12 +60,12 @@ impl Group {
         self.of
     }
 
-    /// Whether it has all partitions.
+    /// Whether it contains all partitions.
     pub fn is_all(self) -> bool {
         self.of == Groups::ONE
     }
 
-    /// Whether it has this partition.
+    /// Whether it contains this partition.
     pub fn has(self, tenant: &str, collection: &str, partition: u32) -> bool {
         self.of.of(tenant, collection, partition) == self
     }

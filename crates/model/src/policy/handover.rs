@@ -1,20 +1,20 @@
-//! Which process a lease passes to when its holder gives it up on purpose.
+//! Chooses the process that a lease passes to when its holder gives it up voluntarily.
 
 use std::cmp::Reverse;
 
-/// A process that is ready to take a lease.
+/// A process ready to take over a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standby {
     /// The number of the process.
     pub process: u64,
     /// Level of its program (`policy::level`).
     pub level: u32,
-    /// How many leases it holds.
+    /// Number of leases it holds.
     pub leases: usize,
 }
 
-/// The best one, if there is any. First the newest program, as an upgrade under way must not turn back; then
-/// the one with the fewest leases. All choose the same one.
+/// The best candidate, if any: the newest program first, as an ongoing upgrade must not be reversed, then the one
+/// with the fewest leases. Every process makes the same choice.
 pub fn heir(standbys: impl IntoIterator<Item = Standby>) -> Option<u64> {
     let best = standbys.into_iter().min_by_key(|one| (Reverse(one.level), one.leases, one.process));
     best.map(|one| one.process)

@@ -1,43 +1,46 @@
-//! Which snapshots stay available, and so which dead rows may go.
+//! Which snapshots stay available, and so which dead rows may be dropped.
 //!
-//! A snapshot stays for a while after its last use. The process that writes a collection keeps the [`Horizon`]: a merge drops rows that were dead
-//! below its floor. Other processes use snapshots too. A gateway tells the writer of each ([`Uses`]), and that counts as a use there. A process
-//! that reads the files says so in a pin (`pins.rs`).
+//! A snapshot stays available for a while after its last use. The process that writes a collection keeps the
+//! [`Horizon`]: a merge drops rows that were dead below its floor. Other processes use snapshots too. A gateway
+//! reports each use to the writer ([`Uses`]), where it counts as a use. A process that reads the files directly
+//! states its use in a pin (`pins.rs`).
 //!
-//! A process that takes over does not know of the uses before. So it counts all that may have been used until then as used at its start. What is
-//! told to nobody while the writer changes is covered by that.
+//! A process that takes over does not know of earlier uses. So it counts everything that may have been used until
+//! then as used at its start. This covers uses that reach no writer during the change.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Remembers which snapshots of a partition were used recently.
+/// Tracks which snapshots of a partition were used recently.
 ///
-/// The min number used in each second is kept. The min over the time of a snapshot (and a second, for rounding) is the floor. No snapshot that is
-/// still available sees rows that were dead by then. Times are in microseconds of one monotonic clock.
+/// It keeps the min number used in each second. The floor is the min over the lifetime of a snapshot (plus a second,
+/// for rounding). No available snapshot sees rows that were dead below the floor. Times are in microseconds of one
+/// monotonic clock.
 #[derive(Debug, Clone)]
 pub struct Horizon {
     /// (second, min number used in it), oldest first.
     uses: VecDeque<(i64, u64)>,
     /// Snapshots below this one are gone.
     dropped: u64,
-    /// Min number that other processes use; `None`: none is known to.
+    /// Min number that other processes use; `None` if no use is known.
     pinned: Option<u64>,
     memory_seconds: i64,
 }
 
 impl Horizon {
-    /// At the start of a process: snapshots from `dropped` on may have been used until `now`. `memory`: how long one stays after its last use.
+    /// The state at the start of a process: snapshots from `dropped` on may have been used until `now`. `memory` is
+    /// how long a snapshot stays after its last use.
     pub fn new(memory: std::time::Duration, dropped: u64, now: i64) -> Horizon {
-        // The uses before are unknown, so the oldest snapshot that may exist counts as used just now.
+        // Earlier uses are unknown, so the oldest snapshot that may exist counts as used just now.
         let uses = VecDeque::from([(now / 1_000_000, dropped)]);
         let memory_seconds = i64::try_from(memory.as_secs()).unwrap_or(i64::MAX - 1).saturating_add(1);
         Horizon { uses, dropped, pinned: None, memory_seconds }
     }
 
-    /// Notes a use of the newest snapshot.
+    /// Records a use of the newest snapshot.
     pub fn note(&mut self, now: i64, seq: u64) {
         let second = now / 1_000_000;
         match self.uses.back_mut() {
-            // One entry a second bounds the list by the memory of snapshots.
+            // One entry per second bounds the list by the lifetime of snapshots.
             Some((last, min)) if *last >= second => *min = (*min).min(seq),
             _ => {
                 self.uses.push_back((second, seq));
@@ -46,7 +49,7 @@ impl Horizon {
         }
     }
 
-    /// Notes a use of an older snapshot; `false` if it is gone.
+    /// Records a use of an older snapshot; returns false if it is gone.
     pub fn take_again(&mut self, now: i64, seq: u64) -> bool {
         if seq < self.dropped {
             return false;
@@ -55,9 +58,10 @@ impl Horizon {
         true
     }
 
-    /// Fixes the floor below which a merge drops dead rows; snapshots before it are gone from now on.
+    /// Fixes the floor below which a merge drops dead rows; snapshots below it are gone from now on.
     pub fn drop_below(&mut self, now: i64, current: u64) -> u64 {
-        // Fixed when the merge starts, not when it ends: a snapshot taken in between could otherwise lose rows that it shows.
+        // Fixed when the merge starts, not when it ends: a snapshot taken in between could otherwise lose visible
+        // rows.
         self.dropped = self.floor(now, current);
         self.dropped
     }
@@ -71,12 +75,12 @@ impl Horizon {
         self.dropped.max(floor)
     }
 
-    /// Other processes use snapshots from this one on, until more is said; `None`: none is known to.
+    /// Sets the min snapshot that other processes use until the next call; `None` if no use is known.
     pub fn pin(&mut self, min: Option<u64>) {
         self.pinned = min;
     }
 
-    /// Another process has dropped what snapshots below this one show.
+    /// Records that another process has dropped rows visible to snapshots below this one.
     pub fn follow(&mut self, dropped: u64) {
         self.dropped = self.dropped.max(dropped);
     }
@@ -93,7 +97,7 @@ impl Horizon {
     }
 }
 
-/// Uses of snapshots that their writer was not told of yet: one number for each partition, since the min covers the others.
+/// Snapshot uses not reported to their writer yet: one number per partition, since the min covers the others.
 #[derive(Debug, Clone)]
 pub struct Uses<K> {
     min: BTreeMap<K, u64>,
@@ -102,12 +106,12 @@ pub struct Uses<K> {
 }
 
 impl<K: Ord> Uses<K> {
-    /// None, of at most `max` partitions.
+    /// An empty set, of at most `max` partitions.
     pub fn new(max: usize) -> Uses<K> {
         Uses { min: BTreeMap::new(), max }
     }
 
-    /// Notes a use of a partition's snapshot; `false`: there is no room for another partition.
+    /// Records a use of a partition's snapshot; returns false if there is no room for another partition.
     pub fn note(&mut self, of: K, seq: u64) -> bool {
         if let Some(min) = self.min.get_mut(&of) {
             *min = seq.min(*min);
@@ -120,7 +124,7 @@ impl<K: Ord> Uses<K> {
         has_room
     }
 
-    /// Some of them, to be told; a use that cannot be told is noted again.
+    /// Takes some uses to report; a use whose report fails is recorded again.
     pub fn take(&mut self, most: usize) -> Vec<(K, u64)> {
         std::iter::from_fn(|| self.min.pop_first()).take(most).collect()
     }
@@ -138,7 +142,7 @@ mod tests {
     fn a_snapshot_stays_five_minutes_after_its_last_use() {
         let mut horizon = Horizon::new(MEMORY, 0, 0);
         horizon.note(400 * SECOND, 10);
-        // The start of the process counts as a use of everything: 400 s later it does no more.
+        // The start of the process counts as a use of everything, but no longer 400 s later.
         assert_eq!(horizon.drop_below(700 * SECOND, 50), 10);
         assert!(horizon.take_again(700 * SECOND, 10));
         assert_eq!(horizon.drop_below(1000 * SECOND, 60), 10);

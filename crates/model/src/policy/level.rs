@@ -1,25 +1,26 @@
-//! Which forms the processes of a cluster may write, so that programs of two versions can share a bucket.
+//! Which formats the processes of a cluster may write, so that programs of two versions can share a bucket.
 //!
-//! A program has a *level*: it reads and writes the forms of its level and of the previous one. A bucket has a level too, and what its processes
-//! write has that one's form. The bucket's level rises by one when every process that lives has a higher one; from then on older programs are
-//! refused. So nothing is written that a live process cannot read.
+//! A program has a *level*: it reads and writes the formats of its level and of the previous one. A bucket has a
+//! level too, and processes write in the format of that level. The bucket's level rises by one once every live
+//! process has a higher one; from then on older programs are refused. So nothing is written that a live process
+//! cannot read.
 
 use std::time::Duration;
 
-/// Level of this program. It grows when a version adds a form: a field that must not be lost, an object, a call. A version that
-/// adds one reads it at once, and writes it once the bucket has the level.
+/// Level of this program. It grows when a version adds a format: a field that must not be lost, an object, a call.
+/// The new version reads the format at once, and writes it once the bucket has the level.
 pub const LEVEL: u32 = 1;
 
 /// Why a program cannot work over a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfit {
-    /// The bucket has forms that it does not read.
+    /// The bucket has formats that the program does not read.
     TooOld,
-    /// It does not write the forms of the bucket any more.
+    /// The program no longer writes the formats of the bucket.
     TooNew,
 }
 
-/// Whether a program of the level `own` works over a bucket of this level.
+/// Whether a program of level `own` works over a bucket of this level.
 pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
     match bucket {
         _ if bucket > own => Err(Unfit::TooOld),
@@ -30,18 +31,18 @@ pub fn fits(bucket: u32, own: u32) -> Result<(), Unfit> {
 
 /// Decides when the level of a bucket rises.
 ///
-/// A process may have begun a moment ago, or be paused, and not be among the processes that are seen. So the
-/// level rises only once all that were seen for some time have a higher one. A process that was not seen all
-/// that time finds the new level at its next look, and stops.
+/// A process may have started a moment ago, or be paused, and so not be seen yet. So the level rises only once all
+/// seen processes have had a higher one for some time. A process not seen all that time finds the new level at its
+/// next check, and stops.
 #[derive(Debug, Clone, Default)]
 pub struct Raising {
-    /// The next level, and since when all have it.
+    /// The next level, and the time since which all processes have had it.
     since: Option<(u32, Duration)>,
 }
 
 impl Raising {
-    /// The level to write now, if so. `own`: that of this program; `others`: those of all other processes that live. `now` is of this process's
-    /// monotonic clock.
+    /// The level to write now, if it should rise. `own` is the level of this program, `others` those of all other
+    /// live processes. `now` is this process's monotonic clock.
     pub fn look(
         &mut self,
         bucket: u32,
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(at(0, 1, &[3, 1]), None, "one is of the level before");
         assert_eq!(at(60, 1, &[3, 2]), None);
         assert_eq!(at(75, 1, &[3, 2]), None);
-        // One of the level before comes back: the time begins again.
+        // A process of the previous level comes back: the time starts over.
         assert_eq!(at(76, 1, &[3, 1, 2]), None);
         assert_eq!(at(77, 1, &[3, 2]), None);
         assert_eq!(at(92, 1, &[3, 2]), None);

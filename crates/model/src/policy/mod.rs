@@ -1,16 +1,17 @@
 //! Rules that the server and the simulator share, as pure code:
-//! - scan servers: the choice of one ([`selector`]), and which scans it starts or answers busy ([`busy`]);
-//! - work: the next job of a worker ([`queue`], [`turns`]), the next question or its refusal ([`admission`]), and which
-//!   entries keep a place in a cache ([`places`]);
-//! - callers: what one may do ([`access`]), how much its tenant may use ([`quota`], [`part`], [`pool`]), and whose certificate
-//!   lets a process call another ([`names`]);
+//! - scan servers: the choice of one ([`selector`]), and which scans it starts or rejects as busy ([`busy`]);
+//! - work: the next job of a worker ([`queue`], [`turns`]), the next query or its refusal ([`admission`]), and which
+//!   entries stay in a cache ([`places`]);
+//! - callers: what one may do ([`access`]), how much its tenant may use ([`quota`], [`part`], [`pool`]), and whose
+//!   certificate lets a process call another ([`names`]);
 //! - owners: the groups of partitions ([`groups`]), which process should own one ([`placement`]), who may try to
-//!   ([`lease`]), who gets it on purpose ([`handover`]), and how a process becomes and stays the owner ([`owner`]);
-//! - the bucket: which forms processes write ([`level`]), up to when flushed writes are complete ([`complete`]), which
-//!   snapshots stay available ([`horizon`]), and how long a reader's pin counts ([`pins`]).
+//!   ([`lease`]), who gets it in a voluntary handover ([`handover`]), and how a process becomes and stays the owner
+//!   ([`owner`]);
+//! - the bucket: which formats processes write ([`level`]), the time up to which flushed writes are complete
+//!   ([`complete`]), which snapshots stay available ([`horizon`]), and how long a reader's pin counts ([`pins`]).
 //!
-//! Nothing here waits, reads a clock or generates random numbers. Time and randomness are parameters, so a
-//! simulated run and a real one execute the same code.
+//! Nothing here waits, reads a clock or generates random numbers. Time and randomness are parameters, so a simulated
+//! run and a real one execute the same code.
 
 pub mod access;
 pub mod admission;

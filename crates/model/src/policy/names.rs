@@ -1,17 +1,17 @@
-//! Which names of a certificate may call a server of roles: patterns for DNS names and for URIs.
+//! Which certificate names may call a server of roles: patterns for DNS names and for URIs.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A pattern for names in certificates, such as `gateway-*.example.org` or `spiffe://example.org/meridian/*`.
 ///
-/// `*` stands for one or more characters of one part: between dots in a DNS name, between slashes in a URI. So no pattern reaches
-/// into a domain below the one that it names. The case of DNS names does not count.
+/// `*` stands for one or more characters of one part: between dots in a DNS name, between slashes in a URI. So no
+/// pattern matches a subdomain of the one that it names. DNS names are case-insensitive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamePattern(String);
 
 impl NamePattern {
-    /// Whether a name of a certificate matches the pattern.
+    /// Whether a certificate's name matches the pattern.
     pub fn matches(&self, name: &str) -> bool {
         let (is_uri, separator) = kind(&self.0);
         if kind(name).0 != is_uri {
@@ -28,7 +28,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a name is a URI, and what separates its parts.
+/// Whether a name is a URI, and the separator of its parts.
 fn kind(name: &str) -> (bool, char) {
     if name.contains("://") { (true, '/') } else { (false, '.') }
 }
@@ -63,7 +63,7 @@ impl FromStr for NamePattern {
         if parts.clone().any(str::is_empty) {
             return wrong("a part is empty");
         }
-        // A company's authority signs for all of it, so such a pattern narrows nothing that anybody would want.
+        // A company's authority signs for all of it, so such a pattern restricts nothing useful.
         if parts.clone().all(|part| part == "*") {
             return wrong("it describes names of anybody");
         }
@@ -113,7 +113,7 @@ mod tests {
             ("*.example.org", ".example.org"),
             ("gateway-*.example.org", "gateway-.example.org"),
             ("gateway-*.example.org", "gateway-1.evil.example.org"),
-            // A certificate for a whole domain is of no process in particular.
+            // A certificate for a whole domain identifies no particular process.
             ("gateway-*.example.org", "*.example.org"),
             ("ab*ba.example.org", "aba.example.org"),
             ("spiffe://example.org/meridian/*", "spiffe://example.org/meridian/a/b"),

@@ -1,14 +1,16 @@
-//! The parts of a tenant's quotas that the servers of a cluster have. Each server counts for itself, and together they keep to the quota.
+//! The parts of a tenant's quotas that the servers of a cluster get. Each server counts on its own, and together they
+//! stay within the quota.
 //!
-//! A server reports its needs: what its tenant has used of a quota since the last report, or holds of it, and what was refused. A quarter
-//! of a quota is divided equally, so that a server without use can begin. The rest goes by need. Servers of a busy tenant that each use all
-//! of their part come to equal parts, a quarter of the difference each time.
+//! A server reports its needs: what its tenant has used of a quota since the last report, or holds of it, plus what
+//! was refused. A quarter of a quota is divided equally, so that a server without use can begin. The rest goes by
+//! need. If the servers of a busy tenant each use all of their part, their parts converge, by a quarter of the
+//! difference each time.
 
 use super::quota::Quota;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The part of a quota that is divided equally: one in this many.
+/// Divisor of the part of a quota that is divided equally.
 const EQUAL: u64 = 4;
 
 /// A server's needs of the quotas of one tenant; an absent quota is not needed.
@@ -17,7 +19,7 @@ const EQUAL: u64 = 4;
 pub struct Needs(BTreeMap<Quota, u64>);
 
 impl Needs {
-    /// Adds to what is needed of a quota.
+    /// Adds to the need of a quota.
     pub fn add(&mut self, quota: Quota, amount: u64) {
         if amount > 0 {
             let need = self.0.entry(quota).or_default();
@@ -36,18 +38,18 @@ impl Needs {
     }
 }
 
-/// How the quotas of a tenant are divided, as one server sees it.
+/// The division of a tenant's quotas, as seen by one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Division {
     mine: Needs,
-    /// The sums over all servers.
+    /// Sums over all servers.
     all: BTreeMap<Quota, u128>,
-    /// The other servers.
+    /// Number of other servers.
     others: u64,
 }
 
 impl Division {
-    /// Between a server with these needs and others, each with its own.
+    /// A division between a server with these needs and others with theirs.
     pub fn among<'a>(mine: &Needs, others: impl IntoIterator<Item = Option<&'a Needs>>) -> Division {
         let (mut all, mut count) = (BTreeMap::new(), 0);
         let mut sum = |needs: &Needs| {
@@ -61,8 +63,8 @@ impl Division {
         Division { mine: mine.clone(), all, others: count }
     }
 
-    /// The part of a limit that this server has. Of a limit above zero it is at least one: with limits below the number of servers, these have more
-    /// together than the limit.
+    /// This server's part of a limit. A non-zero limit yields at least one: if it is below the number of servers,
+    /// their sum exceeds it.
     pub fn part(&self, quota: Quota, limit: u64) -> u64 {
         if self.others == 0 || !quota.is_divided() {
             return limit;
@@ -71,12 +73,12 @@ impl Division {
         if limit < servers {
             return limit.min(1);
         }
-        // At least one, taken from the limit before the rest goes by need.
+        // At least one, taken from the limit before the rest is divided by need.
         let equal = (limit / EQUAL / servers).max(1);
         let rest = limit - equal * servers;
         let by_need = match self.all.get(&quota).copied().unwrap_or(0) {
             0 => rest / servers,
-            // No larger than the rest, as no need is larger than all of them.
+            // No larger than the rest, as no need exceeds the sum.
             all => u64::try_from(u128::from(rest) * u128::from(self.mine.of(quota)) / all).unwrap_or(rest),
         };
         equal + by_need
@@ -125,12 +127,12 @@ mod tests {
         assert_eq!(parts(800, &[0, 0]), [400, 400]);
         assert_eq!(parts(800, &[500, 0]), [700, 100]);
         assert_eq!(parts(800, &[300, 100]), [550, 250]);
-        // A server that says nothing is there all the same.
+        // A server that reports nothing still counts.
         assert_eq!(Division::among(&needs(5), [None]).part(RATE, 800), 700);
-        // Nor does one that says that it needs nothing.
+        // Neither does one that reports no need.
         let none: Needs = serde_json::from_str(r#"{"events_per_second":0}"#).unwrap();
         assert_eq!(Division::among(&none, [Some(&none)]).part(RATE, 800), 400);
-        // What one question reads, and what is counted elsewhere, is not divided.
+        // Bytes that one query reads, and resources counted elsewhere, are not divided.
         for quota in [Quota::ScannedBytesPerRequest, Quota::SavedSearches, Quota::StoredBytes] {
             assert_eq!(Division::among(&needs(5), [None]).part(quota, 800), 800, "{quota}");
         }

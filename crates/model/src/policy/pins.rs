@@ -1,8 +1,9 @@
-//! How long what a reader in another process says of itself counts.
+//! How long the statement of a reader in another process counts.
 //!
-//! A reader states, again and again and under a new number, what it uses of each partition. The writer cannot ask whether the reader is there. So a
-//! statement counts for a time from when it was first seen. The objects of the manifests that it names stay for that time. The snapshots that it
-//! names stay longer: as long as a page token that the reader may have given. Another reader goes on with the token.
+//! A reader repeatedly states, under a new number each time, what it uses of each partition. The writer cannot check
+//! whether the reader is alive, so a statement counts for a limited time from when it was first seen. The objects of
+//! the manifests that it names stay for that time. The snapshots that it names stay longer: as long as a page token
+//! that the reader may have issued, since another reader can continue with the token.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct InUse {
     /// The partition's folder in the bucket.
     pub folder: String,
-    /// Version of the oldest manifest with an object that is read.
+    /// Version of the oldest manifest with an object in use.
     pub manifest: u64,
     /// Min sequence number of a snapshot that a request may name.
     pub seq: u64,
@@ -21,7 +22,7 @@ pub struct InUse {
 /// The use of a partition by all readers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Used {
-    /// Version of the oldest manifest in use; `None`: no reader is there any more.
+    /// Version of the oldest manifest in use; `None` if no reader is alive.
     pub manifest: Option<u64>,
     /// Min sequence number of a snapshot in use.
     pub seq: u64,
@@ -30,7 +31,7 @@ pub struct Used {
 /// The last statement of each reader. Times are in microseconds of the writer's monotonic clock.
 #[derive(Debug, Clone)]
 pub struct Board {
-    /// By the name of the reader.
+    /// Readers by name.
     readers: BTreeMap<String, Reader>,
     counts_us: i64,
     tokens_us: i64,
@@ -45,7 +46,8 @@ struct Reader {
 }
 
 impl Board {
-    /// No readers yet. `counts_us`: for how long a statement counts; `tokens_us`: for how much longer the snapshots that it names stay.
+    /// A board without readers. `counts_us` is how long a statement counts, `tokens_us` how much longer the snapshots
+    /// that it names stay.
     pub fn new(counts_us: i64, tokens_us: i64) -> Board {
         Board { readers: BTreeMap::new(), counts_us, tokens_us }
     }
@@ -55,19 +57,21 @@ impl Board {
         self.readers.get(reader).is_some_and(|known| known.number == number)
     }
 
-    /// Takes up a statement.
+    /// Stores a statement.
     pub fn take(&mut self, reader: &str, number: u64, in_use: Vec<InUse>, now: i64) {
         self.readers.insert(reader.to_owned(), Reader { number, since: now, in_use });
     }
 
-    /// A statement was replaced by a later one, which is not known yet: the reader is there, and its last statement still counts.
+    /// Renews a reader whose statement was replaced by a later one, not read yet: the reader is alive, and its last
+    /// statement still counts.
     pub fn renew(&mut self, reader: &str, now: i64) {
         if let Some(known) = self.readers.get_mut(reader) {
             known.since = now;
         }
     }
 
-    /// A statement does not read. What the reader said before still counts, except for the time of this one only: no other may follow.
+    /// Records an unreadable statement. What the reader stated before still counts, but only for this statement's
+    /// time: no other may follow.
     pub fn take_unread(&mut self, reader: &str, number: u64, now: i64) {
         let before = self.readers.get_mut(reader).map(|known| std::mem::take(&mut known.in_use));
         self.take(reader, number, before.unwrap_or_default(), now);
@@ -78,7 +82,7 @@ impl Board {
         self.readers.get(reader).is_some_and(|known| now - known.since <= self.counts_us)
     }
 
-    /// The uses of all, by folder. Forgets readers whose tokens have ended.
+    /// The uses of all readers, by folder. Drops readers whose tokens have expired.
     pub fn in_use(&mut self, now: i64) -> HashMap<String, Used> {
         let (counts, stays) = (self.counts_us, self.counts_us.saturating_add(self.tokens_us));
         self.readers.retain(|_, reader| now - reader.since <= stays);

@@ -1,8 +1,9 @@
-//! Which process should own which group: rules by which candidates rank themselves, and by which a holder passes a group on.
+//! Which process should own which group: the rules for ranking candidates and for handing a group over.
 //!
-//! Each process knows the live candidates, as they say that they are there. From these it computes for each group an order: the first should own
-//! the group, the others wait longer the later they come ([`super::lease`]). Two processes that know different candidates for a moment compute
-//! different orders. That costs a takeover at most: the lease of a group decides its owner, and its log fences the former one.
+//! Each process knows the live candidates from their announcements. It computes an order of them for each group: the
+//! first should own the group, and each later one waits longer ([`super::lease`]). Two processes that briefly know
+//! different candidates compute different orders. That costs a takeover at most: the lease of a group decides its
+//! owner, and its log fences the former one.
 
 use super::groups::Groups;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +12,14 @@ use std::time::Duration;
 /// A live candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Its name. A process that is started again under its name gets the groups that it had.
+    /// Its name. A process restarted under its name gets its former groups.
     pub node: String,
-    /// The start of the process.
+    /// Number unique to this start of the process.
     pub process: u64,
 }
 
-/// For each group, the processes of the candidates in their order: by rendezvous, and none first in more groups than its equal part.
+/// The candidates of each group in order of preference: by rendezvous hashing, and none is first in more groups than
+/// its equal part.
 pub fn places(groups: Groups, candidates: &[Placed]) -> Vec<Vec<u64>> {
     let count = candidates.len().max(1);
     let most = usize::from(groups.count()).div_ceil(count);
@@ -26,7 +28,7 @@ pub fn places(groups: Groups, candidates: &[Placed]) -> Vec<Vec<u64>> {
         let mut order: Vec<(u64, u64)> =
             candidates.iter().map(|candidate| (score(group, &candidate.node), candidate.process)).collect();
         order.sort_unstable_by(|a, b| b.cmp(a));
-        // Some candidate has fewer than its part, as long as not all groups are placed.
+        // Some candidate has fewer than its part as long as not all groups are placed.
         let has_room = |(_, process): &(u64, u64)| first_in.get(process).is_none_or(|groups| *groups < most);
         if let Some(at) = order.iter().position(has_room) {
             let first = order.remove(at);
@@ -40,7 +42,7 @@ pub fn places(groups: Groups, candidates: &[Placed]) -> Vec<Vec<u64>> {
 
 /// The weight of a candidate for a group.
 fn score(group: u16, node: &str) -> u64 {
-    // FNV-1a and the finalizer of SplitMix64: names that differ in a digit must not have about equal weights.
+    // FNV-1a and the finalizer of SplitMix64: names that differ in a digit must not have similar weights.
     let bytes = group.to_le_bytes().into_iter().chain(node.bytes());
     let hash =
         bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
@@ -49,30 +51,32 @@ fn score(group: u16, node: &str) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Multiple of the lease for which a candidate was first in a group before the holder passes that on. A candidate that is gone counts for less time.
+/// Multiple of the lease for which a candidate must rank first in a group before the holder hands the group over. A
+/// dead candidate ranks for less time than that.
 const SETTLED: u32 = 2;
-/// Multiple of the lease after which a group is passed on again to a candidate that did not keep it. It doubles with each try.
+/// Multiple of the lease before a group is handed again to a candidate that did not keep it. It doubles with each
+/// attempt.
 const AGAIN: u32 = 8;
 /// Max doublings.
 const DOUBLINGS: u32 = 7;
 
-/// The state of a process that passes groups on, one at a time.
+/// The state of a process that hands groups over, one at a time.
 #[derive(Debug, Default)]
 pub struct Handovers {
-    /// The first candidate of each group, and since when.
+    /// The first candidate of each group, and the time since which it has been first.
     first: BTreeMap<u16, (u64, Duration)>,
-    /// By group and candidate: when it was passed on last, and how often before.
+    /// By group and candidate: the last handover, and the number of earlier ones.
     made: BTreeMap<(u16, u64), (Duration, u32)>,
     last: Option<Duration>,
     /// The groups that this process holds.
     held: BTreeSet<u16>,
-    /// Those of them that it keeps though another candidate is first, and which one.
+    /// Held groups that it keeps although another candidate is first, with that candidate.
     kept: BTreeMap<u16, u64>,
 }
 
 impl Handovers {
-    /// Notes the groups that this process holds, and which of them their holder before has passed to it. One of these it keeps until another
-    /// candidate is first: an operator wants that. Call it before [`Handovers::due`].
+    /// Records the groups held by this process, each with whether the previous holder handed it over. Such a group is
+    /// kept until another candidate is first: an operator wants that. Call it before [`Handovers::due`].
     pub fn note(&mut self, process: u64, held: &[(u16, bool)], places: &[Vec<u64>]) {
         let first = |group: u16| places.get(usize::from(group)).and_then(|order| order.first()).copied();
         self.kept.retain(|group, of| first(*group) == Some(*of) && held.iter().any(|(held, _)| held == group));
@@ -83,8 +87,8 @@ impl Handovers {
         self.held = held.iter().map(|(group, _)| *group).collect();
     }
 
-    /// The group among those held by this process that is to be passed on now. The caller does that: it is noted as made. `places`: of all groups;
-    /// `ttl`: the length of a lease.
+    /// The held group to hand over now, recorded as handed over: the caller must do it. `places` covers all groups;
+    /// `ttl` is the length of a lease.
     pub fn due(
         &mut self,
         process: u64,
@@ -98,11 +102,12 @@ impl Handovers {
             let known = self.first.entry(group).or_insert((*first, now));
             if known.0 != *first {
                 *known = (*first, now);
-                // Who kept what counts for as long as the same one is first.
+                // Earlier handovers count only while the same candidate is first.
                 self.made.retain(|(of, _), _| *of != group);
             }
         }
-        // One that was passed on is being taken up: its writers wait for it, and not for another one too.
+        // The last group handed over is still being taken up: its writers wait for it, and must not wait for another
+        // one too.
         if self.last.is_some_and(|last| now < last + ttl) {
             return None;
         }
@@ -171,12 +176,13 @@ mod tests {
                 sorted.sort_unstable();
                 prop_assert_eq!(&sorted, &names, "each candidate has a rank");
             }
-            // The order in which candidates are heard of does not matter.
+            // The order in which candidates become known does not matter.
             let turned: Vec<u64> = names.iter().rev().copied().collect();
             prop_assert_eq!(places(Groups::new(groups).unwrap(), &candidates(&turned)), found);
         }
 
-        /// Processes come and go. Afterwards each group is with its first candidate, and no group was passed on more often than candidates changed.
+        /// Processes come and go. Afterwards each group is with its first candidate, and no group was handed over
+        /// more often than candidates changed.
         #[test]
         fn groups_settle_and_do_not_wander(changes in prop::collection::vec((0..6u64, any::<bool>()), 1..12)) {
             let groups = Groups::new(8).unwrap();

@@ -1,28 +1,29 @@
-//! Which of many pieces of data keep a place in a cache of a fixed number of places: a large scan must not empty it.
+//! Replacement policy of a cache with a fixed number of places; a large scan must not flush it.
 //!
-//! The rule is S3-FIFO (Yang et al., SOSP 2023). A new key enters a short queue. If it is used there again, it moves to the main queue;
-//! otherwise it leaves, and only its name is remembered for a while. A remembered key that comes back enters the main queue at once. So data
-//! that is read once passes through a tenth of the places. No use reorders a queue: it only counts.
+//! The rule is S3-FIFO (Yang et al., SOSP 2023). A new key enters a short queue. If it is used there again, it moves
+//! to the main queue; otherwise it leaves, and only its key is remembered for a while. A remembered key that comes
+//! back enters the main queue at once. So data that is read once passes through a tenth of the places. A use never
+//! reorders a queue; it only increments a counter.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 
-/// Uses of a key that count: each saves it from one round of the main queue.
+/// Max uses of a key that count: each saves it from one round of the main queue.
 const USES_MAX: u8 = 3;
-/// The short queue has one place in this many.
+/// The short queue gets one in this many places.
 const SHORT: usize = 10;
 
 /// Keys in numbered places. Each place holds one key or is free.
 #[derive(Debug)]
 pub struct Places<K> {
     places: u32,
-    /// Places never used, from here on.
+    /// First never-used place; the following ones are unused too.
     fresh: u32,
     free: Vec<u32>,
     held: HashMap<K, Held>,
     short: VecDeque<K>,
     main: VecDeque<K>,
-    /// Keys that left the short queue, the oldest first. Some have come back since.
+    /// Keys evicted from the short queue, oldest first. Some have come back since.
     left: VecDeque<K>,
     remembered: HashSet<K>,
 }
@@ -34,7 +35,7 @@ struct Held {
 }
 
 impl<K: Copy + Eq + Hash> Places<K> {
-    /// `places` places, all of them free.
+    /// A cache of `places` free places.
     pub fn new(places: u32) -> Places<K> {
         Places {
             places,
@@ -55,7 +56,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         Some(held.place)
     }
 
-    /// Whether a key has a place; no use.
+    /// Whether a key has a place; not counted as a use.
     pub fn holds(&self, key: &K) -> bool {
         self.held.contains_key(key)
     }
@@ -70,8 +71,8 @@ impl<K: Copy + Eq + Hash> Places<K> {
         self.held.is_empty()
     }
 
-    /// A place for a new key, which another key loses if none is free; `None` if there are no places. The caller fills it, and then passes it to
-    /// [`Places::put`], or to [`Places::release`] if that failed.
+    /// Takes a place for a new key, evicting another key if none is free; `None` if there are no places. The caller
+    /// fills it, then passes it to [`Places::put`], or to [`Places::release`] on failure.
     pub fn take(&mut self) -> Option<u32> {
         self.free.pop().or_else(|| self.take_fresh()).or_else(|| self.evict())
     }
@@ -82,7 +83,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         Some(place)
     }
 
-    /// Gives a taken place to a key. A key that has a place keeps it, and the other one is free again.
+    /// Assigns a taken place to a key. A key that already has a place keeps it, and the other place is freed.
     pub fn put(&mut self, key: K, place: u32) {
         if self.held.contains_key(&key) {
             return self.free.push(place);
@@ -95,13 +96,13 @@ impl<K: Copy + Eq + Hash> Places<K> {
         }
     }
 
-    /// A taken place is free again.
+    /// Frees a taken place.
     pub fn release(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// Notes the key that a place has from before a restart. `false`: it counts as free, because another place has the key, or there are fewer
-    /// places now. Call it for ascending places, before any other.
+    /// Restores the key of a place from before a restart. Returns false if the place counts as free, because another
+    /// place has the key or there are fewer places now. Call it for ascending places, before anything else.
     pub fn restore(&mut self, key: Option<K>, place: u32) -> bool {
         if place >= self.places {
             return false;
@@ -120,7 +121,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         }
     }
 
-    /// The place of a key is free, as what it holds turned out to be unusable.
+    /// Frees the place of a key whose content turned out to be unusable.
     pub fn forget(&mut self, key: &K) {
         if let Some(held) = self.held.remove(key) {
             // Rare, so the search through both queues does not matter.
@@ -130,7 +131,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
         }
     }
 
-    /// Takes the place of the key that is to leave.
+    /// Takes the place of the key to evict.
     fn evict(&mut self) -> Option<u32> {
         loop {
             let from_short = self.short.len() > self.places as usize / SHORT || self.main.is_empty();
@@ -149,7 +150,7 @@ impl<K: Copy + Eq + Hash> Places<K> {
                     held.uses = 0;
                     self.main.push_back(key);
                 }
-                // Ends, as each round takes a use from every key.
+                // Terminates, as each round takes a use from every key.
                 (false, _) => {
                     held.uses -= 1;
                     self.main.push_back(key);
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads a key through the cache; `true`: it was there.
+    /// Reads a key through the cache; returns true on a hit.
     fn read(places: &mut Places<u32>, key: u32) -> bool {
         if places.find(&key).is_some() {
             return true;
@@ -198,7 +199,7 @@ mod tests {
         for _ in 0..3 {
             read_all(&mut places, 0..80);
         }
-        // Ten times as much as there is room for, each read once.
+        // Ten times as much as fits, each read once.
         read_all(&mut places, 1_000..2_000);
         let kept = (0..80).filter(|key| places.holds(key)).count();
         assert_eq!(kept, 80);
@@ -209,7 +210,7 @@ mod tests {
         let mut places = Places::new(20);
         read_all(&mut places, 0..20);
         assert!(!read(&mut places, 100));
-        // The first has left by now, and is remembered.
+        // The first has been evicted by now, and is remembered.
         assert!(!places.holds(&0) && !read(&mut places, 0));
         read_all(&mut places, 200..240);
         assert!(places.holds(&0) && !places.holds(&100));

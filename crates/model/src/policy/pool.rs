@@ -1,7 +1,7 @@
-//! A pool that tenants share: each is guaranteed a part of it, and the rest is for all of them, first come, first served.
+//! A pool shared by tenants: each is guaranteed a part, and the rest is first come, first served.
 //!
-//! The unheld part of a tenant's guarantee is kept free for it. So no tenant can be refused its part because
-//! of another. A tenant that is alone may take everything except the parts of the others.
+//! The unheld part of a tenant's guarantee is kept free for it, so no tenant can be refused its part because of
+//! another. A tenant that is alone may take everything except the parts of the others.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub struct Pool<K> {
     limit: usize,
-    /// Held by all.
+    /// Amount held by all tenants.
     held: usize,
-    /// Guaranteed, and not held.
+    /// Amount guaranteed but not held.
     kept_free: usize,
     parts: HashMap<K, Part>,
 }
@@ -42,12 +42,12 @@ impl<K: Eq + Hash> Pool<K> {
         self.limit
     }
 
-    /// Held by all.
+    /// Amount held by all tenants.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Held by a tenant.
+    /// Amount held by a tenant.
     pub fn held_by<Q: Eq + Hash + ?Sized>(&self, tenant: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -55,7 +55,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.parts.get(tenant).map_or(0, |part| part.held)
     }
 
-    /// The most that a tenant could hold if all others gave back what they hold.
+    /// The most that a tenant could hold if all others released theirs.
     pub fn limit_of<Q: Eq + Hash + ?Sized>(&self, tenant: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -65,7 +65,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.limit.saturating_sub(all - own)
     }
 
-    /// Whether a tenant holds more than its guarantee: the excess may be asked back.
+    /// Whether a tenant holds more than its guarantee, so that the excess may be reclaimed.
     pub fn exceeds<Q: Eq + Hash + ?Sized>(&self, tenant: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -81,7 +81,7 @@ impl<K: Eq + Hash> Pool<K> {
         self.parts.get(tenant).map_or(0, |part| part.kept_free())
     }
 
-    /// Whether there is room for an amount.
+    /// Whether an amount fits.
     pub fn fits<Q: Eq + Hash + ?Sized>(&self, tenant: &Q, amount: usize) -> bool
     where
         K: Borrow<Q>,
@@ -89,11 +89,11 @@ impl<K: Eq + Hash> Pool<K> {
         let own = self.kept_free_for(tenant);
         // More than the limit may be held, as `force` counts memory already in use.
         let free = self.limit.saturating_sub(self.held);
-        // Room that is kept free for others is not there.
+        // Space reserved for others is not available.
         amount <= free.saturating_sub(self.kept_free).saturating_add(own.min(free))
     }
 
-    /// Takes an amount, if there is room for it; returns whether there was.
+    /// Takes an amount if it fits; returns whether it did.
     pub fn take(&mut self, tenant: K, amount: usize) -> bool {
         let fits = self.fits(&tenant, amount);
         if fits {
@@ -102,22 +102,22 @@ impl<K: Eq + Hash> Pool<K> {
         fits
     }
 
-    /// Takes an amount whether or not there is room for it.
+    /// Takes an amount whether or not it fits.
     pub fn force(&mut self, tenant: K, amount: usize) {
         self.change(tenant, |part| part.held += amount);
         self.held += amount;
     }
 
-    /// Gives an amount back, at most what the tenant holds.
+    /// Returns an amount, at most what the tenant holds.
     pub fn give_back(&mut self, tenant: K, amount: usize) {
-        // Returning bytes twice would otherwise create room that does not exist.
+        // Returning bytes twice would otherwise create space that does not exist.
         let amount = amount.min(self.parts.get(&tenant).map_or(0, |part| part.held));
         self.change(tenant, |part| part.held -= amount);
         self.held -= amount;
     }
 
-    /// Guarantees each tenant a part in proportion to its weight: all of them together half of the pool. Tenants that are not
-    /// named are guaranteed nothing.
+    /// Guarantees each tenant a part in proportion to its weight, half of the pool in total. Tenants not named have
+    /// no guarantee.
     pub fn guarantee(&mut self, weights: impl IntoIterator<Item = (K, u32)>)
     where
         K: Clone,
@@ -135,14 +135,14 @@ impl<K: Eq + Hash> Pool<K> {
         self.kept_free = self.parts.values().map(|part| part.kept_free()).sum();
     }
 
-    /// Changes a part, and forgets it where nothing is left of it. So the table is bounded by the tenants with a guarantee or a holding.
+    /// Updates a part, and drops it once empty. So the table is bounded by the tenants with a guarantee or a holding.
     fn change(&mut self, tenant: K, change: impl FnOnce(&mut Part)) {
         let mut entry = match self.parts.entry(tenant) {
             std::collections::hash_map::Entry::Occupied(entry) => entry,
             std::collections::hash_map::Entry::Vacant(entry) => entry.insert_entry(Part::default()),
         };
         let part = entry.get_mut();
-        // The sum over all parts is kept up by difference: `fits` runs for every request.
+        // The sum over all parts is maintained incrementally: `fits` runs for every request.
         self.kept_free -= part.kept_free();
         change(part);
         self.kept_free += part.kept_free();
@@ -207,8 +207,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against plain sums: the held bytes are the taken ones. Room is refused exactly if it would exceed the pool
-        /// or use room kept free for others.
+        /// Checks against plain sums: the held bytes are the taken ones. A take is refused exactly if it would exceed
+        /// the pool or use space reserved for others.
         #[test]
         fn room_is_that_of_plain_sums(steps in prop::collection::vec(step(), 0..80)) {
             const LIMIT: usize = 200;
@@ -222,7 +222,7 @@ mod tests {
                         let sum: usize = held.iter().sum();
                         let own = guaranteed[t as usize].saturating_sub(held[t as usize]);
                         let free = LIMIT.saturating_sub(sum);
-                        // Its own part is there unless others, by force, hold it already.
+                        // Its own part is available unless others, by force, hold it already.
                         let room = LIMIT.saturating_sub(others + held[t as usize]).max(own.min(free));
                         let taken = pool.take(t, amount);
                         prop_assert!(!taken || amount == 0 || sum + amount <= LIMIT);

@@ -1,9 +1,9 @@
-//! Which job a worker takes next: by class, then first in, first out, and what has waited too long is dropped.
+//! The next job of a worker: by class, then FIFO. Jobs that waited too long are dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How urgent a job is. A worker takes the most urgent class that has a job.
+/// Urgency of a job. A worker takes the most urgent class that has a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// Short interactive work.
@@ -18,7 +18,7 @@ impl Class {
     /// Every class, most urgent first.
     pub const ALL: [Class; 3] = [Class::Quick, Class::Default, Class::Background];
 
-    /// The class of a name in a file: `quick`, `default` or `background`.
+    /// Parses the class name used in files: `quick`, `default` or `background`.
     pub fn from_name(name: &str) -> Option<Class> {
         match name {
             "quick" => Some(Class::Quick),
@@ -29,15 +29,15 @@ impl Class {
     }
 }
 
-/// When a job is no longer worth doing. Times are counted from an origin that the caller chooses, one for all jobs.
+/// When a job is no longer worth doing. Times count from an origin that the caller chooses, the same for all jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// Never: it is done however late.
     Endless,
-    /// When it has waited longer than this since its own creation. Each stage of a request starts at zero, so a request
+    /// Once it has waited this long since its own creation. Each stage of a request restarts the clock, so a request
     /// may wait many times as long. Systems with this rule fail in that way; it is kept to simulate them.
     SinceCreation(Duration),
-    /// From this time on, which the request carries through every stage.
+    /// At this time, which the request carries through every stage.
     Deadline(Duration),
 }
 
@@ -46,7 +46,7 @@ pub enum Patience {
 pub enum Dequeued<T> {
     /// To be done.
     Due(T),
-    /// To be dropped: its patience had ended when its turn came.
+    /// To be dropped: its patience had ended before its turn.
     Expired(T),
 }
 
@@ -57,7 +57,7 @@ struct Waiting<T> {
     job: T,
 }
 
-/// A bounded queue for each class. Patience is tested when a job's turn comes, so that a drop costs one step and order is
+/// A bounded queue per class. Patience is tested when a job's turn comes, so that a drop costs one step and order is
 /// never disturbed.
 #[derive(Debug, Clone)]
 pub struct Queues<T> {
@@ -71,7 +71,7 @@ impl<T> Queues<T> {
         Queues { classes: Default::default(), capacity }
     }
 
-    /// Puts a job at the end of its class; gives it back where that class is full.
+    /// Appends a job to its class; returns it if that class is full.
     pub fn push(&mut self, class: Class, created: Duration, patience: Patience, job: T) -> Result<(), T> {
         let queue = &mut self.classes[class as usize];
         if queue.len() >= self.capacity {
@@ -103,12 +103,12 @@ impl<T> Queues<T> {
         ahead.iter().filter_map(|queue| queue.front()).map(|waiting| waiting.created).min()
     }
 
-    /// Jobs that wait, of every class.
+    /// Waiting jobs of every class.
     pub fn len(&self) -> usize {
         self.classes.iter().map(VecDeque::len).sum()
     }
 
-    /// Whether nothing waits.
+    /// Whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.classes.iter().all(VecDeque::is_empty)
     }
@@ -144,7 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain list. The next job is the first of the most urgent class in order of arrival. It is dropped exactly when its rule says so.
+        /// Checks against a plain list. The next job is the first of the most urgent class in order of arrival, and
+        /// it is dropped exactly when its rule requires.
         #[test]
         fn jobs_leave_by_class_then_by_arrival(jobs in prop::collection::vec(job(), 0..60), capacity in 1usize..40) {
             let mut queues = Queues::new(capacity);

@@ -1,9 +1,9 @@
 //! Quotas of a tenant: limits on what it uses a second, at a time, and in all.
 //!
-//! Use over time is charged after the fact, as its amount is only known then. A question is admitted while the tenant's
-//! balance is above zero, and may take it below. The balance grows by the quota each second, up to one second's worth.
-//! So no request is too large for a quota, and over time the quota holds exactly. (A token bucket that may be overdrawn;
-//! compare the generic cell rate algorithm, ITU-T I.371.)
+//! Use over time is charged after the fact, as its amount is only known then. A query is admitted while the tenant's
+//! balance is above zero, and may overdraw it. The balance grows by the quota each second, up to one second's worth.
+//! So no request is too large for a quota, and the quota holds exactly over time. (A token bucket that may be
+//! overdrawn; compare the generic cell rate algorithm, ITU-T I.371.)
 
 use crate::Invalid;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The resource that a quota limits.
+/// A resource limited by a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quota {
@@ -20,13 +20,13 @@ pub enum Quota {
     RequestsPerSecond,
     /// Events written a second.
     EventsPerSecond,
-    /// Bytes of events a second that questions read.
+    /// Bytes of events a second that queries read.
     ScannedBytesPerSecond,
     /// Bytes of responses a second.
     ResultBytesPerSecond,
     /// Requests at a time, up to the end of their responses.
     ConcurrentRequests,
-    /// Bytes of events that one question reads.
+    /// Bytes of events that one query reads.
     ScannedBytesPerRequest,
     /// Federated searches at a time.
     Searches,
@@ -83,8 +83,8 @@ impl Quota {
         )
     }
 
-    /// Whether the servers of a cluster have parts of it, as each counts for itself. What one question reads concerns one server, and what is stored
-    /// all of them count alike.
+    /// Whether it is divided among the servers of a cluster, as each counts on its own. Bytes read by one query
+    /// concern a single server, and every server counts the same stored data.
     pub const fn is_divided(self) -> bool {
         self.is_rate() || matches!(self, Quota::ConcurrentRequests | Quota::Searches | Quota::Streams)
     }
@@ -118,7 +118,7 @@ impl FromStr for Quota {
 pub struct Quotas(BTreeMap<Quota, u64>);
 
 impl Quotas {
-    /// The limit; `None` where there is none.
+    /// The limit; `None` if there is none.
     pub fn limit(&self, quota: Quota) -> Option<u64> {
         self.0.get(&quota).copied()
     }
@@ -136,10 +136,10 @@ impl Quotas {
     /// Sets a limit, or lifts it.
     ///
     /// # Errors
-    /// A rate of zero, under which no balance would ever grow: a tenant is suspended instead.
+    /// A rate of zero, under which no balance would ever grow; suspend the tenant instead.
     pub fn set(&mut self, quota: Quota, limit: Option<u64>) -> Result<(), Invalid> {
         match limit {
-            // A rate of 0 would have no time after which to try again.
+            // A rate of 0 would have no time after which to retry.
             Some(0) if quota.is_rate() => {
                 Err(Invalid::field("quotas", format_args!("{quota}: expected at least 1, or null for no limit")))
             }
@@ -155,16 +155,16 @@ impl Quotas {
     }
 }
 
-/// A quota that is used up.
+/// A used-up quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
     /// Which one.
     pub quota: Quota,
     /// Its limit at this server.
     pub limit: u64,
-    /// Its limit at all servers together. That one is a part of it.
+    /// Its limit over all servers together, of which `limit` is a part.
     pub whole: u64,
-    /// When there is room again; `None` where that does not come with time.
+    /// When there is room again; `None` if that does not come with time.
     pub wait: Option<Duration>,
 }
 
@@ -184,14 +184,14 @@ pub struct Balances([Balance; RATES]);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Balance {
-    /// The use that the passage of time has not paid off: above the limit, the balance is below zero.
+    /// Use not yet paid off by the passage of time; above the limit, the balance is below zero.
     used: f64,
-    /// When that was so.
+    /// Time of the last update.
     at: Duration,
 }
 
 impl Balance {
-    /// Lets time pass. A clock that stands still or goes back changes nothing.
+    /// Advances time. A clock that stands still or goes back changes nothing.
     fn settle(&mut self, limit: u64, now: Duration) {
         let passed = now.saturating_sub(self.at);
         self.used = (self.used - passed.as_secs_f64() * limit as f64).max(0.0);
@@ -200,10 +200,10 @@ impl Balance {
 }
 
 impl Balances {
-    /// Whether the balance of a quota is above zero; otherwise when it will be.
+    /// Checks that the balance of a quota is above zero.
     ///
     /// # Errors
-    /// The quota that is used up.
+    /// The used-up quota, with the time at which the balance will be above zero.
     pub fn check(&mut self, quotas: &Quotas, quota: Quota, now: Duration) -> Result<(), Exceeded> {
         let (Some(limit), Some(balance)) = (quotas.limit(quota), self.0.get_mut(quota as usize)) else {
             return Ok(());
@@ -214,13 +214,14 @@ impl Balances {
         if over < 0.0 {
             return Ok(());
         }
-        // Not before: a caller that comes back then is admitted. At the limit itself the balance is zero, so a moment is
+        // A caller that comes back after this is admitted. At the limit itself the balance is zero, so a moment is
         // added.
         let wait = Duration::try_from_secs_f64(over / limit as f64).unwrap_or(Duration::MAX);
         Err(Exceeded { quota, limit, whole: limit, wait: Some(wait.saturating_add(Duration::from_millis(1))) })
     }
 
-    /// Lets time pass under these quotas, before others hold: what was made up for by then is not owed under the new ones.
+    /// Advances time under the current quotas before others apply: debt paid off by then is not owed under the new
+    /// ones.
     pub fn settle(&mut self, quotas: &Quotas, now: Duration) {
         for (balance, quota) in self.0.iter_mut().zip(Quota::ALL) {
             match quotas.limit(quota) {
@@ -231,16 +232,16 @@ impl Balances {
         }
     }
 
-    /// The unpaid use of a quota by the second; `None` for other quotas.
+    /// The unpaid use of a per-second quota; `None` for other quotas.
     pub fn used(&self, quota: Quota) -> Option<u64> {
         self.0.get(quota as usize).map(|balance| balance.used as u64)
     }
 
-    /// Charges what was used.
+    /// Charges use.
     pub fn charge(&mut self, quotas: &Quotas, quota: Quota, amount: u64, now: Duration) {
         let (Some(limit), Some(balance)) = (quotas.limit(quota), self.0.get_mut(quota as usize)) else { return };
         balance.settle(limit, now);
-        // A float holds whole numbers up to 2^53: 9 petabytes before one byte is lost.
+        // A float holds whole numbers exactly up to 2^53: 9 petabytes before a byte is lost.
         balance.used += amount as f64;
     }
 }
@@ -313,8 +314,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over any stretch of time no more is admitted than the quota, one second's worth, and the last
-        /// amount. A refused amount is admitted after the wait in its refusal.
+        /// Over any stretch of time no more is admitted than the quota, one second's worth, and the last amount. A
+        /// refused amount is admitted after the wait in its refusal.
         #[test]
         fn the_quota_holds_over_time(
             limit in 1..500u64,

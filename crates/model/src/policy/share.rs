@@ -1,8 +1,8 @@
-//! Start-time fair queueing: a right to service that shrinks with what was used.
+//! Start-time fair queueing: a right to service that shrinks with use.
 
 use std::time::Duration;
 
-/// The right of one of several that share: the lower its tag, the more right it has.
+/// The right of one of several sharers: the lower its tag, the more right it has.
 ///
 /// A tag is the service used so far divided by the weight, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ impl Share {
         Share { tag: 0, weight: weight.max(1) }
     }
 
-    /// The addition of so much service to the tag.
+    /// The increase of the tag for an amount of service.
     pub(super) fn cost(&self, used: Duration) -> u64 {
         u64::try_from(used.as_nanos()).unwrap_or(u64::MAX) / u64::from(self.weight)
     }
@@ -25,8 +25,8 @@ impl Share {
         self.tag = self.tag.saturating_add(self.cost(used));
     }
 
-    /// It has something to do again. Being idle saves no right but the credit: otherwise one that did nothing for a day
-    /// could then keep all others out for a day.
+    /// Activates it after being idle. Idle time saves no right beyond the credit: otherwise one that was idle for a
+    /// day could keep all others out for a day.
     pub(super) fn activate(&mut self, virtual_time: u64, credit: Duration) {
         self.tag = self.tag.max(virtual_time.saturating_sub(self.cost(credit)));
     }

@@ -1,8 +1,8 @@
-//! Queues of several tenants that take turns: which job of which tenant a worker takes next.
+//! Queues of several tenants that take turns: chooses the tenant and job that a worker takes next.
 //!
-//! Start-time fair queueing over tenants by weight (Goyal, Vin and Cheng 1996), where every job counts the same. However
-//! many jobs a tenant has, another of the same weight waits for one of them at a time. Class and patience order the jobs of one tenant
-//! only, as [`Queues`] has it.
+//! Start-time fair queueing over tenants by weight (Goyal, Vin and Cheng 1996), where every job counts the same.
+//! However many jobs a tenant has, another of the same weight waits for one of them at a time. Class and patience
+//! order only the jobs within a tenant, as in [`Queues`].
 
 use super::queue::{Class, Dequeued, Patience, Queues};
 use super::share::Share;
@@ -10,15 +10,15 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The addition of a job to the tag of a tenant of weight 1. How long a job takes is not known when its turn comes.
+/// Tag increase per job for a tenant of weight 1. How long a job takes is not known when its turn comes.
 const JOB: Duration = Duration::from_millis(1);
 
 /// A bounded queue for each class of each tenant.
 #[derive(Debug, Clone)]
 pub struct TenantQueues<K, T> {
-    /// By tenant, so that of equal rights the first name is taken and a run repeats.
+    /// By tenant, so that ties go to the first name and a run is repeatable.
     lines: BTreeMap<K, Line<T>>,
-    /// The tag of the tenant that was served last. Others start there: being idle saves no right.
+    /// The tag of the tenant served last. Others start there: idle time saves no right.
     virtual_time: u64,
     capacity: usize,
 }
@@ -35,7 +35,7 @@ impl<K: Ord, T> TenantQueues<K, T> {
         TenantQueues { lines: BTreeMap::new(), virtual_time: 0, capacity }
     }
 
-    /// Puts a job at the end of its class of a tenant with this weight; gives it back where that class is full.
+    /// Appends a job to its class of a tenant with this weight; returns it if that class is full.
     pub fn push(
         &mut self,
         (tenant, weight): (K, u32),
@@ -50,7 +50,7 @@ impl<K: Ord, T> TenantQueues<K, T> {
             share.activate(virtual_time, Duration::ZERO);
             Line { share, queues: Queues::new(capacity) }
         });
-        // At each job, as an operator may change a tenant's weight at any time.
+        // On every job, as an operator may change a tenant's weight at any time.
         line.share.weight = weight.max(1);
         line.queues.push(class, created, patience, job)
     }
@@ -63,7 +63,7 @@ impl<K: Ord, T> TenantQueues<K, T> {
         line.share.charge(JOB);
         self.virtual_time = self.virtual_time.max(tag);
         let passed = self.virtual_time;
-        // An empty line stays until its debt is paid: otherwise a tenant with one job at a time would owe nothing.
+        // An empty queue stays until its debt is paid: otherwise a tenant with one job at a time would owe nothing.
         self.lines.retain(|_, line| !line.queues.is_empty() || line.share.tag > passed);
         taken
     }
@@ -77,7 +77,7 @@ impl<K: Ord, T> TenantQueues<K, T> {
         });
     }
 
-    /// Creation time of the oldest job of a tenant that would be taken before a new one of this class.
+    /// Creation time of a tenant's oldest job that would be taken before a new one of this class.
     pub fn oldest_of<Q: Ord + ?Sized>(&self, tenant: &Q, class: Class) -> Option<Duration>
     where
         K: Borrow<Q>,
@@ -85,12 +85,12 @@ impl<K: Ord, T> TenantQueues<K, T> {
         self.lines.get(tenant).and_then(|line| line.queues.oldest(class))
     }
 
-    /// The same of all tenants.
+    /// The same over all tenants.
     pub fn oldest(&self, class: Class) -> Option<Duration> {
         self.lines.values().filter_map(|line| line.queues.oldest(class)).min()
     }
 
-    /// Whether a tenant has no job that waits.
+    /// Whether a tenant has no waiting job.
     pub fn is_empty_of<Q: Ord + ?Sized>(&self, tenant: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -123,7 +123,7 @@ mod tests {
         (0..500).for_each(|n| push(&mut jobs, ("many", 1), Class::Quick, n));
         let mut of_few = 0;
         for _ in 0..10 {
-            // One at a time: its line is empty in between. And its class is the last.
+            // One at a time: its queue is empty in between. And its class is the last.
             push(&mut jobs, ("few", 1), Class::Background, 1_000);
             of_few += [take(&mut jobs), take(&mut jobs)].iter().filter(|job| **job == 1_000).count();
         }
@@ -177,8 +177,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is lost or repeated, jobs of a tenant and class keep their order. Among tenants that all
-        /// wait, none is served two jobs more than another of its weight.
+        /// Nothing is lost or repeated, and jobs of a tenant and class keep their order. Among tenants that all wait,
+        /// none is served two jobs more than another of its weight.
         #[test]
         fn turns_are_fair(list in prop::collection::vec((0..3_usize, prop::sample::select(Class::ALL.to_vec())), 1..200)) {
             let names = ["a", "b", "c"];

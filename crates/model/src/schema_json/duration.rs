@@ -1,14 +1,14 @@
-//! Lengths of time as ISO 8601 durations.
+//! Durations in ISO 8601.
 
 use crate::error::Invalid;
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-/// Writes a length of time as an ISO 8601 duration, such as `PT168H`.
+/// Formats a length of time as an ISO 8601 duration, such as `PT168H`.
 pub fn duration_text(micros: i64) -> String {
     SignedDuration::from_micros(micros).to_string()
 }
 
-/// Reads an ISO 8601 duration of fixed length, such as `P7D` or `PT1H`, in microseconds; days have 24 hours.
+/// Parses an ISO 8601 duration of fixed length, such as `P7D` or `PT1H`, in microseconds; days have 24 hours.
 pub fn parse_duration(text: &str) -> Result<i64, Invalid> {
     let wrong = || {
         Invalid::new(format_args!(
@@ -38,7 +38,7 @@ mod tests {
             let text = format!("P{weeks}W{days}DT{hours}H{seconds}S");
             let total = ((weeks * 7 + days) * 86_400 + hours * 3_600 + seconds) * 1_000_000;
             proptest::prop_assert_eq!(parse_duration(&text).unwrap(), total);
-            // Months have no fixed length, and no length is below nothing.
+            // Months have no fixed length, and durations are not negative.
             for wrong in [format!("P1M{weeks}W"), format!("-{text}"), text[1..].to_owned()] {
                 proptest::prop_assert!(parse_duration(&wrong).is_err(), "{}", wrong);
             }

@@ -1,9 +1,9 @@
-//! Schemas as JSON Schema, the form of OGC API – Features Part 5 that the server serves and takes.
+//! Schemas as JSON Schema, in the form of OGC API – Features Part 5, which the server serves and accepts.
 //!
 //! Roles are in `x-ogc-role` (`id`, `primary-geometry`, `primary-instant`, `primary-interval-start`,
-//! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and what only Meridian knows
-//! in `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`] cannot keep
-//! is refused with its JSON Pointer, never dropped. Annotations are let pass.
+//! `primary-interval-end`), geometries in `format` (`geometry-point` and so on), and Meridian's own properties in
+//! `x-meridian-*`. A keyword that would restrict or change events in a way that a [`Schema`] cannot represent is
+//! rejected with its JSON Pointer, never dropped. Annotations are ignored.
 
 mod duration;
 mod read;
@@ -15,7 +15,7 @@ pub use write::{queryables, to_json};
 
 use crate::schema::{GeometryType, Schema};
 
-/// The `format` of each kind of geometry, by its name in Part 5; the first of a kind is the one written.
+/// The `format` of each kind of geometry, by its name in Part 5; the first entry of a kind is used for output.
 const GEOMETRY_FORMATS: [(&str, GeometryType); 10] = [
     ("geometry-point", GeometryType::Point),
     ("geometry-linestring", GeometryType::Line),
@@ -34,7 +34,7 @@ pub fn geometry_format(kind: GeometryType) -> &'static str {
     GEOMETRY_FORMATS.iter().find(|(_, k)| *k == kind).map_or("geometry-any", |(name, _)| name)
 }
 
-/// Whether two schemas of a collection say the same: a schema without a title has the collection's name for one.
+/// Whether two schemas of a collection are equivalent: a missing title defaults to the collection's name.
 pub fn same(a: &Schema, b: &Schema, name: &str) -> bool {
     // A schema that was read back has the collection's name as its title; the original may have had none.
     let titled = |schema: &Schema| {

@@ -1,14 +1,14 @@
-//! Reads a schema document. Errors name the JSON Pointer to blame.
+//! Reads a schema document. Errors name the offending JSON Pointer.
 
 use super::{GEOMETRY_FORMATS, parse_duration};
 use crate::error::Invalid;
 use crate::schema::{Field, FieldType, IdRole, Mode, Schema, TimeRole};
 use serde_json::{Map, Value, json};
 
-/// Keywords that say something about a schema without changing what it takes.
+/// Annotation keywords, which do not affect the accepted values.
 const ANNOTATIONS: [&str; 7] = ["$schema", "$id", "$comment", "title", "description", "examples", "deprecated"];
 
-/// Formats of strings that are hints for a reader, and stay plain text here.
+/// String formats that are hints for readers; such strings stay plain text here.
 const TEXT_FORMATS: [&str; 8] = ["uuid", "uri", "uri-reference", "iri", "email", "hostname", "ipv4", "ipv6"];
 
 /// The value of a property's `x-ogc-role`.
@@ -22,7 +22,7 @@ enum Role {
     End,
 }
 
-/// Reads a schema document, as `PUT /collections/{c}` takes it. Errors name the JSON Pointer to blame.
+/// Reads a schema document, as accepted by `PUT /collections/{c}`. Errors name the offending JSON Pointer.
 pub fn from_json(document: &Value) -> Result<Schema, Invalid> {
     let Some(root) = document.as_object() else {
         return Err(Invalid::new(
@@ -40,7 +40,7 @@ pub fn from_json(document: &Value) -> Result<Schema, Invalid> {
         return Err(Invalid::field("/properties", "expected an object of properties by name"));
     };
     let mut ordered: Vec<(&String, &Value)> = properties.iter().collect();
-    // A stable sort: documents without `x-ogc-propertySeq` keep the order they are written in.
+    // A stable sort: documents without `x-ogc-propertySeq` keep their order.
     ordered.sort_by_key(|(_, p)| p.get("x-ogc-propertySeq").and_then(Value::as_i64).unwrap_or(i64::MAX));
     for (name, property) in ordered {
         reader.property(name, property)?;
@@ -55,7 +55,7 @@ struct Reader {
     instant: Option<usize>,
     start: Option<usize>,
     end: Option<usize>,
-    /// Fields whose type list names null, which must not be required.
+    /// Fields whose type list includes null, which must not be required.
     nullable: Vec<usize>,
 }
 
@@ -66,8 +66,8 @@ impl Reader {
             "properties" | "required" => {}
             "type" if value == "object" => {}
             "type" => return Err(Invalid::field(path, "a schema describes events: expected \"object\"")),
-            // The only value that a typed schema can keep. Accepting `true` would promise to keep fields that are
-            // refused later.
+            // The only value that a typed schema can represent. Accepting `true` would promise to keep fields that
+            // are rejected later.
             "additionalProperties" if value == &Value::Bool(false) => {}
             "additionalProperties" => {
                 return Err(Invalid::field(
@@ -97,7 +97,7 @@ impl Reader {
                 self.set_id(name, given, &path)?;
             }
             _ if is_annotation(key) => {}
-            // A keyword that is passed over would promise what the server does not check.
+            // An ignored keyword would promise what the server does not check.
             _ => return Err(unsupported(path)),
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Reader {
             match key.as_str() {
                 "type" | "format" | "x-ogc-role" | "x-ogc-propertySeq" | "x-meridian-object" => {}
                 "items" if kind == FieldType::TextList => {}
-                // Only an id can be made by the server; any other read-only property could never be written.
+                // The server can generate only ids; any other read-only property could never be written.
                 "readOnly" if role == Role::Id || !read_only => {}
                 key if is_annotation(key) => {}
                 key => return Err(unsupported(format!("{path}/{}", escape(key)))),
@@ -196,7 +196,7 @@ impl Reader {
         for key in property.keys() {
             match key.as_str() {
                 "format" | "x-ogc-role" | "x-ogc-propertySeq" => {}
-                // GeoJSON geometries are objects; the format alone says which.
+                // GeoJSON geometries are objects; only the format names the kind.
                 "type" if property.get("type").is_some_and(|t| t == "object") => {}
                 key if is_annotation(key) => {}
                 key => return Err(unsupported(format!("{path}/{}", escape(key)))),
@@ -279,14 +279,14 @@ fn role_of(path: &str, property: &Map<String, Value>) -> Result<Role, Invalid> {
     })
 }
 
-/// The type of a property, and whether its type list names null.
+/// The type of a property, and whether its type list includes null.
 fn kind_of(path: &str, property: &Map<String, Value>, format: Option<&str>) -> Result<(FieldType, bool), Invalid> {
     let at = format!("{path}/type");
     let (name, nullable) = match property.get("type") {
         Some(Value::String(name)) => (name.as_str(), false),
         Some(Value::Array(names)) => match names.iter().map(Value::as_str).collect::<Vec<_>>()[..] {
             [Some(name)] => (name, false),
-            // Both orders are in use: writers of JSON Schema put `null` first or last.
+            // Both orders are in use: JSON Schema writers put `null` first or last.
             [Some(name), Some("null")] | [Some("null"), Some(name)] => (name, true),
             _ => return Err(Invalid::field(at, "one type, or one type and \"null\", is all that a field can have")),
         },

@@ -5,7 +5,7 @@ use crate::schema::{NAME_BYTES_MAX, TIME_UNIT_DEFAULT_US, TIME_UNIT_MIN_US};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Any schema that [`Schema::validate`] accepts, with names that try the writers' quoting.
+/// Any schema that [`Schema::validate`] accepts, with names that exercise the writers' quoting.
 pub(crate) fn schemas() -> impl Strategy<Value = Schema> {
     let name = prop_oneof![
         "[a-z]{1,8}",
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// A property that holds `text` after the type, in a schema that is good otherwise.
+/// A property with `text` after the type, in an otherwise valid schema.
 fn with_property(property: Value) -> Result<Schema, Invalid> {
     from_json(&json!({"type": "object", "properties": {"a": property}}))
 }

@@ -1,10 +1,10 @@
-//! Writes the documents: a schema, and the queryables of a collection.
+//! Writes the schema document and the queryables document of a collection.
 
 use super::{duration_text, geometry_format};
 use crate::schema::{Field, FieldType, IdRole, Mode, Schema, TimeRole};
 use serde_json::{Map, Value, json};
 
-/// The dialect that every schema document names.
+/// The dialect named in every schema document.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The schema document of a collection, as `GET /collections/{c}/schema` serves it.

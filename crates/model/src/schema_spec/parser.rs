@@ -1,4 +1,4 @@
-//! The characters of a spec: words, quotes and separators.
+//! Lexing of a spec: words, quotes and separators.
 
 use crate::error::Invalid;
 
@@ -25,7 +25,7 @@ impl Parser {
         }
     }
 
-    /// A word up to one of the separators, without the space around it; or a quoted one, quotes doubled inside.
+    /// A word up to one of the separators, trimmed; or a quoted one, with quotes doubled inside.
     pub(super) fn word(&mut self, separators: &[char]) -> Result<String, Invalid> {
         self.space();
         let mut word = String::new();

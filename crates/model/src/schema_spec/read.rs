@@ -5,14 +5,14 @@ use crate::error::Invalid;
 use crate::schema::{Field, FieldType, GeometryType, IdRole, Mode, Schema, TimeRole};
 use crate::schema_json::parse_duration;
 
-/// Options of an attribute that tune GeoMesa's own indexes and mean nothing here.
+/// Options of an attribute that tune GeoMesa's own indexes and have no meaning here.
 const TUNING: [&str; 7] =
     ["index", "cardinality", "precision", "json", "column-groups", "keep-stats", "geomesa.index.strategy"];
 
-/// Longest spec, in bytes.
+/// Max length of a spec in bytes.
 const SPEC_BYTES_MAX: usize = 1 << 20;
 
-/// The meaning of an attribute's type here.
+/// The meaning of an attribute's type.
 #[derive(Clone, Copy)]
 enum Kind {
     Field(FieldType),
@@ -104,7 +104,7 @@ impl Reader {
                     return Err(parser.wrong_at(name_at, "a second object=true: one attribute names the object"));
                 }
                 if options.default && kind.is_time() {
-                    // GeoTools takes the first that is marked, and ignores further ones.
+                    // GeoTools takes the first marked one, and ignores the rest.
                     self.marked_time.get_or_insert(index);
                 }
                 self.schema.fields.push(Field { name, kind, required: options.required, title: options.title });
@@ -144,7 +144,8 @@ impl Reader {
             "nillable" | "nullable" => options.required = !yes(parser)?,
             "object" if !shape => options.object = yes(parser)?,
             "title" if !shape => options.title = Some(value),
-            // Specs are copied from GeoMesa as they are. What only tunes its tables must not make them fail here.
+            // Specs are copied unchanged from GeoMesa. Options that only tune its tables must not make them fail
+            // here.
             key if TUNING.contains(&key) => {}
             key => {
                 return Err(parser.wrong_at(
@@ -237,7 +238,7 @@ impl Reader {
         self.schema.time = match (self.start, self.end) {
             (Some(start), Some(end)) if self.time.is_none() => TimeRole::Interval { start, end },
             (None, None) if self.ignore_time => TimeRole::None,
-            // GeoMesa's order: the one named in the user data, then the one marked, then the first date.
+            // GeoMesa's order: the field named in the user data, then the marked one, then the first date.
             (None, None) => self.time.or(self.marked_time).or_else(first).map_or(TimeRole::None, TimeRole::Instant),
             (Some(_), Some(_)) => {
                 return Err(Invalid::field("schema", "geomesa.index.dtg and meridian.interval at once: expected one"));

@@ -8,7 +8,7 @@ proptest! {
 
     #[test]
     fn a_schema_comes_back_as_written(schema in schemas()) {
-        // An empty spec has no attributes: a collection of nothing has no spec.
+        // An empty spec has no attributes: a collection without fields has no spec.
         prop_assume!(schema.geometry.is_some() || !schema.fields.is_empty());
         let spec = to_spec(&schema);
         match parse(&spec) {

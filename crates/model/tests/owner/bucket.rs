@@ -1,4 +1,4 @@
-//! The objects of one partition in a bucket, as far as the protocol sees them.
+//! The objects of one partition in a bucket, as visible to the protocol.
 
 use meridian_model::policy::owner::{Breakage, Head, Link, LogPlace, Rules};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl LogObject {
         hasher.finish() as u32
     }
 
-    /// What it is for a replay.
+    /// Its meaning for a replay.
     pub fn link(&self) -> Link {
         let fence = match self.content {
             Content::Fence(epoch) => Some(epoch),
@@ -46,10 +46,10 @@ impl LogObject {
     }
 }
 
-/// What the partition consists of.
+/// The state of the partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Manifest {
-    /// A number of a file, of the epoch of its writer.
+    /// A file number, within the epoch of its writer.
     pub version: u64,
     pub flushed: u64,
     pub log: LogPlace,
@@ -72,7 +72,7 @@ pub enum Call {
     PutFile(u64, Arc<[Event]>),
     GetLog(LogPlace),
     GetManifest(u64),
-    /// Reads several at once: they never change, so only that they are there matters.
+    /// Reads several at once: they never change, so only their existence matters.
     GetFiles(Vec<u64>),
     HasManifest(u64),
     ListLog,
@@ -94,18 +94,18 @@ impl Call {
     }
 }
 
-/// The answer to a call.
+/// The response to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
     Created,
     Exists,
-    /// There is no room.
+    /// Refused for lack of space.
     Full,
-    /// There was none.
+    /// There was no response.
     Lost,
     Log(Option<Arc<LogObject>>),
     Manifest(Option<Arc<CatalogObject>>),
-    /// `None`: one of them is not there.
+    /// `None` if one of them does not exist.
     Files(Option<Vec<Event>>),
     Has(bool),
     Places(Vec<LogPlace>),
@@ -122,7 +122,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Lets a call take effect. Listings show what `listed` holds.
+    /// Applies a call. Listings show the contents of `listed`.
     pub fn execute(&mut self, call: &Call, listed: Option<&Bucket>, rules: Rules) -> Response {
         let shown = listed.unwrap_or(self);
         match call {
@@ -176,7 +176,7 @@ impl Bucket {
         }
     }
 
-    /// The events of files; `None`: one of them is not there.
+    /// The events of files; `None` if one of them does not exist.
     pub fn read_files(&self, numbers: &[u64]) -> Option<Vec<Event>> {
         let mut events = Vec::new();
         for number in numbers {

@@ -1,4 +1,4 @@
-//! Every state that processes reach within a budget, each once.
+//! Visits every state that processes reach within a budget, once.
 
 use crate::process::Work;
 use crate::world::{Budget, Move, World};
@@ -6,21 +6,21 @@ use meridian_model::policy::owner::Rules;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
-/// How far a search went.
+/// Extent of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explored {
-    /// States that differ.
+    /// Number of distinct states.
     pub states: usize,
-    /// Moves of the longest way without a state twice.
+    /// Moves of the longest path without a repeated state.
     pub depth: usize,
-    /// Nothing is left to be explored.
+    /// Whether the search was exhaustive.
     pub complete: bool,
 }
 
-/// A world on the way, and what is still to be tried from there.
+/// A world on the current path, and the moves left to try from it.
 struct Branch {
     world: World,
-    /// The process that made the last move, and how often another may come after it.
+    /// The process that made the last move, and the number of switches left.
     running: u32,
     switches: u8,
     left: Vec<Move>,
@@ -33,7 +33,7 @@ impl Branch {
         Branch { world, running, switches, left, made: None }
     }
 
-    /// What tells it from others: without a bound of switches the process of the last move does not matter.
+    /// Identity of the state: without a bound on switches, the process of the last move does not matter.
     fn key(&self) -> (u64, u64) {
         let mut hasher = Fold(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344);
         self.world.hash(&mut hasher);
@@ -43,7 +43,7 @@ impl Branch {
         (hasher.0, hasher.1)
     }
 
-    /// The branch after a move; `None`: it takes a switch too many.
+    /// The branch after a move; `None` if it takes a switch too many.
     fn after(&self, chosen: Move) -> Option<Result<Branch, String>> {
         let before = chosen.node().map(|node| self.world.process_of(node));
         let switch = before.is_some_and(|before| before != self.running);
@@ -60,8 +60,8 @@ impl Branch {
     }
 }
 
-/// Searches depth first, with a max number of switches from one process to another; [`u8::MAX`]: any number. `Err`: what does not hold, and
-/// the moves that lead there.
+/// Searches depth first, with a max number of switches between processes ([`u8::MAX`] for no limit). Returns an error
+/// with the violated property and the moves that lead to it.
 pub fn explore(
     rules: Rules,
     nodes: usize,
@@ -101,8 +101,8 @@ pub fn explore(
     Ok(explored)
 }
 
-/// Folds words into two, so that no two of many million states have the same. Quicker than the hash of the standard library, which guards
-/// against inputs made on purpose.
+/// Hashes words to 128 bits, so that collisions among many million states are improbable. Faster than the standard
+/// library's hash, which guards against crafted inputs.
 struct Fold(u64, u64);
 
 impl Fold {

@@ -1,18 +1,19 @@
-//! Exploration of the owner's protocol. Processes are killed and paused at any step. Calls of the bucket are
-//! lost before or after they take effect, or arrive when no caller waits for them any more.
+//! Exploration of the owner's protocol. Processes are killed and paused at any step. Calls to the bucket are lost
+//! before or after they take effect, or arrive after the caller has stopped waiting.
 //!
-//! The processes here drive the same steps as the server (`model::policy::owner`), call by call. A process
-//! without a step is paused for as long as that lasts. Any process may try to take over at any time, so a
-//! pause can always be longer than the lease.
+//! The processes here drive the same steps as the server (`model::policy::owner`), call by call. A process that makes
+//! no step is paused meanwhile. Any process may try to take over at any time, so a pause can always be longer than
+//! the lease.
 //!
-//! What must hold after every step:
-//! - what newest manifest and log hold together has every acknowledged write, whole and once, and no refused one;
-//! - the newest manifest and all that it names are there, and the log after it is one chain in order;
-//! - each epoch of the log has groups of one process, and only of the process that began to serve last;
-//! - a process that serves has found exactly that; a commit counts only if it followed the newest manifest;
+//! Invariants after every step:
+//! - newest manifest and log together hold every acknowledged write, whole and once, and no refused one;
+//! - the newest manifest and everything it names exist, and the log after it is one ordered chain;
+//! - each epoch of the log has groups of only one process: the one that began to serve last;
+//! - a serving process has found exactly this state; a commit counts only if it followed the newest manifest;
 //! - a reader finds all that the newest manifest names.
 //!
-//! `explore.rs` visits every state within a budget, `schedule.rs` runs long schedules from seeds. `MERIDIAN_SCHEDULES=from..to` names the seeds.
+//! `explore.rs` visits every state within a budget, `schedule.rs` runs long schedules from seeds.
+//! `MERIDIAN_SCHEDULES=from..to` names the seeds.
 
 mod bucket;
 mod explore;
@@ -32,12 +33,12 @@ const STATES_MAX: usize = 100_000_000;
 const NOTHING: Budget =
     Budget { writes: 0, flushes: 0, merges: 0, takeovers: 0, reads: 0, faults: 0, kills: 0, freezes: 0 };
 
-/// Small numbers, so that few steps meet every case.
+/// Small constants, so that few steps cover every case.
 fn small() -> Rules {
     Rules::sized(2, 6, 1, 8)
 }
 
-/// Each rule that is broken, with a seed whose schedule finds that.
+/// Each breakage, with a seed whose schedule detects it.
 const FOUND: [(Breakage, u64); 14] = [
     (Breakage::NoExpectation, 1),
     (Breakage::LeaseAlone, 1),
@@ -70,7 +71,7 @@ fn random_schedules_break_nothing() {
     }
 }
 
-/// Prints the first seed of each breakage: for the table, when schedules have changed.
+/// Prints the first seed for each breakage, to update the table when schedules have changed.
 #[test]
 #[ignore = "it searches; run it by name when the table has to be made anew"]
 fn seeds_of_the_table() {
@@ -94,7 +95,7 @@ fn each_broken_rule_is_found_and_the_whole_protocol_passes_the_same_seed() {
     }
 }
 
-/// Explores, and prints how far that went.
+/// Explores, and prints the extent.
 fn all(nodes: usize, budget: Budget, switches: u8) {
     let rules = Rules::sized(2, 4, 1, 2);
     let explored = explore(rules, nodes, budget, switches, STATES_MAX).unwrap_or_else(|what| panic!("{what}"));
@@ -109,13 +110,13 @@ fn every_state_of_two_processes_holds() {
     all(2, Budget { writes: 2, flushes: 2, takeovers: 2, kills: 1, ..NOTHING }, u8::MAX);
 }
 
-/// Three processes, and three times another goes on than the one before.
+/// Three processes, with at most three switches between them.
 #[test]
 fn every_state_of_three_processes_with_few_switches_holds() {
     all(3, Budget { writes: 1, flushes: 1, takeovers: 3, ..NOTHING }, 3);
 }
 
-/// The same with more of everything.
+/// The same with larger limits.
 #[test]
 #[ignore = "it takes minutes: `make chaos` runs it"]
 fn every_state_within_larger_budgets_holds() {

@@ -1,4 +1,5 @@
-//! Drives the steps that create one object: [`Create`] by itself, and [`Commit`] of a manifest. As the store does, but call by call.
+//! Drives the steps that create one object: [`Create`] alone, and [`Commit`] of a manifest. Works like the store, but
+//! call by call.
 
 use crate::bucket::{Call, CatalogObject, Manifest, Response};
 use meridian_model::policy::owner::{
@@ -7,16 +8,16 @@ use meridian_model::policy::owner::{
 };
 use std::sync::Arc;
 
-/// What a task does next.
+/// The next action of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next<T> {
     Call(Call),
     Done(T),
-    /// It cannot go on: a call that it needs had no answer.
+    /// It cannot go on: a required call got no response.
     Failed,
 }
 
-/// A create on its way.
+/// A create in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Making {
     create: Create,
@@ -67,7 +68,7 @@ impl Making {
     }
 }
 
-/// A look on its way, and the object that it has read last.
+/// A lookup in progress, and the object that it read last.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Looking {
     look: Lookup,
@@ -79,7 +80,7 @@ impl Looking {
         Looking { look: Lookup::new(rules), read: None }
     }
 
-    /// [`Next::Failed`]: there is no manifest, or too many come.
+    /// Returns [`Next::Failed`] if there is no manifest, or too many arrive.
     pub fn next(&mut self) -> Next<Arc<CatalogObject>> {
         match self.look.step() {
             LookupStep::List => Next::Call(Call::ListManifests),
@@ -103,7 +104,7 @@ impl Looking {
     }
 }
 
-/// What is known of the chain once an object was found to be the newest.
+/// The state of the chain once an object was found to be the newest.
 pub fn known_of(object: &CatalogObject, process: u32) -> Known {
     Known {
         number: object.head.number,
@@ -114,7 +115,7 @@ pub fn known_of(object: &CatalogObject, process: u32) -> Known {
     }
 }
 
-/// The commit of a manifest on its way.
+/// A commit of the manifest in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Committing {
     rules: Rules,
@@ -123,7 +124,7 @@ pub struct Committing {
     manifest: Manifest,
     look: Option<Looking>,
     making: Option<Making>,
-    /// Of the object to be created.
+    /// Number of the object to create.
     number: u64,
 }
 
@@ -180,12 +181,12 @@ impl Committing {
         }
     }
 
-    /// Whether it can go on without the answer to its call.
+    /// Whether it can go on without the response to its call.
     pub fn bears_loss(&self) -> bool {
         self.commit.step() != CommitStep::Look
     }
 
-    /// The manifest, its number, and what is known of the chain from here on.
+    /// The manifest, its number, and the state of the chain after it.
     pub fn end(self) -> (Manifest, u64, Option<Known>) {
         (self.manifest, self.number, self.commit.into_known())
     }

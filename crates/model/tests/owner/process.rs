@@ -1,4 +1,5 @@
-//! A process: a candidate, an owner, or a reader. It does one thing at a time, and each call to the bucket is a step of its own.
+//! A process: a candidate, an owner, or a reader. It does one thing at a time, and each call to the bucket is a
+//! separate step.
 
 use crate::bucket::{Call, Content, Event, LogObject, Manifest, Response};
 use crate::making::{Committing, Looking, Making, Next};
@@ -8,28 +9,28 @@ use meridian_model::policy::owner::{
 };
 use std::sync::Arc;
 
-/// What a process that does nothing can begin.
+/// Work that an idle process can begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Work {
-    /// Take the partition over.
+    /// Take over the partition.
     Takeover,
     /// Append the two events of a write.
     Write(u8),
-    /// Upload what is not flushed.
+    /// Upload unflushed events.
     Flush,
     /// Upload two files as one.
     Merge,
     /// Commit what was uploaded.
     Commit,
-    /// Delete what the last flush covers.
+    /// Delete the groups covered by the last flush.
     Release,
-    /// Delete a file that is not needed any more. When is the grace's to say, so it may be at any time.
+    /// Delete a file that is no longer needed. The grace period decides when, so it may happen at any time.
     Remove,
     /// Read everything, as a scan server does.
     Read,
 }
 
-/// What happened that the world has to hold against the writes that clients made.
+/// Events that the world checks against the writes of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     Stored(u8),
@@ -37,44 +38,44 @@ pub enum Report {
     Unknown(u8),
     /// It serves, with these events, and writes in this epoch.
     Serves(Vec<Event>, u64),
-    /// A commit counts, under this number.
+    /// A commit succeeded, under this number.
     Committed(u64),
-    /// Something of the newest manifest or the log is missing.
+    /// Something named by the newest manifest or the log is missing.
     Harmed,
-    /// A reader has found the newest manifest twice, and not all that it names.
+    /// A reader found the newest manifest twice, but not everything it names.
     Torn(u64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// No two have the same, however often a node starts.
+    /// Unique, however often a node starts.
     pub id: u32,
     rules: Rules,
-    /// The epoch that the lease has given; 0: none.
+    /// Epoch granted by the lease; 0 for none.
     term: u64,
     pub owner: Option<Owner>,
-    /// Files to be deleted.
+    /// Files to delete.
     doomed: Vec<u64>,
     task: Task,
     /// The call that it waits for.
     pub call: Option<Call>,
 }
 
-/// What an owner holds.
+/// The state of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     manifest: Manifest,
     known: Option<Known>,
     writer: Writer,
     position: u64,
-    /// Events that no file of its manifest has.
+    /// Events not in any file of its manifest.
     memory: Vec<Event>,
     next_file: u64,
-    /// A file that waits for its commit.
+    /// A file awaiting its commit.
     job: Option<Job>,
-    /// What the last flush covers, until its groups are deleted.
+    /// Position covered by the last flush, until its groups are deleted.
     release: Option<u64>,
-    /// It takes no writes and begins no flush any more. What it has begun it ends.
+    /// Whether it accepts no writes and begins no flush any more. It finishes what it has begun.
     pub outdated: bool,
 }
 
@@ -100,7 +101,7 @@ enum Task {
     Commit(Box<Committing>, Job),
     Release(u64),
     Remove(u64),
-    /// A look, what it has found, and the number of a manifest with a missing object.
+    /// A lookup, its result, and the number of a manifest with a missing object.
     Read(Looking, Option<(u64, Vec<u64>)>, u64),
 }
 
@@ -109,17 +110,17 @@ impl Process {
         Process { id, rules, term, owner: None, doomed: Vec::new(), task: Task::Nothing, call: None }
     }
 
-    /// Whether it is doing something.
+    /// Whether it is busy.
     pub fn is_busy(&self) -> bool {
         self.task != Task::Nothing
     }
 
-    /// Whether it takes writes.
+    /// Whether it accepts writes.
     pub fn serves(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| !owner.outdated)
     }
 
-    /// Whether it can begin this now.
+    /// Whether it can begin this work now.
     pub fn can(&self, work: Work) -> bool {
         if self.is_busy() {
             return false;
@@ -142,7 +143,7 @@ impl Process {
         let (rules, id) = (self.rules, self.id);
         self.task = match (work, &mut self.owner) {
             (Work::Takeover, owner) => {
-                // What a former owner held in memory is dropped.
+                // The memory of a former owner is dropped.
                 *owner = None;
                 Task::Takeover(Box::new(Taking::new(rules, id, self.term)))
             }
@@ -165,7 +166,7 @@ impl Process {
         self.run(told);
     }
 
-    /// Takes the answer to its call.
+    /// Accepts the response to its call.
     pub fn answer(&mut self, answer: Response, told: &mut Vec<Report>) {
         self.call = None;
         let lost = answer == Response::Lost;
@@ -177,14 +178,14 @@ impl Process {
             }
             Task::Append { making, .. } => making.answer(answer),
             Task::Commit(committing, _) => match lost && !committing.bears_loss() {
-                // Nothing of the commit was sent: it is tried again.
+                // Nothing of the commit was sent: it is retried.
                 true => self.put_back(),
                 false => committing.answer(answer),
             },
             Task::Upload(..) => self.uploaded(answer == Response::Created),
             Task::Release(_) => match &mut self.owner {
                 Some(owner) if !lost => owner.writer.released(),
-                // The next flush covers the groups that are left as well.
+                // The next flush also covers the remaining groups.
                 _ => self.task = Task::Nothing,
             },
             Task::Remove(_) => self.task = Task::Nothing,
@@ -303,7 +304,7 @@ impl Process {
 
     fn uploaded(&mut self, there: bool) {
         let Task::Upload(job, _) = std::mem::replace(&mut self.task, Task::Nothing) else { return };
-        // A name that may have been taken is never used again.
+        // A name that may have been taken is never reused.
         if let Some(owner) = self.owner.as_mut().filter(|_| there) {
             owner.job = Some(job);
         }
@@ -347,7 +348,7 @@ impl Process {
         match (answer, found.take()) {
             (Response::Files(Some(_)), _) => self.task = Task::Nothing,
             (Response::Files(None), Some((number, _))) => {
-                // A file that is gone means that there is a newer manifest by now.
+                // A missing file means that there is a newer manifest by now.
                 if *missed == number {
                     told.push(Report::Torn(number));
                 }
@@ -388,7 +389,7 @@ impl Owner {
         let manifest = Manifest {
             version: self.number(),
             flushed: job.flushed.unwrap_or(self.manifest.flushed),
-            // Only a flush moves on in the log.
+            // Only a flush advances in the log.
             log: job.flushed.map_or(self.manifest.log, |flushed| self.writer.place(flushed)),
             files,
         };

@@ -1,15 +1,15 @@
-//! Schedules drawn from a seed: long ones, in which everything goes wrong at some time.
+//! Schedules drawn from a seed: long ones, in which everything fails at some time.
 
 use crate::process::Work;
 use crate::world::{Budget, End, Move, World};
 use meridian_model::policy::owner::Rules;
 
-/// Moves of a schedule.
+/// Number of moves of a schedule.
 const MOVES: usize = 220;
-/// Moves that a node is given until it serves again, once nothing fails any more.
+/// Max moves until a node serves again, once failures stop.
 const RECOVERY_MAX: usize = 2_000;
 
-/// Numbers from a seed (splitmix64).
+/// Random numbers from a seed (splitmix64).
 pub struct Random(u64);
 
 impl Random {
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// Runs the schedule of a seed; `Err`: what does not hold, and the moves that lead there.
+/// Runs the schedule of a seed; the error holds the violated property and the moves that lead to it.
 pub fn run(seed: u64, rules: Rules) -> Result<(), String> {
     let mut made = Vec::new();
     run_noting(seed, rules, &mut made).map_err(|what| {
@@ -54,7 +54,7 @@ fn run_noting(seed: u64, rules: Rules, made: &mut Vec<Move>) -> Result<(), Strin
         freezes: random.below(3) as u8,
     };
     let mut world = World::new(rules, nodes, budget, random.below(2) == 0);
-    // A node goes on for a while, as it would in life; the others are paused meanwhile, for as long as it takes.
+    // A node runs for a while, as in reality; the others are paused meanwhile.
     let (mut running, mut moves) = (0, Vec::new());
     for _ in 0..MOVES {
         moves.clear();
@@ -71,7 +71,7 @@ fn run_noting(seed: u64, rules: Rules, made: &mut Vec<Move>) -> Result<(), Strin
     recover(&mut world, made)
 }
 
-/// One of the moves: the likely ones more often.
+/// Chooses a move, likely ones more often.
 fn choose(moves: &[Move], random: &mut Random) -> Option<Move> {
     let weight = |chosen: &Move| match chosen {
         Move::End(_, End::Done) => 40,
@@ -92,7 +92,7 @@ fn choose(moves: &[Move], random: &mut Random) -> Option<Move> {
     None
 }
 
-/// With nothing failing any more, and the others gone, a process takes over and serves.
+/// Once failures stop and the other processes are gone, a process takes over and serves.
 fn recover(world: &mut World, made: &mut Vec<Move>) -> Result<(), String> {
     if world.is_frozen() {
         make(world, made, Move::Freeze)?;
@@ -105,7 +105,7 @@ fn recover(world: &mut World, made: &mut Vec<Move>) -> Result<(), String> {
         (world.budget.writes, world.budget.flushes) = (1, 1);
         let node = world.newest_node();
         make(world, made, Move::Begin(node, work))?;
-        // Others may stand before it, and do nothing.
+        // Other processes may come first, and do nothing.
         let (node, mut left) = (world.newest_node(), RECOVERY_MAX);
         while world.waits(node) {
             left = left.checked_sub(1).ok_or_else(|| format!("{work:?} comes to no end"))?;

@@ -9,7 +9,7 @@ use meridian_model::policy::owner::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A takeover on its way.
+/// A takeover in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Taking {
     rules: Rules,
@@ -18,22 +18,22 @@ pub struct Taking {
     takeover: Takeover,
     stage: Stage,
     opened: Opened,
-    /// Files that were left over. They wait for their grace, whatever becomes of the takeover.
+    /// Leftover files. They wait for their grace period, whatever the outcome of the takeover.
     pub leftovers: Vec<u64>,
 }
 
-/// What the process has read, and made of it.
+/// The state that the process has read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Opened {
     pub manifest: Manifest,
     pub known: Option<Known>,
-    /// Of files and log.
+    /// Events of files and log.
     pub content: Vec<Event>,
-    /// Of the log alone.
+    /// Events of the log alone.
     pub replayed: Vec<Event>,
     held: VecDeque<Held>,
     whole: bool,
-    /// Its first manifest stands, under this number.
+    /// Number of its committed first manifest.
     pub claimed: Option<u64>,
     pub writer: Option<Writer>,
 }
@@ -49,13 +49,13 @@ enum Stage {
     List,
 }
 
-/// How a takeover ends.
+/// The outcome of a takeover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakeoverOutcome {
     Serves(Box<Opened>),
     /// Something is missing.
     Harmed,
-    /// Others take over again and again.
+    /// Other processes keep taking over.
     Busy,
 }
 
@@ -167,7 +167,7 @@ impl Taking {
         }
     }
 
-    /// Takes the answer to the call of [`Taking::next`]; `false`: the takeover fails without it.
+    /// Accepts the response to the call of [`Taking::next`]; returns false if the takeover fails without it.
     pub fn answer(&mut self, answer: Response) -> bool {
         if answer == Response::Lost && !self.bears_loss() {
             return false;
@@ -237,7 +237,8 @@ impl Taking {
     fn claim(&mut self) {
         let follows = self.opened.manifest.version;
         let manifest = Manifest { version: first_of_next_epoch(follows), ..self.opened.manifest.clone() };
-        // The store asks the bucket again here; without a term what is known is kept, so that both ways are run.
+        // The store reads the bucket again here; without a term the known state is kept, so that both paths are
+        // covered.
         let known = self.opened.known.take().filter(|_| self.term == 0);
         self.stage = Stage::Claim(Box::new(Committing::new(self.rules, self.process, follows, manifest, known)));
     }
@@ -255,7 +256,7 @@ impl Taking {
 
     fn sweep(&mut self, files: &[u64]) {
         let manifest = &self.opened.manifest;
-        // Without a manifest of its own it goes by the epoch that it would take.
+        // Without a manifest of its own it uses the epoch that it would claim.
         let epoch = self.opened.claimed.map_or(first_of_next_epoch(manifest.version), |_| manifest.version);
         let unnamed = files.iter().copied().filter(|file| !manifest.files.contains(file));
         self.leftovers.extend(unnamed.filter(|file| is_leftover(self.rules, *file, epoch)));

@@ -1,4 +1,4 @@
-//! Processes over one bucket, the calls on their way, and what must hold whatever happens next.
+//! Processes over one bucket, the calls in flight, and the invariants whatever happens next.
 
 mod check;
 
@@ -8,7 +8,7 @@ use meridian_model::policy::owner::{Breakage, Head, Kind, LogPlace, Rules, first
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a run may still spend. Without a bound there would be no end of states.
+/// Remaining budget of a run. Without a bound the states would be infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Budget {
     pub writes: u8,
@@ -16,24 +16,24 @@ pub struct Budget {
     pub merges: u8,
     pub takeovers: u8,
     pub reads: u8,
-    /// Calls whose answer is lost, late or a refusal.
+    /// Calls whose response is lost, late or a refusal.
     pub faults: u8,
     pub kills: u8,
-    /// Moments at which listings stop to show what happens.
+    /// Moments at which listings freeze.
     pub freezes: u8,
 }
 
-/// How a call ends for the process that made it.
+/// The outcome of a call for its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
     Done,
-    /// It never arrives, and there is no answer.
+    /// It never arrives, and there is no response.
     LostBefore,
-    /// It takes effect, and there is no answer.
+    /// It takes effect, and there is no response.
     LostAfter,
-    /// There is no answer, and it may arrive at any later time.
+    /// There is no response, and it may arrive at any later time.
     Late,
-    /// There is no room.
+    /// Refused for lack of space.
     Full,
 }
 
@@ -42,15 +42,15 @@ pub enum End {
 pub enum Move {
     Begin(usize, Work),
     End(usize, End),
-    /// A call arrives whose process has given it up, or is gone.
+    /// A call arrives whose process has given up on it, or is gone.
     Arrive(usize),
     Kill(usize),
-    /// Listings show this moment, or (if they did already) the present again.
+    /// Freezes listings at this moment, or (if frozen) returns them to the present.
     Freeze,
 }
 
 impl Move {
-    /// The node that it is a step of.
+    /// The node that makes the step.
     pub fn node(self) -> Option<usize> {
         match self {
             Move::Begin(node, _) | Move::End(node, _) => Some(node),
@@ -59,12 +59,12 @@ impl Move {
     }
 }
 
-/// What is known of a write.
+/// The known fate of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Fate {
-    /// It was sent, and nobody knows.
+    /// Sent, outcome unknown.
     Open,
-    /// Acknowledged, or found there by a later owner.
+    /// Acknowledged, or found present by a later owner.
     Stored,
     /// Refused, or found missing by a later owner.
     Absent,
@@ -75,30 +75,30 @@ pub struct World {
     rules: Rules,
     pub budget: Budget,
     pub bucket: Bucket,
-    /// What listings show while they are frozen.
+    /// The contents of frozen listings.
     shown: Option<Box<Bucket>>,
     pub late: Vec<Call>,
     pub nodes: Vec<Option<Process>>,
-    /// Processes so far.
+    /// Number of processes so far.
     processes: u32,
-    /// Terms of the lease so far, if processes get epochs from it.
+    /// Number of lease terms so far, if processes get epochs from it.
     terms: Option<u64>,
     fates: Vec<Fate>,
-    /// The newest manifest that followed the newest.
+    /// The last manifest that followed the newest one.
     head: u64,
     /// The manifests of the chain: their creators and versions.
     creators: BTreeMap<u64, (u32, u64)>,
-    /// The process that serves, and its epoch: the last fenced one of all that began to serve.
+    /// The serving process and its epoch: the last fenced one of all that began to serve.
     serving: (u32, u64),
-    /// Who wrote groups in an epoch.
+    /// The writer of the groups in each epoch.
     writers: BTreeMap<u64, u32>,
 }
 
-/// Calls that arrive late, at most.
+/// Max calls that arrive late.
 const LATE_MAX: usize = 2;
 
 impl World {
-    /// A partition that was just made, and nodes that know of it.
+    /// A newly created partition, and nodes that know of it.
     pub fn new(rules: Rules, nodes: usize, budget: Budget, terms: bool) -> World {
         let head = Head { number: 1, kind: Kind::First, old: Vec::new() };
         let manifest =
@@ -122,27 +122,27 @@ impl World {
         }
     }
 
-    /// Whether listings show a moment that is over.
+    /// Whether listings are frozen at an earlier moment.
     pub fn is_frozen(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// The node of the process that began last.
+    /// The node whose process began last.
     pub fn newest_node(&self) -> usize {
         self.nodes.iter().rposition(Option::is_some).unwrap_or(0)
     }
 
-    /// The process of a node; 0: none.
+    /// The process of a node; 0 for none.
     pub fn process_of(&self, node: usize) -> u32 {
         self.nodes[node].as_ref().map_or(0, |process| process.id)
     }
 
-    /// Whether a node takes writes.
+    /// Whether a node accepts writes.
     pub fn serves(&self, node: usize) -> bool {
         self.nodes[node].as_ref().is_some_and(Process::serves)
     }
 
-    /// Whether a node waits for the answer to a call.
+    /// Whether a node waits for the response to a call.
     pub fn waits(&self, node: usize) -> bool {
         self.nodes[node].as_ref().is_some_and(|process| process.call.is_some())
     }
@@ -152,10 +152,10 @@ impl World {
         self.fates.len() as u8
     }
 
-    /// What can happen next.
+    /// The possible next moves.
     pub fn moves(&self) -> Vec<Move> {
         let mut moves = Vec::new();
-        // Of nodes without a process one is like the other.
+        // Nodes without a process are interchangeable.
         let empty = self.nodes.iter().position(Option::is_none).map_or(self.nodes.len(), |empty| empty + 1);
         for node in 0..empty.min(self.nodes.len()) {
             self.moves_of(node, &mut moves);
@@ -167,7 +167,7 @@ impl World {
         moves
     }
 
-    /// What a node can do next, and what can happen to it.
+    /// The possible moves and failures of a node.
     pub fn moves_of(&self, node: usize, moves: &mut Vec<Move>) {
         let Some(process) = &self.nodes[node] else {
             if self.budget.takeovers > 0 {
@@ -210,8 +210,8 @@ impl World {
     }
 
     fn may_begin(&self, process: &Process, work: Work) -> bool {
-        // Where nothing but the lease fences, a process that lost it begins no write. One that it has begun goes on, as it may have been
-        // paused in the middle of it.
+        // If only the lease fences, a process that lost it begins no write. One in progress goes on, as it may have
+        // been paused in the middle.
         let holds = !self.rules.breaks(Breakage::LeaseAlone) || self.newest_process() == process.id;
         process.can(work) && (holds || !matches!(work, Work::Write(_)))
     }
@@ -221,10 +221,10 @@ impl World {
         self.processes
     }
 
-    /// Makes a move; `Err`: what must hold does not.
+    /// Makes a move; returns an error if an invariant is violated.
     pub fn make(&mut self, chosen: Move) -> Result<(), String> {
         self.apply(chosen)?;
-        // Which node a process has does not matter: in one order fewer states differ.
+        // The node of a process does not matter: a fixed order yields fewer states.
         self.nodes.sort_by_key(|node| node.as_ref().map_or(u32::MAX, |process| process.id));
         Ok(())
     }
@@ -300,7 +300,7 @@ impl World {
         self.hear(node, told)
     }
 
-    /// Lets a call take effect, and holds that against what must hold.
+    /// Applies a call, and checks the invariants.
     fn execute(&mut self, call: &Call) -> Result<Response, String> {
         let answer = self.bucket.execute(call, self.shown.as_deref(), self.rules);
         match (call, &answer) {
@@ -313,7 +313,8 @@ impl World {
                         object.writer, object.place.epoch
                     ));
                 }
-                // A create that is sent again may come after its object was read, flushed and deleted by another: no process looks there any more.
+                // A resent create may arrive after its object was read, flushed and deleted by another: no process
+                // reads there any more.
                 let (serving, _) = self.serving;
                 if object.writer != serving && !self.is_flushed(events) {
                     return Err(format!("process {serving} serves, and a group of {} takes effect", object.writer));
@@ -329,7 +330,7 @@ impl World {
                     self.head = number;
                     self.creators.insert(number, made);
                 } else if object.head.kind == Kind::Later && self.creators.get(&number) != Some(&made) {
-                    // A first one is found out by the look after it, and the very same one as before changes nothing.
+                    // A first manifest is detected by the check after it, and an identical one changes nothing.
                     return Err(format!("process {} creates manifest {number} anew, of {}", object.writer, self.head));
                 }
             }
@@ -359,12 +360,12 @@ impl World {
                     return Err(format!("process {id} takes its manifest {number} for one of the chain"));
                 }
                 Report::Committed(_) => {}
-                // It was taken over from while it was on its way, and finds that out with its first write.
+                // It was superseded in flight, and finds out with its first write.
                 Report::Serves(_, epoch) if epoch < self.serving.1 => {}
                 Report::Serves(content, epoch) => {
                     self.serving = (id, epoch);
                     self.check_content(&content, true)?;
-                    // What it has found, or not found, is so for ever.
+                    // Whatever it found, or did not find, is final.
                     for write in 0..self.fates.len() {
                         let there = content.iter().any(|event| usize::from(event.write) == write);
                         self.settle(write as u8, if there { Fate::Stored } else { Fate::Absent })?;

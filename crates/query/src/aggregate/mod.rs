@@ -1,14 +1,14 @@
-//! Counts, sums, averages and extremes, by window of time and by field.
+//! Counts, sums, averages and extremes, by time window and by field.
 //!
-//! A node whose events all match, all lie in one window and all have one value of the `by` field is taken from its summary. Its events
-//! are not read. All other nodes are descended into, down to rows. Where a part keeps its events in order of time as well and the
-//! question is about time and numbers alone, that order is walked. Its leaves are thin slices of time, so the edge of a window cuts few
-//! of them. Where it is about time alone, there is nothing to walk: a window is a stretch of that order
-//! ([`Timeline`](crate::timeline::Timeline)). A question of one box over points is walked on plain numbers
-//! ([`Cutter`](crate::cut::Cutter)).
+//! A node whose events all match, all lie in one window and all have one value of the `by` field is taken from its
+//! summary. Its events are not read. All other nodes are descended into, down to rows. If a part also keeps its
+//! events in time order, and the query concerns only time and numbers, that order is walked. Its leaves are thin
+//! slices of time, so the edge of a window cuts few of them. If the query concerns only time, no walk is needed: a
+//! window is a contiguous range of that order ([`Timeline`](crate::timeline::Timeline)). A query for one box over
+//! points compares plain numbers ([`Cutter`](crate::cut::Cutter)).
 //!
-//! An event of an interval counts in the window of its start. Events with an open start count in a group
-//! without a window, which comes last.
+//! An event of an interval counts in the window of its start. Events with an open start count in a group without a
+//! window, which comes last.
 
 mod question;
 mod worker;
@@ -26,7 +26,7 @@ use crate::scan::{Matches, Scan};
 use meridian_store::Snapshot;
 use worker::Worker;
 
-/// Answers a question for numbers over the events of a snapshot.
+/// Runs an aggregate over the events of a snapshot.
 pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
     PartialGroups::of(snapshot, question, control)?.finish(question, control)
 }
@@ -37,7 +37,7 @@ impl PartialGroups {
         PartialGroups::in_slices(slices(snapshot.rows()), snapshot, question, control)
     }
 
-    /// The same in a given number of slices.
+    /// The same with a given number of slices.
     pub(crate) fn in_slices(
         slices: usize,
         snapshot: &Snapshot,
@@ -61,10 +61,10 @@ impl PartialGroups {
                 }
             }
             None => {
-                // Sums and groups of fields that the tree knows need no events that match.
+                // Aggregates over fields summarised by the tree need no matching events to be read.
                 scan.weigh(if reads_values { Matches::Read } else { Matches::Counted })?;
                 let mut tasks = Vec::new();
-                // Worked out for each part before the threads start, which then share it without a lock.
+                // Computed for each part before the threads start, which then share it without a lock.
                 let mut dead = Vec::new();
                 if worker.reads_time_order() {
                     scan.snapshot.load_time_trees();

@@ -1,4 +1,4 @@
-//! Questions for numbers, and their answers.
+//! Aggregate queries and their results.
 
 use crate::control::Stats;
 use crate::sketch::{Kind, TOP_MAX};
@@ -24,27 +24,28 @@ pub enum Function {
     Min(usize),
     /// Max of a numeric field.
     Max(usize),
-    /// Percentile of a numeric field: the smallest value that at least this percentage of the values do not exceed.
+    /// Percentile of a numeric field: the smallest value such that at least this percentage of the values do not
+    /// exceed it.
     Percentile(usize, Percent),
-    /// Number of different values of a field.
+    /// Number of distinct values of a field.
     Distinct(usize),
-    /// The most frequent values of a field of texts, integers or booleans, and the max number of them.
+    /// The most frequent values of a text, integer or boolean field, with the max number of values.
     Top(usize, u32),
 }
 
-/// Max number of functions of a question.
+/// Max number of functions of a query.
 pub const FUNCTIONS_MAX: usize = 64;
-/// Max number of fields of a question that groups are by.
+/// Max number of grouping fields of a query.
 pub const BY_FIELDS_MAX: usize = 8;
 
-/// A part of all values: 0 to 100 percent, in thousandths of a percent.
+/// A fraction of all values: 0 to 100 percent, in thousandths of a percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Percent(u32);
 
 impl Percent {
     const ALL: u32 = 100_000;
 
-    /// Reads a number such as 50 or 99.9.
+    /// Parses a number such as 50 or 99.9.
     fn parse(text: &str) -> Option<Percent> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -56,7 +57,7 @@ impl Percent {
         (all <= Percent::ALL).then_some(Percent(all))
     }
 
-    /// The place, from 1, among `count` values in ascending order.
+    /// The rank, from 1, among `count` values in ascending order.
     pub(crate) fn rank(self, count: u64) -> u64 {
         let rank = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(Percent::ALL));
         u64::try_from(rank).unwrap_or(count).clamp(1, count.max(1))
@@ -73,7 +74,7 @@ impl fmt::Display for Percent {
     }
 }
 
-/// The parts of a list with commas between. Those within parentheses are no commas of the list.
+/// Splits a list at its commas, except those within parentheses.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0i32;
     text.split(move |c| {
@@ -87,18 +88,18 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Function {
-    /// Reads a list such as `count,sum(price),avg(price)`.
+    /// Parses a list such as `count,sum(price),avg(price)`.
     pub fn parse(text: &str, schema: &Schema) -> Result<Vec<Function>, Invalid> {
         let functions =
             parts(text).map(|part| Function::parse_one(part.trim(), schema)).collect::<Result<Vec<_>, _>>()?;
-        // Each function is a column of running totals for every group.
+        // Each function adds a column of running totals for every group.
         if functions.len() > FUNCTIONS_MAX {
             return Err(Invalid::field(
                 "function",
                 format!("at most {FUNCTIONS_MAX} functions can be asked for at once"),
             ));
         }
-        // Two results of one name could not be told apart.
+        // Two results with the same name could not be told apart.
         let again = functions.iter().enumerate().find(|(at, function)| functions[..*at].contains(function));
         if let Some((_, function)) = again {
             return Err(Invalid::field("function", format!("{} is named twice", function.name(schema))));
@@ -106,7 +107,7 @@ impl Function {
         Ok(functions)
     }
 
-    /// Reads one function, whatever the name of its property.
+    /// Parses one function, whatever the property's name.
     pub(crate) fn parse_one(text: &str, schema: &Schema) -> Result<Function, Invalid> {
         let wrong = |why: String| Invalid::field("function", why);
         let (name, inside) = match text.split_once('(') {
@@ -161,7 +162,7 @@ impl Function {
         Ok(function)
     }
 
-    /// Checks that its field is of a type that it takes.
+    /// Checks that its field has a type that it accepts.
     fn check(&self, schema: &Schema) -> Result<(), Invalid> {
         let (field, takes, expected): (usize, fn(FieldType) -> bool, &str) = match *self {
             Function::Count => return Ok(()),
@@ -182,7 +183,7 @@ impl Function {
         }
     }
 
-    /// The name as it appears in an answer, such as `sum(price)`.
+    /// The name as it appears in a result, such as `sum(price)`.
     pub fn name(&self, schema: &Schema) -> String {
         let field = |field: &usize| schema.fields.get(*field).map_or("", |f| f.name.as_str());
         let of = |name: &str, f: &usize| format!("{name}({})", field(f));
@@ -204,7 +205,7 @@ impl Function {
         self.sketch().is_some()
     }
 
-    /// The field of its running totals, if it has any.
+    /// The field of its running totals, if any.
     pub(crate) fn field(&self) -> Option<usize> {
         match *self {
             Function::CountOf(f) | Function::Sum(f) | Function::Avg(f) | Function::Min(f) | Function::Max(f) => Some(f),
@@ -212,7 +213,7 @@ impl Function {
         }
     }
 
-    /// The summary that it is read from, if it is one: its field and kind.
+    /// The field and kind of the summary that it is read from, if any.
     pub(crate) fn sketch(&self) -> Option<(usize, Kind)> {
         match *self {
             Function::Percentile(f, _) => Some((f, Kind::Quantiles)),
@@ -223,27 +224,27 @@ impl Function {
     }
 }
 
-/// Whether groups may be by a field of this type.
+/// Whether groups may be formed by a field of this type.
 fn groups_by(kind: FieldType) -> bool {
     matches!(kind, FieldType::Text | FieldType::Int | FieldType::Bool)
 }
 
-/// A question for aggregates of events.
+/// An aggregate query.
 #[derive(Debug, Clone)]
 pub struct Aggregate {
     /// The filter of events.
     pub predicate: Predicate,
-    /// The functions of each group.
+    /// The functions to compute for each group.
     pub functions: Vec<Function>,
-    /// A group for each window of time.
+    /// Groups by time window.
     pub windows: Option<Windows>,
-    /// A group for each value of a text, integer or boolean field; of several fields, for each combination of values.
+    /// Groups by the value of a text, integer or boolean field; with several fields, by each combination of values.
     pub by: Vec<usize>,
-    /// Include windows without events between the first and the last window with events.
+    /// Includes empty windows between the first and the last window with events.
     pub empty: bool,
 }
 
-/// The value of the `by` field that a group shares.
+/// A group's value of a `by` field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ByValue {
@@ -253,51 +254,51 @@ pub enum ByValue {
     Int(i64),
     /// Text.
     Text(String),
-    /// No value.
+    /// Null.
     Null,
 }
 
 /// The value of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionValue {
-    /// No value: the group has no value of the field.
+    /// No value: no event of the group has a value of the field.
     Null,
-    /// An integer: counts, and sums and extremes of integer fields. Sums may pass 64 bits.
+    /// An integer: counts, and sums and extremes of integer fields. Sums may exceed 64 bits.
     Int(i128),
     /// A float.
     Float(f64),
-    /// Values and how many events have each, the most frequent first.
+    /// Values with their event counts, the most frequent first.
     Top(Arc<[(ByValue, u64)]>),
 }
 
-/// One group of an answer.
+/// One group of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The window; `None` where no windows were asked for, or of events with an open start.
+    /// The window; `None` if no windows were requested, or for events with an open start.
     pub window: Option<Window>,
-    /// The values of the `by` fields, in the order asked.
+    /// The values of the `by` fields, in the requested order.
     pub by: Vec<ByValue>,
     /// Number of events.
     pub count: u64,
-    /// The value of each function, in the order asked.
+    /// The value of each function, in the requested order.
     pub values: Vec<FunctionValue>,
-    /// The error of each value, 0 of an exact one. For a percentile, the max distance from the true one in proportion to it.
-    /// For a number of different values, three standard errors in proportion to it. For the most frequent values, by how
-    /// much a count may be too low.
+    /// The error of each value, 0 if exact. For a percentile, the max relative distance from the true one. For a
+    /// distinct count, three relative standard errors. For the most frequent values, the max by which a count may be
+    /// too low.
     pub errors: Vec<f64>,
 }
 
-/// Groups in order of window, then of `by`; and their cost.
+/// Groups in order of window, then of `by`, and the cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregated {
     /// The groups. Without windows and `by` there is exactly one.
     pub groups: Vec<Group>,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
 impl Aggregate {
-    /// The numeric fields that the functions are about, each once, ascending.
+    /// The numeric fields used by the functions, deduplicated, ascending.
     pub(crate) fn fields(&self) -> Vec<usize> {
         let mut fields: Vec<usize> = self.functions.iter().filter_map(Function::field).collect();
         fields.sort_unstable();
@@ -305,7 +306,7 @@ impl Aggregate {
         fields
     }
 
-    /// The summaries that the functions are read from, each once, in order.
+    /// The summaries used by the functions, deduplicated, in order.
     pub(crate) fn sketches(&self) -> Vec<(usize, Kind)> {
         let mut sketches: Vec<(usize, Kind)> = self.functions.iter().filter_map(Function::sketch).collect();
         sketches.sort_unstable();
@@ -313,7 +314,7 @@ impl Aggregate {
         sketches
     }
 
-    /// Checks that the question can be asked of events of this schema.
+    /// Checks that the query is valid for this schema.
     pub(crate) fn check(&self, schema: &Schema) -> Result<(), Invalid> {
         if self.windows.is_some() && !schema.has_time() {
             return Err(Invalid::field("window", "this collection has no time"));
@@ -355,7 +356,7 @@ mod tests {
         fn a_percentage_is_read_as_it_was_shown(thousandths in 0u32..=100_000, count in 1u64..10_000) {
             let percent = Percent(thousandths);
             prop_assert_eq!(Percent::parse(&percent.to_string()), Some(percent));
-            // The first place that enough values do not exceed.
+            // The first rank at which enough values are not exceeded.
             let enough = |rank: u64| u128::from(rank) * 100_000 >= u128::from(count) * u128::from(thousandths);
             let rank = percent.rank(count);
             prop_assert!((1..=count).contains(&rank) && enough(rank) && (rank == 1 || !enough(rank - 1)));

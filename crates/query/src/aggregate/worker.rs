@@ -1,4 +1,4 @@
-//! Counts the nodes and runs of one question.
+//! Counts the nodes and runs of one query.
 
 use super::{Aggregate, ByValue};
 use crate::candidates::{Candidates, Run, Step, search_step};
@@ -17,27 +17,27 @@ use meridian_model::filter::{Cut, Region};
 use meridian_model::{Batch, FieldColumn, GeometryType, Interval, Invalid, Projection, Schema, TimeRole};
 use meridian_store::Snapshot;
 
-/// Processes the nodes and runs of one question.
+/// Processes the nodes and runs of one query.
 pub(super) struct Worker {
     pub(super) groups: Groups,
     finder: Option<Finder>,
     pub(super) by: Vec<usize>,
-    /// The place of each `by` field among the numeric fields; `None` if one is none.
+    /// The index of each `by` field among the numeric fields; `None` if one is not numeric.
     by_ordinals: Option<Vec<usize>>,
     /// The columns of the predicate, the start, the `by` field and the numeric fields.
     columns: Projection,
-    /// Whether the order of time holds all of these.
+    /// Whether the time order holds all of these columns.
     time_order: bool,
-    /// The interval, where the question asks for nothing else and every event of it is in one group for each window.
+    /// The interval, if the predicate concerns time alone, and there are neither `by` fields nor sketches.
     within: Option<Interval>,
-    /// The same for a question of a box too, over points.
+    /// The same with a box, over points.
     cut: Option<Cut>,
 }
 
 impl Worker {
     pub(super) fn new(scan: &mut Scan, question: &Aggregate) -> Result<Worker, Invalid> {
         let schema = &scan.schema().clone();
-        // This checks the question: its fields are valid from here on.
+        // This validates the query: its fields are valid from here on.
         let groups = Groups::of(question, schema, &scan.control)?;
         let numeric = schema.numeric_fields();
         let mut columns = Projection::none(&scan.layout);
@@ -54,10 +54,10 @@ impl Worker {
         let mut ordered = Projection::none(&scan.layout);
         ordered.add_time(&scan.layout, schema);
         numeric.iter().for_each(|&f| ordered.add(scan.layout.field(f)));
-        // Generated ids are no column, and the order of time does not keep the sequence numbers.
+        // Generated ids are not a column, and the time order does not keep the sequence numbers.
         let by_id = question.predicate.reads_id();
         let time_order = schema.has_time() && !by_id && columns.columns().all(|c| ordered.has(c));
-        // Those ways count nodes as a whole, and know no values.
+        // These shortcuts count whole nodes, and see no values.
         let cut = question.predicate.as_cut().filter(|_| question.by.is_empty() && sketches.is_empty());
         let within = cut.as_ref().map_or(Interval::ALWAYS, |cut| cut.interval);
         let finder = question.windows.as_ref().map(|windows| windows.finder(extent(&scan.snapshot, within)));
@@ -73,19 +73,19 @@ impl Worker {
         })
     }
 
-    /// Whether parts that have an order of time are read in it.
+    /// Whether parts with a time order are read in it.
     pub(super) fn reads_time_order(&self) -> bool {
         self.time_order
     }
 
-    /// Adds the tasks of a part: over its order of time where that answers the question. Then the rows that have
-    /// died come back, which that order cannot leave out by itself.
+    /// Adds the tasks of a part, over its time order if that suffices. Returns the dead rows then, which that order
+    /// still contains.
     pub(super) fn plan(&self, scan: &mut Scan, part: u32, tasks: &mut Vec<Task>) -> Result<DeadInTime, QueryError> {
         let view = scan.part(part).clone();
         let rows = 0..view.rows();
-        // With rows newer than the snapshot the order of time cannot be used: it has no numbers to exclude them by.
+        // The time order cannot exclude rows newer than the snapshot: it has no sequence numbers.
         if let Some(order) = Ordered::of(&view).filter(|_| self.time_order && view.none_newer(rows.clone())) {
-            // One more than allowed is enough to know that there are too many.
+            // One more than allowed is enough to detect that there are too many.
             let dead: Vec<u32> = view.dead_rows(rows).take(DEAD_MAX + 1).collect();
             if dead.len() <= DEAD_MAX {
                 add_tasks(tasks, part, &order.trees()?, true);
@@ -98,7 +98,7 @@ impl Worker {
 
     pub(super) fn task(&mut self, scan: &mut Scan, task: &Task, dead: &DeadInTime) -> Result<(), QueryError> {
         let view = scan.part(task.part).clone();
-        // The plan has decided for each part, with its dead rows in view. The task only follows.
+        // The plan decided this for each part, knowing its dead rows; the task only follows.
         let Some(order) = Ordered::of(&view).filter(|_| task.by_time) else {
             if let Some(cut) = &self.cut {
                 let (tree, node) = task.node();
@@ -155,7 +155,7 @@ impl Worker {
         let Scan { stats, predicate, .. } = scan;
         let run = candidates.next(stats, &mut |node, whole| {
             let step = search_step(predicate, node, whole);
-            // The walk cannot be stopped from inside. After an error its steps change nothing, and it ends with this
+            // The walk cannot be aborted from inside. After an error its steps change nothing, and it ends with this
             // call.
             if step != (Step::Rows { whole: true }) || failed.is_some() {
                 return step;
@@ -168,7 +168,7 @@ impl Worker {
                     }
                     Step::Taken
                 }
-                // A child may lie in one group, be visible as a whole, or have a sum that is a float.
+                // A child may lie in one group, be fully visible, or have a float sum.
                 _ => Step::Descend { whole: true },
             }
         });
@@ -179,7 +179,7 @@ impl Worker {
         }
     }
 
-    /// The group that all events below a node belong to, if the node determines it.
+    /// The group of all events below a node, if the node determines it.
     fn members(&mut self, node: &NodeRef<'_>) -> Option<Members> {
         let window = match &mut self.finder {
             None => None,
@@ -197,7 +197,7 @@ impl Worker {
                 Some(window)
             }
         };
-        // Nodes summarise numbers only: whether all rows share a text, only the rows show.
+        // Nodes summarise numbers only: whether all rows share a text shows only in the rows.
         let by = self.by_ordinals.as_ref()?.iter().map(|&ordinal| {
             let summary = node.summary(ordinal);
             let rows = node.rows().len() as u64;
@@ -240,7 +240,7 @@ fn in_plain_columns(schema: &Schema) -> bool {
     schema.geometry == Some(GeometryType::Point) && matches!(schema.time, TimeRole::Instant(_))
 }
 
-/// From the first to the last instant of a snapshot that lie within an interval, open ends left out.
+/// The first and last instants of a snapshot within an interval, ignoring open ends.
 fn extent(snapshot: &Snapshot, within: Interval) -> Interval {
     let mut extent = Interval { start: i64::MAX, end: i64::MIN };
     for tree in snapshot.parts.iter().flat_map(|part| part.trees()) {

@@ -1,4 +1,4 @@
-//! The events of a question in their order, without limits of a page: the plan, and where events come from.
+//! The events of a query in their order, independent of page limits: the plan, and the source of events.
 
 use crate::control::{Control, Stats};
 use crate::cursor::Cursor;
@@ -13,14 +13,14 @@ use crate::sort::{Sorter, values_of};
 use meridian_model::{Batch, Invalid, Projection, Seq};
 use meridian_store::{CHUNK_ROWS, Snapshot};
 
-/// Where events come from.
+/// The source of events.
 enum Source {
     Natural(Natural),
     Nearest(Nearest),
     Listed(Listed),
 }
 
-/// The events of a question, being found.
+/// The events of a query, found on demand.
 pub(crate) struct Found {
     scan: Scan,
     source: Source,
@@ -29,18 +29,18 @@ pub(crate) struct Found {
     matched: Option<u64>,
 }
 
-/// A question by distance.
+/// A query by distance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NearQuestion {
     pub(crate) lon: f64,
     pub(crate) lat: f64,
     pub(crate) after: Option<(f64, Seq)>,
-    /// Events wanted, if not all.
+    /// Max number of events, if limited.
     pub(crate) limit: Option<usize>,
 }
 
 impl NearQuestion {
-    /// Whether an event at this distance comes after the place asked for. Events without geometry never do.
+    /// Whether an event at this distance comes after the cursor. False for events without geometry.
     pub(crate) fn wants(&self, distance_m: f64, seq: Seq) -> bool {
         distance_m.is_finite()
             && self.after.is_none_or(|(after_m, after)| distance_m > after_m || distance_m == after_m && seq > after)
@@ -48,7 +48,7 @@ impl NearQuestion {
 }
 
 impl Found {
-    /// Plans a question (and, by fields, sorts its events).
+    /// Plans a query (and, if ordered by fields, sorts its events).
     pub(crate) fn new(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Found, QueryError> {
         let started = control.elapsed_us();
         control.check()?;
@@ -78,8 +78,8 @@ impl Found {
                 match ids {
                     Some(ids) => Source::Listed(listed::by_id_natural(&mut scan, &ids, after, until)?),
                     None => {
-                        // A page may be full early, but a whole answer is read completely. What a part of one reads shows
-                        // only as it is read.
+                        // A page may be full early, but an unpaged result is read completely. How much a stretch
+                        // reads shows only as it is read.
                         if items.limit.is_none() && after.is_none() && until.is_none() {
                             scan.weigh(Matches::Read)?;
                         }
@@ -99,7 +99,7 @@ impl Found {
                     }
                     Some(_) => return Err(wrong_place()),
                 };
-                // `k` counts over all pages, so the token carries how many were given.
+                // `k` counts over all pages, so the token carries the number already returned.
                 let left = k.map(|k| k.saturating_sub(given_before as usize));
                 let limit = [items.limit, left].into_iter().flatten().min();
                 let sought = NearQuestion { lon: *lon, lat: *lat, after, limit };
@@ -130,7 +130,7 @@ impl Found {
                     Some(Cursor::Fields { values, seq }) if values.len() == keys.len() => Some((values.clone(), *seq)),
                     Some(_) => return Err(wrong_place()),
                 };
-                // One more than asked: it shows whether there is a next page.
+                // One more than requested: it shows whether there is a next page.
                 let mut sorter = Sorter::new(&mut scan, keys, after, limit + 1)?;
                 match ids {
                     Some(ids) => sorter.ids(&mut scan, &ids)?,
@@ -147,7 +147,7 @@ impl Found {
         self.scan.stats
     }
 
-    /// Total number of matches over all pages, where it came for free.
+    /// Total number of matches over all pages, if it came for free.
     pub(crate) fn number_matched(&self) -> Option<u64> {
         self.matched
     }
@@ -160,12 +160,12 @@ impl Found {
         matches!(self.order, Order::Near { .. })
     }
 
-    /// Whether the events were listed before the first was given.
+    /// Whether the events were collected before the first was returned.
     pub(crate) fn is_listed(&self) -> bool {
         matches!(self.source, Source::Listed(_))
     }
 
-    /// Begins a step of work: gives its start, for [`Found::worked_since`].
+    /// Begins a step of work; returns its start, for [`Found::worked_since`].
     pub(crate) fn wake(&mut self) -> i64 {
         self.scan.snapshot.wake();
         self.scan.control.elapsed_us()
@@ -176,7 +176,7 @@ impl Found {
         self.scan.stats.scan_us += (self.scan.control.elapsed_us() - started).max(0) as u64;
     }
 
-    /// Drops what can be read again. Returns the bytes still held.
+    /// Drops everything that can be read again. Returns the bytes still held.
     pub(crate) fn rest(&mut self) -> usize {
         self.scan.rest();
         match &self.source {
@@ -186,8 +186,8 @@ impl Found {
         }
     }
 
-    /// The next events, at most `want`; fewer than that, and fewer than [`crate::natural::ENOUGH`], only if there are no
-    /// more. With their distances where the order is by distance.
+    /// The next events, at most `want`; fewer than that, and fewer than [`crate::natural::ENOUGH`], only if there are
+    /// no more. Includes their distances if ordered by distance.
     pub(crate) fn fill(&mut self, want: usize) -> Result<(Vec<Pick>, Vec<f64>), QueryError> {
         let scan = &mut self.scan;
         match &mut self.source {
@@ -197,19 +197,19 @@ impl Found {
         }
     }
 
-    /// Whether some of these events are large in the columns wanted.
+    /// Whether some of these events are large in the requested columns.
     pub(crate) fn has_large(&self, picks: &[Pick]) -> bool {
         let chunk = |pick: &Pick| (pick.part, pick.row / CHUNK_ROWS);
         let chunks = picks.chunk_by(|a, b| chunk(a) == chunk(b)).filter_map(|same| same.first());
         chunks.map(chunk).any(|(part, chunk)| self.scan.part(part).has_large(chunk, &self.projection))
     }
 
-    /// Reads the columns wanted of some events.
+    /// Reads the requested columns of some events.
     pub(crate) fn read(&mut self, picks: &[Pick]) -> Result<Batch, QueryError> {
         Ok(self.scan.read_picks(picks, &self.projection)?.project(&self.projection))
     }
 
-    /// The cursor of one event. How many were given before it is for the page to say.
+    /// The cursor of one event. The page adds the number of preceding events.
     pub(crate) fn cursor_of(&mut self, pick: Pick, distance_m: f64) -> Result<Cursor, QueryError> {
         Ok(match &self.order {
             Order::Natural => {
@@ -224,7 +224,7 @@ impl Found {
         })
     }
 
-    /// The cursors of some events, with their distances where the order is by distance.
+    /// The cursors of some events, with their distances if ordered by distance.
     pub(crate) fn cursors_of(&mut self, picks: &[Pick], distances: &[f64]) -> Result<Vec<Cursor>, QueryError> {
         let seqs = picks.iter().map(|pick| pick.seq);
         Ok(match &self.order {

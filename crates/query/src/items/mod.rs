@@ -1,13 +1,13 @@
 //! Events that match, in an order, page by page or all at once.
 //!
-//! - **Natural order** is `(Key, Seq)`: the order of the collection's grid. It costs nothing, streams from the
-//!   first block on, needs memory for a few blocks only, and is the same before and after compaction.
-//! - **By distance** walks one best-first heap over all trees, or collects and sorts where that is cheaper;
-//!   ties by sequence number.
+//! - **Natural order** is `(Key, Seq)`: the order of the collection's grid. It costs nothing, streams from the first
+//!   block on, needs memory for only a few blocks, and is the same before and after compaction.
+//! - **By distance** walks one best-first heap over all trees, or collects and sorts where that is cheaper; ties by
+//!   sequence number.
 //! - **By fields** keeps a bounded heap and so needs a limit; ties by sequence number, nulls last.
 //!
-//! Paging: the [`Cursor`] of a page's last event begins the next page, on the same snapshot. It is compared,
-//! not looked up, so it may name an event that has meanwhile gone from the newest snapshot.
+//! Paging: the [`Cursor`] of a page's last event begins the next page, on the same snapshot. It is compared, not
+//! looked up, so it may name an event that has meanwhile gone from the newest snapshot.
 
 mod found;
 mod page;
@@ -30,37 +30,37 @@ use meridian_store::Snapshot;
 pub enum Order {
     /// By `(Key, Seq)`.
     Natural,
-    /// By great-circle distance from a place in degrees, of shapes to their nearest point. Events without
-    /// geometry are left out.
+    /// By great-circle distance from a place in degrees, of shapes to their nearest point. Events without geometry
+    /// are omitted.
     Near {
         /// Longitude in degrees.
         lon: f64,
         /// Latitude in degrees.
         lat: f64,
-        /// End after this many events, over all pages.
+        /// Ends after this many events, over all pages.
         k: Option<usize>,
     },
-    /// By fields; see [`SortKey`]. Refused without a limit.
+    /// By fields; see [`SortKey`]. Rejected without a limit.
     Fields(Vec<SortKey>),
 }
 
-/// Max number of events of an answer that is sorted by fields.
+/// Max number of events of a result sorted by fields.
 pub const SORTED_LIMIT_MAX: usize = 100_000;
 
-/// A question for events.
+/// A query for events.
 #[derive(Debug, Clone)]
 pub struct Items {
     /// The filter of events.
     pub predicate: Predicate,
     /// Their order.
     pub order: Order,
-    /// Max number of events; all events where `None`.
+    /// Max number of events; `None` for all.
     pub limit: Option<usize>,
-    /// Only events after this cursor, which is [`Rows::next_page`] of an earlier page.
+    /// Only events after this cursor, taken from [`Rows::next_page`] of an earlier page.
     pub after: Option<Cursor>,
-    /// Only events up to this cursor, its own event included; in natural order alone. See [`crate::cuts()`].
+    /// Only events up to and including this cursor; in natural order only. See [`crate::cuts()`].
     pub until: Option<Cursor>,
-    /// The columns wanted; see [`select`].
+    /// The requested columns; see [`select`].
     pub projection: Projection,
 }
 
@@ -78,7 +78,7 @@ impl Items {
     }
 }
 
-/// The columns of id, geometry and the named properties: all of them where `properties` is `None`.
+/// The columns of id, geometry and the named properties, or of all properties if `properties` is `None`.
 pub fn select(schema: &Schema, properties: Option<&[&str]>) -> Result<Projection, Invalid> {
     let layout = Layout::of(schema);
     let Some(names) = properties else { return Ok(Projection::all(&layout)) };
@@ -97,37 +97,37 @@ pub fn select(schema: &Schema, properties: Option<&[&str]>) -> Result<Projection
     Ok(projection)
 }
 
-/// Some events of an answer.
+/// Some events of a result.
 #[derive(Debug, Clone)]
 pub struct Hits {
-    /// The events, with the columns that were asked for.
+    /// The events, with the requested columns.
     pub batch: Batch,
-    /// Their sequence numbers; [`Batch::id_of`] makes ids of them where none are given.
+    /// Their sequence numbers; [`Batch::id_of`] generates ids from them if none are given.
     pub seqs: Vec<Seq>,
-    /// Their distances in metres, where the order is by distance.
+    /// Their distances in metres, if ordered by distance.
     pub distances: Option<Vec<f64>>,
 }
 
-/// Events of the first batch: few, so that the first bytes leave early, but enough for a small answer to leave in one
+/// Events of the first batch: few, so that the first bytes leave early, but enough for a small result to leave in one
 /// piece.
 const FIRST_ROWS: usize = ENOUGH;
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
 /// Target size of a batch of large events in bytes: it is held while it is encoded.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
-/// Large events of the first batch, whose size is not known yet.
+/// Number of large events in the first batch, whose size is not known yet.
 pub(crate) const FEW_ROWS: usize = 16;
 
-/// Events found and not read yet: all are found at once, and large ones read a few at a time.
+/// Events found and not read yet: all are found at once, and large ones are read a few at a time.
 #[derive(Default)]
 pub(crate) struct Ahead {
     pub(crate) picks: Vec<Pick>,
-    /// One per pick, where the order is by distance.
+    /// One per pick, if ordered by distance.
     pub(crate) distances: Vec<f64>,
 }
 
 impl Ahead {
-    /// Takes out the first `events` of them.
+    /// Removes the first `events` of them.
     pub(crate) fn take(&mut self, events: usize) -> Ahead {
         let picks = self.picks.split_off(events.min(self.picks.len()));
         let distances = self.distances.split_off(events.min(self.distances.len()));
@@ -139,24 +139,24 @@ impl Ahead {
     }
 }
 
-/// The events of a page, as they are found: an iterator that blocks.
+/// The events of a page, found on demand: an iterator that blocks.
 pub struct Rows {
     found: Found,
     page: Page,
     ahead: Ahead,
     /// Max number of events of the next batch.
     at_once: usize,
-    /// The same where they are large.
+    /// The same for large events.
     few: usize,
     /// Whether the source is exhausted.
     over: bool,
     done: bool,
 }
 
-/// Answers a question for events of a snapshot.
+/// Runs a query for events of a snapshot.
 ///
-/// Nothing but the plan is made here (and, by fields, the sorting done); blocks are read as the rows are iterated.
-/// After an error the iterator ends.
+/// Only plans the query (and sorts, if ordered by fields); blocks are read as the rows are iterated. After an error
+/// the iterator ends.
 pub fn items(snapshot: &Snapshot, items: &Items, control: &Control) -> Result<Rows, QueryError> {
     let found = Found::new(snapshot, items, control)?;
     let (page, ahead) = (Page::of(items), Ahead::default());
@@ -169,40 +169,40 @@ impl Rows {
         self.found.stats()
     }
 
-    /// Total number of matches over all pages, where it came for free.
+    /// Total number of matches over all pages, if it came for free.
     pub fn number_matched(&self) -> Option<u64> {
         self.found.number_matched()
     }
 
-    /// Where the next page begins, once the iterator has ended: `None` if there is no further event.
+    /// Start of the next page, once the iterator has ended; `None` if there is no further event.
     ///
-    /// One event more is searched for, so a page that ends with the last event has no next page. Where the deadline
-    /// passes during that search, a next page is promised to be safe.
+    /// One more event is searched for, so a page that ends with the last event has no next page. If the deadline
+    /// passes during that search, a next page is announced to be safe.
     pub fn next_page(&self) -> Option<&Cursor> {
         self.page.next()
     }
 
-    /// Whether the page is complete, as far as is known without a search for more events.
+    /// Whether the page is complete, as far as known without searching for more events.
     pub fn is_over(&self) -> bool {
         self.done || self.page.room() == 0
     }
 
-    /// The snapshot that is read.
+    /// The snapshot being read.
     pub fn snapshot(&self) -> &Snapshot {
         self.found.snapshot()
     }
 
-    /// Limits batches from now on to `events` events, for callers whose events are large.
+    /// Limits later batches to `events` events, for callers whose events are large.
     pub fn at_most(&mut self, events: usize) {
         self.at_once = events.clamp(1, BATCH_ROWS);
     }
 
-    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    /// Drops everything that can be read again, before a wait of unknown length. Returns the bytes still held.
     pub fn rest(&mut self) -> usize {
         self.found.rest() + self.ahead.held()
     }
 
-    /// Whether the events were listed before the first was given.
+    /// Whether the events were collected before the first was returned.
     pub(crate) fn is_listed(&self) -> bool {
         self.found.is_listed()
     }
@@ -210,7 +210,7 @@ impl Rows {
     fn batch(&mut self) -> Result<Option<Hits>, QueryError> {
         let room = self.page.room();
         if room == 0 {
-            // Never more is found ahead than the page has room for.
+            // Never find more ahead than the page has room for.
             let found = &mut self.found;
             // One more event shows whether a next page exists: a link to an empty page would be a false promise.
             self.page.look_ahead(|| Ok(!found.fill(1)?.0.is_empty()))?;
@@ -219,7 +219,7 @@ impl Rows {
         if self.ahead.picks.is_empty() {
             let want = room.min(if self.page.given() == 0 { FIRST_ROWS.min(self.at_once) } else { self.at_once });
             let (picks, distances) = self.found.fill(want)?;
-            // The source returns fewer only at its end, which saves a last call for nothing.
+            // The source returns fewer only at its end, which saves a useless last call.
             self.over = picks.len() < want.min(ENOUGH);
             self.ahead = Ahead { picks, distances };
         }
@@ -228,7 +228,7 @@ impl Rows {
         let Some(&last) = picks.last() else { return Ok(None) };
         let batch = self.found.read(&picks)?;
         if large {
-            // Slowly up and at once down: the next ones may be larger.
+            // Grow slowly and shrink at once: the next events may be larger.
             let fit = BATCH_BYTES * picks.len() / batch.bytes().max(1);
             self.few = fit.clamp(1, 4 * picks.len()).min(BATCH_ROWS);
         }

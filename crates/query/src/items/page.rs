@@ -1,17 +1,17 @@
-//! One page of events: its limits, and where the next page begins, whatever the events come from.
+//! One page of events: its limits, and the start of the next page, independent of the source.
 
 use crate::cursor::Cursor;
 use crate::error::QueryError;
 use crate::items::{Items, Order};
 
-/// The limits of a page and how far it has come.
+/// The limits and progress of a page.
 pub(crate) struct Page {
     limit: Option<usize>,
-    /// Max number of events over all pages, where the order has one.
+    /// Max number of events over all pages, if the order has a limit.
     k: Option<u64>,
-    /// Events given on this page.
+    /// Events returned on this page.
     given: usize,
-    /// Events that earlier pages gave, where the order counts them.
+    /// Events returned on earlier pages, if the order counts them.
     given_before: u64,
     /// The page's last event, once the page is full.
     last: Option<Cursor>,
@@ -31,18 +31,18 @@ impl Page {
         Page { limit: items.limit, k, given: 0, given_before, last: None, next: None }
     }
 
-    /// Events given so far on this page.
+    /// Events returned so far on this page.
     pub(crate) fn given(&self) -> usize {
         self.given
     }
 
-    /// Events that may still be given on this page and in this order.
+    /// Events that may still be returned on this page and in this order.
     pub(crate) fn room(&self) -> usize {
         let page = self.limit.map_or(usize::MAX, |limit| limit - self.given);
         page.min(self.left_of_k())
     }
 
-    /// The same and one more, which shows whether a next page exists.
+    /// The same plus one, which shows whether a next page exists.
     pub(crate) fn room_and_next(&self) -> usize {
         let page = self.limit.map_or(usize::MAX, |limit| (limit - self.given).saturating_add(1));
         page.min(self.left_of_k())
@@ -53,13 +53,13 @@ impl Page {
         self.k.map_or(usize::MAX, |k| left(k) as usize)
     }
 
-    /// Counts events that are given; says whether the page is full with them.
+    /// Counts returned events; reports whether the page is full with them.
     pub(crate) fn take(&mut self, events: usize) -> bool {
         self.given += events;
         self.limit == Some(self.given)
     }
 
-    /// Keeps the cursor of the last event of a full page.
+    /// Stores the cursor of the last event of a full page.
     pub(crate) fn ends_with(&mut self, mut last: Cursor) {
         if let Cursor::Near { given, .. } = &mut last {
             *given = self.given_before.saturating_add(self.given as u64);
@@ -67,9 +67,9 @@ impl Page {
         self.last = Some(last);
     }
 
-    /// Finds out whether a next page begins after this one; `more` says whether there is a further event.
+    /// Determines whether a next page exists; `more` checks for a further event.
     ///
-    /// If time runs out on that check, a next page is promised: the computed page is not lost.
+    /// If time runs out during that check, a next page is announced, so that the computed page is not lost.
     pub(crate) fn look_ahead(&mut self, more: impl FnOnce() -> Result<bool, QueryError>) -> Result<(), QueryError> {
         if self.left_of_k() == 0 || self.last.is_none() {
             return Ok(());
@@ -84,12 +84,12 @@ impl Page {
         Ok(())
     }
 
-    /// How many events match over all pages, of `matched` in all.
+    /// Number of matches over all pages, given `matched` in all.
     pub(crate) fn at_most(&self, matched: u64) -> u64 {
         self.k.map_or(matched, |k| matched.min(k))
     }
 
-    /// Where the next page begins, once that is known.
+    /// Start of the next page, once known.
     pub(crate) fn next(&self) -> Option<&Cursor> {
         self.next.as_ref()
     }

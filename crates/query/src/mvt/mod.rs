@@ -30,9 +30,9 @@ pub enum Value<'a> {
 /// Geometry of a feature in tile units.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// One point or several.
+    /// One or several points.
     Points(Vec<(i32, i32)>),
-    /// Lines of at least two different vertices each.
+    /// Lines of at least two distinct vertices each.
     Lines(Vec<Vec<(i32, i32)>>),
     /// Polygons as rings without the closing vertex, each outer ring followed by its holes. Outer rings
     /// run clockwise as drawn (y to the south), holes the other way.
@@ -42,9 +42,9 @@ pub enum Shape {
 /// A feature of a layer in its encoded parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feature {
-    /// 1 of points, 2 of lines, 3 of polygons.
+    /// 1 for points, 2 for lines, 3 for polygons.
     pub kind: u8,
-    /// Numbers of names and values in turn.
+    /// Alternating indexes of names and values.
     pub tags: Vec<u32>,
     /// Encoded geometry.
     pub commands: Vec<u32>,
@@ -62,7 +62,7 @@ pub struct Layer {
     /// Tags of the current feature.
     tags: Vec<u32>,
     scratch: Vec<u8>,
-    /// The features so far, where they will be merged with those of other partitions.
+    /// The features so far, if they will be merged with those of other partitions.
     record: Option<Vec<Feature>>,
 }
 
@@ -92,14 +92,14 @@ impl Layer {
         self.record.as_deref().unwrap_or_default()
     }
 
-    /// Names of properties by number.
+    /// Names of properties by index.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<(u32, &str)> = self.keys.iter().map(|(name, number)| (*number, name.as_str())).collect();
         names.sort_unstable();
         names.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Encoded values by number.
+    /// Encoded values by index.
     pub fn values(&self) -> Vec<&[u8]> {
         let mut values: Vec<(u32, &[u8])> = self.values.iter().map(|(value, n)| (*n, value.as_slice())).collect();
         values.sort_unstable();
@@ -113,8 +113,8 @@ impl Layer {
 
     /// Adds a property to the current feature.
     pub fn property(&mut self, key: &str, value: Value<'_>) {
-        // One buffer for all properties of a tile: most values are known already, and are encoded only to be looked
-        // up.
+        // One buffer for all properties of a tile: most values are known already, and are encoded only for the
+        // lookup.
         let mut encoded = std::mem::take(&mut self.scratch);
         encoded.clear();
         put_value(&mut encoded, value);
@@ -157,7 +157,8 @@ impl Layer {
 
     /// The same with an encoded geometry.
     pub fn encoded(&mut self, kind: u8, commands: &[u32]) {
-        // A geometry that simplified to nothing gives no feature; its tags are dropped below like those of any other.
+        // A geometry that simplified to nothing yields no feature; its tags are dropped below like those of any
+        // other.
         if !commands.is_empty() {
             let mut feature = Vec::with_capacity(commands.len() * 2 + self.tags.len() * 2 + 8);
             put_packed(&mut feature, 2, &self.tags);
@@ -172,7 +173,7 @@ impl Layer {
         self.tags.clear();
     }
 
-    /// The bytes of a tile with this layer; empty where the layer has no feature.
+    /// The encoded tile with this layer; empty if the layer has no feature.
     pub fn into_tile(self) -> Vec<u8> {
         if self.features.is_empty() {
             return Vec::new();

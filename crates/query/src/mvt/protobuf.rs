@@ -1,4 +1,4 @@
-//! The protobuf encodings that a tile needs.
+//! The protobuf encodings used by a tile.
 
 use super::Value;
 

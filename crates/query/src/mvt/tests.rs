@@ -1,4 +1,4 @@
-//! Tiles read back by a decoder of their own.
+//! Tiles read back by an independent decoder.
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn paths(commands: &[u32], kind: u64) -> Vec<Vec<(i32, i32)>> {
     out
 }
 
-/// Reads a tile of one layer by the letter of the specification: its name, extent and features.
+/// Decodes a tile of one layer strictly by the specification: its name, extent and features.
 pub(crate) fn decode(tile: &[u8]) -> (String, u64, Vec<Decoded>) {
     let layers = fields(tile);
     assert_eq!(layers.len(), 1);

@@ -1,16 +1,16 @@
-//! The blocks that a question has read.
+//! The blocks that a query has read.
 
 use meridian_model::{Batch, Projection};
 use meridian_store::{CHUNK_ROWS, PartView, StoreError};
 
-/// Blocks read for one question, so that each is looked up once.
+/// Blocks read for one query, so that each is looked up once.
 pub struct Chunks {
     wanted: Projection,
     read: Vec<(usize, u32, Batch)>,
 }
 
 impl Chunks {
-    /// Nothing read yet; `wanted` are the columns of all blocks.
+    /// An empty cache; `wanted` are the columns of all blocks.
     pub fn new(wanted: Projection) -> Chunks {
         Chunks { wanted, read: Vec::new() }
     }
@@ -21,7 +21,7 @@ impl Chunks {
             return Ok((batch, 0));
         }
         let first = row - row % CHUNK_ROWS;
-        // From the end: leaves come in row order, so the block read last mostly has the next one too.
+        // From the end: leaves come in row order, so the block read last usually has the next one too.
         let found = self.read.iter().rposition(|(p, f, _)| (*p, *f) == (part, first));
         let at = match found {
             Some(at) => at,

@@ -14,29 +14,32 @@ pub struct Circle {
     pub(super) reach: f64,
     sin_lat: f64,
     cos_lat: f64,
-    /// Whether all angles in the circle's box are below [`SMALL`], so that short series stand for sines and cosines.
+    /// Whether all angles in the circle's box are below [`SMALL`], so that short series can replace sines and
+    /// cosines.
     small: bool,
-    /// Boxes that cover the circle, two where it crosses the antimeridian: west, south, east, north.
+    /// Boxes that cover the circle, two if it crosses the antimeridian: west, south, east, north.
     pub(super) boxes: [Option<[f64; 4]>; 2],
 }
 
-/// Angles in radians up to which [`sin_small`] and [`haversine_small`] are exact to the last digits of a double.
+/// Max angle in radians for which [`sin_small`] and [`haversine_small`] are exact to the last digits of a double.
 const SMALL: f64 = 0.06;
 
-/// Sine of a small angle: the first term left out is below 3e-17. Reciprocals, for a division costs as much as the rest.
+/// Sine of a small angle: the first omitted term is below 3e-17. Multiplies by reciprocals, as a division costs as
+/// much as the rest.
 #[inline(always)]
 fn sin_small(x: f64) -> f64 {
     let x2 = x * x;
     x * (1.0 - x2 * (1.0 / 6.0) * (1.0 - x2 * (1.0 / 20.0) * (1.0 - x2 * (1.0 / 42.0))))
 }
 
-/// Haversine (square of the sine of the half) of a small angle, given its square: the first term left out is below 1e-16 of it.
+/// Haversine (square of the sine of the half) of a small angle, given its square: the first omitted term is below
+/// 1e-16 of it.
 #[inline(always)]
 fn haversine_small(x2: f64) -> f64 {
     x2 * 0.25 * (1.0 - x2 * (1.0 / 12.0) * (1.0 - x2 * (1.0 / 30.0) * (1.0 - x2 * (1.0 / 56.0))))
 }
 
-/// Haversine of a distance in metres, which grows with it up to half the globe.
+/// Haversine of a distance in metres, monotonic up to half the globe.
 fn haversine_of(distance_m: f64) -> f64 {
     let half = (distance_m / EARTH_RADIUS_M / 2.0).clamp(0.0, FRAC_PI_2).sin();
     half * half
@@ -46,7 +49,7 @@ impl Circle {
     /// A circle around a position in degrees; the radius is in metres.
     pub fn new(lon: f64, lat: f64, radius_m: f64) -> Circle {
         let angle = radius_m / EARTH_RADIUS_M;
-        // A hair wider than exact: the boxes only keep work away, the haversine decides.
+        // Slightly wider than exact: the boxes only save work, the haversine decides.
         let slack = 1e-9;
         let (south, north) = (lat - angle.to_degrees() - slack, lat + angle.to_degrees() + slack);
         let (sin_lat, cos_lat) = lat.to_radians().sin_cos();
@@ -54,7 +57,7 @@ impl Circle {
         let boxes = if south <= -90.0 || north >= 90.0 {
             [Some([-180.0, south, 180.0, north]), None]
         } else {
-            // The meridians that touch the circle, which lie beyond its easternmost point on its own parallel.
+            // The meridians tangent to the circle, which touch it beyond its easternmost point on its own parallel.
             let wide = (angle.sin() / cos_lat).clamp(-1.0, 1.0).asin().to_degrees() + slack;
             let (west, east) = (lon - wide, lon + wide);
             if west < -180.0 {
@@ -76,7 +79,7 @@ impl Circle {
         })
     }
 
-    /// Haversine of the distance to a position in degrees; where `small`, one in the circle's box.
+    /// Haversine of the distance to a position in degrees, which must be in the circle's box if `small`.
     #[inline]
     fn haversine(&self, lon: f64, lat: f64) -> f64 {
         if self.small {
@@ -87,7 +90,7 @@ impl Circle {
         half_phi * half_phi + self.cos_lat * lat.to_radians().cos() * half_lambda * half_lambda
     }
 
-    /// The same by short series, without a branch: a loop over many positions runs on vector registers.
+    /// The same by short series, branchless: a loop over many positions vectorizes.
     #[inline(always)]
     fn haversine_small(&self, lon: f64, lat: f64) -> f64 {
         const RADIANS: f64 = std::f64::consts::PI / 180.0;
@@ -98,7 +101,7 @@ impl Circle {
         haversine_phi + self.cos_lat * cos_lat * haversine_small(lambda * lambda)
     }
 
-    /// Whether one of some positions in degrees is in the circle's boxes. The loop has no branch.
+    /// Whether any of some positions in degrees is in the circle's boxes. The loop is branchless.
     #[inline]
     pub(super) fn boxes_hold_any(&self, lons: &[f64], lats: &[f64]) -> bool {
         self.boxes.iter().flatten().any(|&[west, south, east, north]| {
@@ -112,7 +115,7 @@ impl Circle {
     #[inline]
     pub(super) fn haversines(&self, lons: &[f64], lats: &[f64], out: &mut [f64]) {
         let positions = lons.iter().zip(lats);
-        // The usual circle: one box, and series instead of sines. The loop has no branch.
+        // The usual circle: one box, and series instead of sines. The loop is branchless.
         if let ([Some([west, south, east, north]), None], true) = (self.boxes, self.small) {
             for (out, (&lon, &lat)) in out.iter_mut().zip(positions) {
                 let near = (south <= lat) & (lat <= north) & (west <= lon) & (lon <= east);
@@ -134,7 +137,7 @@ impl Circle {
         })
     }
 
-    /// Whether a box lies wholly in the circle; `false` where that is too close to say.
+    /// Whether the circle wholly contains a box; false if that is too close to decide.
     pub(super) fn holds(&self, bounds: &Bounds) -> bool {
         let boxed = self.boxes.iter().flatten().any(|[west, south, east, north]| {
             *west <= bounds.west && bounds.east <= *east && *south <= bounds.south && bounds.north <= *north
@@ -147,8 +150,8 @@ impl Circle {
         if !self.small {
             return haversine_of(farthest_in_box_m(self.lon, self.lat, bounds));
         }
-        // Along a parallel, distances grow with the angle. Along a meridian they have one minimum and no
-        // maximum between the ends. So the farthest point is a corner.
+        // Along a parallel, distances grow with the angle. Along a meridian they have one minimum and no maximum
+        // between the ends. So the farthest point is a corner.
         let lon = if bounds.east - self.lon > self.lon - bounds.west { bounds.east } else { bounds.west };
         self.haversine(lon, bounds.south).max(self.haversine(lon, bounds.north))
     }
@@ -158,9 +161,8 @@ impl Circle {
         if !self.small {
             return haversine_of(distance_to_box_m(self.lon, self.lat, bounds));
         }
-        // The point of the same latitude is not quite the nearest of a meridian. At these angles it is off by
-        // less than a part in two thousand (the square of the angle over eight). The haversine is off by
-        // twice that.
+        // The point at the same latitude is not quite the nearest of a meridian. At these angles it is off by less
+        // than a part in two thousand (the square of the angle over eight). The haversine is off by twice that.
         let nearest = (self.lon.clamp(bounds.west, bounds.east), self.lat.clamp(bounds.south, bounds.north));
         self.haversine(nearest.0, nearest.1) * 0.998
     }

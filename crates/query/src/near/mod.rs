@@ -1,7 +1,7 @@
-//! The near kernel of the places profile: how many places lie in a circle, and the first of them by distance.
+//! The near kernel of the places profile: the number of places in a circle, and the nearest of them.
 //!
 //! One walk over the trees sorts nodes into three: outside the circle, wholly inside, and cut by its edge. Inside
-//! nodes are counted from the tree and read only while they may hold one of the nearest; cut leaves are tested row
+//! nodes are counted from the tree, and read only while they may hold one of the nearest; cut leaves are tested row
 //! by row. Nodes are compared with the circle's box before any trigonometry. Rows are compared by the haversine of
 //! their distance, so only returned places cost a square root.
 
@@ -31,7 +31,7 @@ pub struct Hit {
     pub row: u32,
 }
 
-/// A node wholly inside the circle that has not been read, nearest first.
+/// An unread node wholly inside the circle, nearest first.
 struct Inside {
     /// Lower bound of the haversine of the distance.
     nearest: f64,
@@ -55,7 +55,7 @@ impl PartialOrd for Inside {
 }
 
 impl Ord for Inside {
-    /// Reversed: the heap gives the nearest first.
+    /// Reversed: the heap returns the nearest first.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         other.nearest.total_cmp(&self.nearest)
     }
@@ -70,7 +70,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Sorts the nodes of a snapshot by their relation to a circle. The snapshot must be open for it: see [`Circle::bounds`].
+    /// Classifies the nodes of a snapshot by their relation to a circle. The snapshot must be open for it: see
+    /// [`Circle::bounds`].
     pub fn new(snapshot: &Snapshot, circle: Circle) -> Walk {
         let mut walk = Walk { circle, cut: Vec::new(), inside: Vec::new() };
         // One stack for all trees, large enough for any depth: the kernel allocates as little as possible.
@@ -93,7 +94,7 @@ impl Walk {
     fn below(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
         let children = tree.children(node);
         let places = tree.places(&children);
-        // A bit for each child, computed for all at once: most of a walk is finding that a node is elsewhere.
+        // One bit per child, computed for all at once: most of a walk is finding that a node is elsewhere.
         let mut touched = 0u32;
         for [west, south, east, north] in self.circle.boxes.iter().flatten() {
             for at in 0..places.west.len().min(FANOUT) {
@@ -111,12 +112,13 @@ impl Walk {
         }
     }
 
-    /// Takes a node that the circle's boxes touch.
+    /// Classifies a node that the circle's boxes touch.
     fn reach(&mut self, part: usize, number: usize, tree: &Tree, node: Node, stack: &mut Vec<Node>) {
         let circle = &self.circle;
         let bounds = tree.bounds(node);
         if circle.holds(&bounds) {
-            // Counted without a read. Whether its rows are among the nearest is decided once the cut leaves are known.
+            // Counted without a read. Whether its rows are among the nearest is decided once the cut leaves are
+            // known.
             self.inside.push(Inside { nearest: circle.nearest(&bounds), part, tree: number, node });
         } else if tree.is_leaf(node) {
             self.cut.push((part, tree.rows(node)));
@@ -125,23 +127,23 @@ impl Walk {
         }
     }
 
-    /// About how many rows the next step may read for the `k` nearest.
+    /// Approximate number of rows that the next step reads for the `k` nearest.
     pub fn rows_to_read(&self, k: usize) -> usize {
         self.cut.iter().map(|(_, rows)| rows.len()).sum::<usize>() + k
     }
 
-    /// Counts the places in the circle and finds the `k` nearest, in order of distance, then of writing.
+    /// Counts the places in the circle and finds the `k` nearest, ordered by distance, then by sequence number.
     pub fn finish(self, snapshot: &Snapshot, k: usize) -> Result<(u64, Vec<Hit>), StoreError> {
         let Walk { circle, cut, inside } = self;
         let mut columns = Projection::none(&snapshot.layout);
         columns.add_geometry(&snapshot.layout);
-        // Room for few: another server may ask for any number.
+        // Small initial capacity: another server may request any number.
         let best = BinaryHeap::with_capacity(k.min(ROOM) + 1);
         snapshot.load(&cut, &columns);
         let mut reader = Reader { snapshot, chunks: Chunks::new(columns), best, k, circle };
         let mut total = 0;
         for (part, rows) in cut {
-            // Cut leaves first: they must be read in any case, and they bound how far inside nodes have to be opened.
+            // Cut leaves first: they must be read in any case, and they limit which inside nodes have to be opened.
             total += reader.leaf(part, rows)?;
         }
         for entry in &inside {
@@ -172,10 +174,10 @@ impl Walk {
     }
 }
 
-/// Places for which room is made ahead.
+/// Max initial capacity for places.
 const ROOM: usize = 1024;
 
-/// A place among the nearest so far; the max is the first to go.
+/// A place among the nearest so far; the max is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Candidate {
     haversine: f64,
@@ -213,7 +215,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Tests the rows of a leaf; answers how many lie in the circle.
+    /// Tests the rows of a leaf; returns how many lie in the circle.
     fn leaf(&mut self, part: usize, rows: Range<u32>) -> Result<u64, StoreError> {
         let view = &self.snapshot.parts[part];
         let visible = if view.all_visible(rows.clone()) { None } else { Some(view.visible(rows.clone())?) };
@@ -221,7 +223,7 @@ impl Reader<'_> {
         let mut seqs: Option<Cow<'_, [u64]>> = None;
         let mut total = 0;
         let mut haversines = [0.0; LEAF_ROWS];
-        // A leaf may lie across two blocks.
+        // A leaf may span two blocks.
         let mut start = rows.start;
         while start < rows.end {
             let (batch, first) = self.chunks.get(part, view, start)?;
@@ -230,8 +232,8 @@ impl Reader<'_> {
             let at = (start - first) as usize..(end.max(start) - first) as usize;
             let (lons_at, lats_at) = (&lons.values()[at.clone()], &lats.values()[at.clone()]);
             start = end.max(start + 1);
-            // Comparisons alone first, so few that the processor fetches the whole leaf at once. They end most leaves that
-            // a small circle cuts.
+            // Comparisons alone first, so few that the processor prefetches the whole leaf. They suffice for most
+            // leaves that a small circle cuts.
             if !circle.boxes_hold_any(lons_at, lats_at) {
                 continue;
             }

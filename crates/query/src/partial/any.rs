@@ -1,4 +1,4 @@
-//! A partial answer to any question but those for rows, which are a stream.
+//! A partial result of any query except those for rows, which are streamed.
 
 use super::{PartialCount, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError};
 use crate::control::{Control, Stats};
@@ -8,27 +8,27 @@ use arrow_array::RecordBatch;
 use meridian_model::{Invalid, Schema};
 use meridian_store::Snapshot;
 
-/// The partial answer of one partition.
+/// The partial result of one partition.
 pub enum Partial {
-    /// To a question for a number of events.
+    /// A number of events.
     Count(PartialCount),
-    /// To one for numbers over events.
+    /// An aggregate.
     Groups(Box<PartialGroups>),
-    /// To one for counts on a grid.
+    /// Counts on a grid.
     Grid(PartialGrid),
-    /// To one for a map tile.
+    /// A map tile.
     Tile(PartialTile),
-    /// To one for the track of an object.
+    /// The track of an object.
     Track(PartialTrack),
-    /// To one for objects that passed.
+    /// Passages of objects.
     Passages(PartialPassages),
 }
 
 impl Partial {
-    /// Asks one snapshot.
+    /// Runs a query on one snapshot.
     ///
     /// # Errors
-    /// Those of the question. Questions for rows are invalid here.
+    /// Those of the query. Queries for rows are invalid here.
     pub fn of(snapshot: &Snapshot, question: &Question, control: &Control) -> Result<Partial, QueryError> {
         Ok(match question {
             Question::Count(q) => Partial::Count(PartialCount::of(snapshot, &q.predicate, q.tested_max, control)?),
@@ -41,10 +41,11 @@ impl Partial {
         })
     }
 
-    /// The merged answer of all partitions, given in their order. `None` if they must be asked for the counts of a tile: see [`PartialTile::merge`].
+    /// Merges the partial results of all partitions, in partition order. `None` if they must be queried again for the
+    /// counts of a tile: see [`PartialTile::merge`].
     ///
     /// # Errors
-    /// Answers to different questions, and too many groups or places together.
+    /// Results of different queries, and too many groups or places together.
     pub fn merge(parts: Vec<Partial>, question: &Question) -> Result<Option<Partial>, WireError> {
         if let Question::Tile(tile) = question {
             let tiles =
@@ -66,7 +67,7 @@ impl Partial {
         Ok(Some(all))
     }
 
-    /// The cost of the question.
+    /// The cost of the query.
     pub fn stats(&self) -> Stats {
         match self {
             Partial::Count(part) => part.stats,
@@ -78,10 +79,10 @@ impl Partial {
         }
     }
 
-    /// As an Arrow record batch; `schema` is that of the collection asked.
+    /// Encodes as an Arrow record batch; `schema` is that of the collection.
     ///
     /// # Errors
-    /// Errors of values that Arrow cannot hold.
+    /// Values that Arrow cannot hold.
     pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
         match self {
             Partial::Count(part) => part.to_arrow(),
@@ -93,10 +94,10 @@ impl Partial {
         }
     }
 
-    /// Reads what [`Partial::to_arrow`] wrote of an answer to this question.
+    /// Decodes the output of [`Partial::to_arrow`] for this query.
     ///
     /// # Errors
-    /// Another kind or version, and whatever a batch holds that does not answer the question.
+    /// Another kind or version, and any content that does not fit the query.
     pub fn from_arrow(
         batch: &RecordBatch,
         question: &Question,

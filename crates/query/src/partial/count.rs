@@ -1,4 +1,4 @@
-//! How many events match, by partition.
+//! The number of matching events, by partition.
 
 use super::WireError;
 use super::envelope::Kind;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "count", version: 1 };
 
-/// Number of events of one partition that match.
+/// Number of matching events of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartialCount {
-    /// The number; `None` where counting was given up.
+    /// The number; `None` if counting was abandoned.
     pub total: Option<u64>,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
@@ -34,20 +34,20 @@ impl PartialCount {
         Ok(PartialCount { total, stats })
     }
 
-    /// Adds another partition. A total is known only where all are.
+    /// Adds another partition. A total is known only if all counts are.
     pub fn merge(&mut self, other: &PartialCount) {
         self.total = self.total.zip(other.total).map(|(mine, theirs)| mine.saturating_add(theirs));
         self.stats.merge(&other.stats);
     }
 
-    /// As an Arrow record batch of one row.
+    /// Encodes as an Arrow record batch of one row.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let mut envelope = KIND.seal(&self.stats);
         envelope.column("count", Arc::new(UInt64Array::from(vec![self.total])));
         envelope.finish(1)
     }
 
-    /// Reads what [`PartialCount::to_arrow`] wrote.
+    /// Decodes the output of [`PartialCount::to_arrow`].
     pub fn from_arrow(batch: &RecordBatch) -> Result<PartialCount, WireError> {
         let opened = KIND.open(batch)?;
         let totals = opened.nullable::<UInt64Type>("count")?;

@@ -1,5 +1,5 @@
-//! The common parts of every partial answer as a record batch: kind, version and cost, and columns that are
-//! checked before they are read.
+//! The common parts of every partial result as a record batch: kind, version and cost, and columns that are checked
+//! before they are read.
 
 use super::WireError;
 use crate::control::Stats;
@@ -17,14 +17,14 @@ const KIND: &str = "meridian.partial";
 const VERSION: &str = "meridian.version";
 const STATS: &str = "meridian.stats";
 
-/// A kind of partial answer and its version.
+/// A kind of partial result and its version.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) version: u32,
 }
 
-/// A partial answer while it is put together.
+/// A partial result under construction.
 pub(super) struct Envelope {
     kind: Kind,
     metadata: HashMap<String, String>,
@@ -49,16 +49,17 @@ impl Kind {
         Envelope { kind: self, metadata, fields: Vec::new(), columns: Vec::new() }
     }
 
-    /// Whether a record batch says that it is of this kind.
+    /// Whether a record batch declares this kind.
     pub(super) fn is_of(self, batch: &RecordBatch) -> bool {
         batch.schema_ref().metadata.get(KIND).is_some_and(|name| name == self.name)
     }
 
-    /// Opens a record batch that must be of this kind and version.
+    /// Opens a record batch that must have this kind and version.
     pub(super) fn open(self, batch: &RecordBatch) -> Result<Opened<'_>, WireError> {
         let schema = batch.schema_ref();
         let (name, version) = (schema.metadata.get(KIND), schema.metadata.get(VERSION));
-        // Exact equality: a partition of another version could give numbers that merge without an error and are wrong.
+        // Exact equality: a partition of another version could return numbers that merge without an error and are
+        // wrong.
         if name.map(String::as_str) != Some(self.name) || version != Some(&self.version.to_string()) {
             let shown =
                 |text: Option<&String>| text.map_or("none", |text| &text[..text.floor_char_boundary(64)]).to_owned();
@@ -70,7 +71,7 @@ impl Kind {
 }
 
 impl Envelope {
-    /// Adds a column; its name is not taken yet.
+    /// Adds a column, whose name must be unused.
     pub(super) fn column(&mut self, name: impl Into<String>, column: ArrayRef) -> &mut Envelope {
         self.fields.push(Field::new(name, column.data_type().clone(), true));
         self.columns.push(column);
@@ -91,7 +92,7 @@ impl Envelope {
     }
 }
 
-/// A record batch whose kind and version are right.
+/// A record batch with the right kind and version.
 #[derive(Clone, Copy)]
 pub(super) struct Opened<'a> {
     kind: Kind,
@@ -103,7 +104,7 @@ impl<'a> Opened<'a> {
         self.batch.num_rows()
     }
 
-    /// The cost; numbers that an older server did not know are 0.
+    /// The cost; numbers unknown to an older server are 0.
     pub(super) fn stats(&self) -> Result<Stats, WireError> {
         let mut stats = Stats::default();
         let text: String = self.said(STATS)?;
@@ -115,13 +116,13 @@ impl<'a> Opened<'a> {
         Ok(stats)
     }
 
-    /// A text of the metadata, parsed as the expected type.
+    /// Parses a metadata text as the expected type.
     pub(super) fn said<T: std::str::FromStr>(&self, name: &str) -> Result<T, WireError> {
         let text = self.batch.schema_ref().metadata.get(name);
         text.and_then(|text| text.parse().ok()).ok_or_else(|| self.malformed(format!("{name} is missing or wrong")))
     }
 
-    /// The same, where it may be missing.
+    /// The same for an optional text.
     pub(super) fn may_say<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, WireError> {
         let is_said = self.batch.schema_ref().metadata.contains_key(name);
         is_said.then(|| self.said(name)).transpose()
@@ -136,7 +137,7 @@ impl<'a> Opened<'a> {
         self.batch.column_by_name(name).ok_or_else(|| self.malformed(format!("the column {name:?} is missing")))
     }
 
-    /// A column by name, as `read` has it; without nulls unless `nullable`.
+    /// A column by name, converted by `read`; without nulls unless `nullable`.
     pub(super) fn column<T: 'a>(
         &self,
         name: &str,

@@ -16,7 +16,7 @@ const CELLS: &str = "meridian.cells";
 pub struct PartialGrid {
     /// A count for each cell.
     pub counts: Vec<u64>,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
@@ -32,12 +32,12 @@ impl PartialGrid {
         Ok(())
     }
 
-    /// The answer.
+    /// Finishes the result.
     pub fn finish(self) -> DensityCounts {
         DensityCounts { counts: self.counts, stats: self.stats }
     }
 
-    /// As an Arrow record batch: a row for each cell that holds events.
+    /// Encodes as an Arrow record batch: one row per non-empty cell.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let (cells, counts): (Vec<u32>, Vec<u64>) = held.map(|(cell, count)| (cell as u32, *count)).unzip();
@@ -49,7 +49,7 @@ impl PartialGrid {
         envelope.finish(rows)
     }
 
-    /// Reads what [`PartialGrid::to_arrow`] wrote of a grid of `cells` cells.
+    /// Decodes the output of [`PartialGrid::to_arrow`] for a grid of `cells` cells.
     pub fn from_arrow(batch: &RecordBatch, cells: usize) -> Result<PartialGrid, WireError> {
         let opened = KIND.open(batch)?;
         let found: usize = opened.said(CELLS)?;

@@ -23,31 +23,31 @@ use meridian_model::{FieldType, Schema};
 use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "groups", version: 1 };
-// Names of properties may be anything, but physical names begin with `@`.
+// Property names are arbitrary, but physical names begin with `@`.
 const START: &str = "@window_start";
 const END: &str = "@window_end";
 const BY: &str = "@by";
 const COUNT: &str = "@count";
 
-/// The groups of one partition with their running totals: nothing is divided or left out yet.
+/// The groups of one partition with their running totals: nothing is divided or omitted yet.
 pub struct PartialGroups {
     pub(crate) groups: Groups,
     pub(crate) stats: Stats,
 }
 
 impl PartialGroups {
-    /// The cost of the question.
+    /// The cost of the query.
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// Adds the groups of another partition of the same question.
+    /// Adds the groups of another partition of the same query.
     pub fn merge(&mut self, other: PartialGroups) -> Result<(), QueryError> {
         self.stats.merge(&other.stats);
         self.groups.merge(other.groups)
     }
 
-    /// The answer: groups in order, with what each function gives, and empty windows where the question asks for them.
+    /// Finishes the result: groups in order, with the value of each function, and empty windows if requested.
     pub fn finish(self, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
         let started = control.elapsed_us();
         let mut stats = self.stats;
@@ -56,7 +56,7 @@ impl PartialGroups {
         Ok(Aggregated { groups, stats })
     }
 
-    /// As an Arrow record batch: a row for each group, in no order.
+    /// Encodes as an Arrow record batch: one row per group, unordered.
     pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
         let groups = &self.groups;
         let mut envelope = KIND.seal(&self.stats);
@@ -85,7 +85,7 @@ impl PartialGroups {
         envelope.finish(groups.counts.len())
     }
 
-    /// Reads what [`PartialGroups::to_arrow`] wrote. The question's limits hold: too many groups are refused.
+    /// Decodes the output of [`PartialGroups::to_arrow`]. The query's limits apply: too many groups are rejected.
     pub fn from_arrow(
         batch: &RecordBatch,
         question: &Aggregate,
@@ -126,7 +126,7 @@ impl PartialGroups {
 
 /// The name of the column of a `by` field.
 fn by_name(at: usize) -> String {
-    // The first has the name that a single one has always had.
+    // The first has the name that the only field has always had.
     if at == 0 { BY.to_owned() } else { format!("{BY}{at}") }
 }
 
@@ -137,7 +137,7 @@ fn by_column(keys: &Keys, at: usize, of_groups: &[u32]) -> Result<ArrayRef, Wire
     values(by, &numbers)
 }
 
-/// The values of a field: text as a dictionary, as each value is in many groups.
+/// The values of a field: text as a dictionary, as each value occurs in many groups.
 fn values(by: &Values, of_groups: &[u32]) -> Result<ArrayRef, WireError> {
     let of = |group: &u32| by.list.get(*group as usize).unwrap_or(&ByValue::Null);
     if by.list.iter().any(|value| matches!(value, ByValue::Text(_))) {
@@ -185,7 +185,7 @@ fn by_value(column: &ArrayRef, row: usize) -> Option<ByValue> {
     Some(if numbers.is_valid(row) { ByValue::Int(numbers.value(row)) } else { ByValue::Null })
 }
 
-/// Whether a value may be in a `by` field of this type.
+/// Whether a value may occur in a `by` field of this type.
 fn fits(value: &ByValue, kind: FieldType) -> bool {
     match value {
         ByValue::Null => true,
@@ -195,7 +195,7 @@ fn fits(value: &ByValue, kind: FieldType) -> bool {
     }
 }
 
-/// Makes the groups of a batch's rows; gives the number of each.
+/// Creates the groups of a batch's rows; returns the number of each.
 fn add_groups(opened: &Opened<'_>, groups: &mut Groups, question: &Aggregate) -> Result<Vec<u32>, WireError> {
     let (starts, ends) = (opened.nullable::<Int64Type>(START)?, opened.nullable::<Int64Type>(END)?);
     let by = (0..groups.by_kinds.len()).map(|at| opened.any(&by_name(at))).collect::<Result<Vec<_>, _>>()?;
@@ -218,7 +218,8 @@ fn add_groups(opened: &Opened<'_>, groups: &mut Groups, question: &Aggregate) ->
         .collect()
 }
 
-/// A window as the question cuts time; `None` where it is cut in another way, as by servers that know a zone differently.
+/// A window as the query divides time; `None` if it is divided in another way, as by servers with other time zone
+/// data.
 fn window(windows: Option<&Windows>, is_valid: bool, start: i64, end: i64) -> Option<Option<Window>> {
     match windows {
         Some(windows) if is_valid => Some(Some(windows.window_of(start))).filter(|w| *w == Some(Window { start, end })),
@@ -227,7 +228,7 @@ fn window(windows: Option<&Windows>, is_valid: bool, start: i64, end: i64) -> Op
     }
 }
 
-/// The name of a column that says something of a field.
+/// The name of a column that belongs to a field.
 fn named(what: &str, field: &str) -> String {
     format!("{what}({field})")
 }

@@ -1,8 +1,8 @@
-//! Merges the rows of several partitions into those of one answer.
+//! Merges the rows of several partitions into one result.
 //!
-//! Each partition gives its rows in the order of the question, a batch at a time. A heap holds the cursor of the next
-//! row of each. One batch of each partition is held and no more. A batch of the answer ends where one of them is used
-//! up. So the next one is awaited only when it is needed.
+//! Each partition returns its rows in the order of the query, a batch at a time. A heap holds the cursor of the next
+//! row of each. Only one batch per partition is held. A batch of the result ends when one of these is used up, so the
+//! next one is awaited only when it is needed.
 
 use super::rows::{PartRows, PartialRows, RowsSummary};
 use crate::control::Stats;
@@ -14,15 +14,15 @@ use meridian_model::{Batch, Invalid};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// Rows of one partition, in the order of the question.
+/// Rows of one partition, in the order of the query.
 pub trait RowStream: Iterator<Item = Result<PartialRows, QueryError>> {
-    /// The partition's answer besides its rows; complete once they have ended.
+    /// The partition's summary, complete once its rows have ended.
     fn summary(&self) -> RowsSummary;
 
     /// Limits later batches to `events` events.
     fn at_most(&mut self, events: usize);
 
-    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    /// Drops everything that can be read again, before a wait of unknown length. Returns the bytes still held.
     fn rest(&mut self) -> usize;
 }
 
@@ -57,14 +57,14 @@ impl<S: RowStream + ?Sized> RowStream for Box<S> {
 /// Max number of events of a batch.
 const BATCH_ROWS: usize = 2048;
 
-/// The rows of a page over several partitions: an iterator that blocks, as [`crate::Rows`] is.
+/// The rows of a page over several partitions: an iterator that blocks, like [`crate::Rows`].
 pub struct MergedRows<S> {
     parts: Vec<Part<S>>,
     /// The next row of each partition with a current batch.
     heads: BinaryHeap<Reverse<Head>>,
     page: Page,
     by_distance: bool,
-    /// A bit for each sort key: whether it descends.
+    /// A bit for each sort key: set if it descends.
     descending: u16,
     /// Max number of events of the next batch.
     at_once: usize,
@@ -75,7 +75,7 @@ pub struct MergedRows<S> {
 struct Part<S> {
     rows: S,
     batch: Option<Batch>,
-    /// Cursors of the batch's rows, from the one in the heap on.
+    /// Cursors of the batch's rows, starting with the one in the heap.
     cursors: std::vec::IntoIter<Cursor>,
     /// Row of the batch that is in the heap.
     at: usize,
@@ -90,7 +90,7 @@ struct Head {
 }
 
 impl Ord for Head {
-    /// The partition decides between equals, so that the order depends on nothing else.
+    /// Ties are broken by partition, so that the order depends on nothing else.
     fn cmp(&self, other: &Self) -> Ordering {
         self.cursor.compare(&other.cursor, self.descending).then(self.part.cmp(&other.part))
     }
@@ -111,7 +111,7 @@ impl PartialEq for Head {
 impl Eq for Head {}
 
 impl<S: RowStream> MergedRows<S> {
-    /// Merges what partitions say to a question, given in their order.
+    /// Merges the rows of partitions, given in order.
     pub fn new(parts: impl IntoIterator<Item = S>, question: &Items) -> MergedRows<S> {
         let part = |rows| Part { rows, batch: None, cursors: Vec::new().into_iter(), at: 0, is_over: false };
         let descending = match &question.order {
@@ -129,7 +129,7 @@ impl<S: RowStream> MergedRows<S> {
         }
     }
 
-    /// The cost of the answer so far, over all partitions.
+    /// The cost so far, over all partitions.
     pub fn stats(&self) -> Stats {
         self.parts.iter().fold(Stats::default(), |mut all, part| {
             all.merge(&part.rows.summary().stats);
@@ -137,7 +137,7 @@ impl<S: RowStream> MergedRows<S> {
         })
     }
 
-    /// How many events match in all, over all pages, where every partition knows.
+    /// Total number of matches over all pages, if every partition knows it.
     pub fn number_matched(&self) -> Option<u64> {
         let total =
             self.parts.iter().try_fold(0u64, |all, part| Some(all.saturating_add(part.rows.summary().matched?)));
@@ -145,12 +145,12 @@ impl<S: RowStream> MergedRows<S> {
         total.map(|total| self.page.at_most(total))
     }
 
-    /// Where the next page begins, once the iterator has ended: see [`crate::Rows::next_page`].
+    /// Start of the next page, once the iterator has ended: see [`crate::Rows::next_page`].
     pub fn next_page(&self) -> Option<&Cursor> {
         self.page.next()
     }
 
-    /// Whether the page is complete, as far as is known without a search for more events.
+    /// Whether the page is complete, as far as known without searching for more events.
     pub fn is_over(&self) -> bool {
         self.done || self.page.room() == 0
     }
@@ -161,7 +161,7 @@ impl<S: RowStream> MergedRows<S> {
         self.parts.iter_mut().for_each(|part| part.rows.at_most(events));
     }
 
-    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    /// Drops everything that can be read again, before a wait of unknown length. Returns the bytes still held.
     pub fn rest(&mut self) -> usize {
         let held = |part: &mut Part<S>| part.rows.rest() + part.batch.as_ref().map_or(0, Batch::bytes);
         self.parts.iter_mut().map(held).sum()
@@ -177,7 +177,7 @@ impl<S: RowStream> MergedRows<S> {
             })?;
             return Ok(None);
         }
-        // Where an empty batch was taken from a partition, the next one is asked for at once.
+        // After an empty batch of a partition, the next one is requested at once.
         read_on(&mut self.parts, &mut self.heads, self.descending)?;
         let mut picks: Vec<(usize, usize)> = Vec::new();
         let mut cursors: Vec<Cursor> = Vec::new();
@@ -204,16 +204,16 @@ impl<S: RowStream> MergedRows<S> {
         Ok(Some(Hits { batch, seqs: cursors.iter().map(Cursor::seq).collect(), distances }))
     }
 
-    /// The events picked, each by its partition and its row there.
+    /// The selected events, each by its partition and row.
     fn gather(&self, picks: &[(usize, usize)]) -> Result<Batch, QueryError> {
         let batch = |part: usize| self.parts.get(part).and_then(|part| part.batch.as_ref());
         let missing = || Invalid::new("a partition gave rows without a batch");
         let (first, from) = picks.first().copied().ok_or_else(missing)?;
         if picks.iter().all(|(part, _)| *part == first) {
-            // Partitions by place, and single ones: rows follow one another, and nothing is copied.
+            // All rows are from one partition: they are consecutive, and nothing is copied.
             return Ok(batch(first).ok_or_else(missing)?.slice(from, picks.len()));
         }
-        // Only the partitions that have a batch, in their order.
+        // Only the partitions with a batch, in order.
         let mut numbers = vec![0; self.parts.len()];
         let mut batches = Vec::with_capacity(self.parts.len());
         for (part, number) in numbers.iter_mut().enumerate() {
@@ -225,14 +225,14 @@ impl<S: RowStream> MergedRows<S> {
     }
 }
 
-/// Reads the next batch of each partition without a current one, and puts its first row into the heap.
+/// Reads the next batch of each partition without a current one, and pushes its first row onto the heap.
 fn read_on<S: RowStream>(
     parts: &mut [Part<S>],
     heads: &mut BinaryHeap<Reverse<Head>>,
     descending: u16,
 ) -> Result<(), QueryError> {
     for (number, part) in parts.iter_mut().enumerate() {
-        // A partition whose row is in the heap has it at `at`; one whose batch is consumed is behind its end.
+        // A partition's row in the heap is at `at`; a consumed batch has `at` at its end.
         let is_used_up = |part: &Part<S>| part.batch.as_ref().is_none_or(|batch| part.at >= batch.rows());
         while is_used_up(part) && !part.is_over {
             let Some(rows) = part.rows.next().transpose()? else {
@@ -241,7 +241,7 @@ fn read_on<S: RowStream>(
             };
             let PartialRows { batch, cursors } = rows;
             if batch.rows() != cursors.len() {
-                // A partition may be another process: its answers are checked like any input.
+                // A partition may be another process: its responses are validated like any input.
                 return Err(Invalid::new("a partition gave rows without cursors").into());
             }
             (part.at, part.cursors, part.batch) = (0, cursors.into_iter(), Some(batch));

@@ -1,15 +1,16 @@
-//! Partial answers: what one partition of a collection says to a question.
+//! Partial results: the contribution of one partition to a query.
 //!
-//! A question is asked of each partition (`of`). What they say travels as Arrow record batches (`to_arrow`,
-//! `from_arrow`), is merged in the order of the partitions (`merge`) and becomes an answer once (`finish`).
-//! Only there averages, empty windows, simplified lines and drawn tiles are made. The answer of a single
-//! snapshot is that of its one part, so there is one path.
+//! A query runs on each partition (`of`). The partial results travel as Arrow record batches (`to_arrow`,
+//! `from_arrow`), are merged in partition order (`merge`), and are finished once (`finish`). Only that step computes
+//! averages, empty windows, simplified lines and drawn tiles. A single snapshot counts as one partition, so there is
+//! one code path.
 //!
 //! Merged counts, mins, maxes and integer sums are exact, float sums within 1e-12 of the sum of magnitudes. Rows come
-//! with their [`Cursor`](crate::Cursor)s, are merged by these ([`MergedRows`]), and page as the rows of one snapshot do.
+//! with their [`Cursor`](crate::Cursor)s, are merged by these ([`MergedRows`]), and are paged like the rows of one
+//! snapshot.
 //!
-//! Every record batch names its kind and version. Another version is refused, and whatever else a batch holds is
-//! checked: hostile bytes lead to a [`WireError`], never to a panic.
+//! Every record batch names its kind and version. Another version is rejected, and all other content is validated:
+//! hostile bytes lead to a [`WireError`], never to a panic.
 
 mod any;
 mod count;
@@ -37,10 +38,10 @@ pub use track::PartialTrack;
 use crate::error::QueryError;
 use meridian_model::Invalid;
 
-/// Why a question or a partial answer could not be written or read.
+/// Why a query or a partial result could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// It is of another version, or of another kind.
+    /// It has another version or kind.
     #[error("found {found}, expected {expected}: the servers must be of versions that go together")]
     Version {
         /// The value found.
@@ -48,15 +49,15 @@ pub enum WireError {
         /// The version that this server reads.
         expected: String,
     },
-    /// It does not hold what its version promises.
+    /// It does not fulfil its version's format.
     #[error("{what} is malformed: {detail}")]
     Malformed {
-        /// Which kind of message.
+        /// The kind of message.
         what: &'static str,
         /// The error in it.
         detail: String,
     },
-    /// It is sound, but asks for something that is refused.
+    /// It is well formed, but requests something that is refused.
     #[error(transparent)]
     Refused(#[from] QueryError),
 }

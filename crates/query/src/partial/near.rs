@@ -1,4 +1,4 @@
-//! Places in a circle, by partition: how many there are, and the nearest of them.
+//! Places in a circle, by partition: their number, and the nearest of them.
 
 use super::WireError;
 use super::envelope::Kind;
@@ -14,20 +14,20 @@ use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "near", version: 1 };
 const TOTAL: &str = "meridian.total";
-/// By distance, from any centre: only the type of the cursors matters.
+/// By distance, from an arbitrary centre: only the type of the cursors matters.
 const ORDER: Order = Order::Near { lon: 0.0, lat: 0.0, k: None };
 
-/// The places of one partition that lie in a circle.
+/// The places of one partition in a circle.
 #[derive(Debug, Clone)]
 pub struct PartialNear {
-    /// How many lie in it.
+    /// The number of places in it.
     pub total: u64,
     /// The nearest of them, by distance and then by sequence number.
     pub rows: PartialRows,
 }
 
 impl PartialNear {
-    /// The places of a snapshot: their number, and the `k` nearest with the columns wanted.
+    /// The places of a snapshot: their number, and the `k` nearest with the requested columns.
     pub fn of(snapshot: &Snapshot, circle: Circle, k: usize, columns: &Projection) -> Result<PartialNear, StoreError> {
         let snapshot = &snapshot.open_within(&circle.bounds())?;
         let (total, hits) = Walk::new(snapshot, circle).finish(snapshot, k)?;
@@ -58,7 +58,7 @@ impl PartialNear {
         Ok(())
     }
 
-    /// The answer: how many places lie in the circle, and the nearest.
+    /// Finishes the result: the number of places in the circle, and the nearest.
     pub fn finish(self) -> (u64, Hits) {
         let distance = |cursor: &Cursor| if let Cursor::Near { distance_m, .. } = cursor { *distance_m } else { 0.0 };
         let PartialRows { batch, cursors } = self.rows;
@@ -66,7 +66,7 @@ impl PartialNear {
         (self.total, Hits { batch, seqs: cursors.iter().map(Cursor::seq).collect(), distances })
     }
 
-    /// As an Arrow record batch: a row for each of the nearest places.
+    /// Encodes as an Arrow record batch: one row for each of the nearest places.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let mut envelope = KIND.seal(&Stats::default());
         envelope.says(TOTAL, self.total);
@@ -74,7 +74,7 @@ impl PartialNear {
         envelope.finish(self.rows.cursors.len())
     }
 
-    /// Reads what [`PartialNear::to_arrow`] wrote of events of a schema.
+    /// Decodes the output of [`PartialNear::to_arrow`] for events of a schema.
     pub fn from_arrow(batch: &RecordBatch, schema: &Arc<Schema>) -> Result<PartialNear, WireError> {
         let opened = KIND.open(batch)?;
         Ok(PartialNear { total: opened.said(TOTAL)?, rows: PartialRows::read(&opened, &ORDER, schema)? })

@@ -14,9 +14,10 @@ use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "passages", version: 1 };
 
-/// The first objects of one partition: one more than the question asks for, each with count, start and end.
+/// The first objects of one partition: one more than requested, each with count, start and end.
 ///
-/// An object among the first of all partitions is among the first of each that holds it. So the merged answer lacks nothing of its objects.
+/// An object among the first of all partitions is among the first of each partition that has it. So the merged
+/// objects are complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartialPassages {
     pub(crate) found: BTreeMap<ByValue, (u64, i64, i64)>,
@@ -33,7 +34,7 @@ impl PartialPassages {
         self.stats.merge(&other.stats);
     }
 
-    /// The answer.
+    /// Finishes the result.
     pub fn finish(self, question: &Passages) -> PassagesResult {
         let more = self.found.len() > question.limit;
         let given = self.found.into_iter().take(question.limit);
@@ -41,7 +42,7 @@ impl PartialPassages {
         PassagesResult { passages, more, stats: self.stats }
     }
 
-    /// As an Arrow record batch: a row for each object, in order.
+    /// Encodes as an Arrow record batch: one row per object, in order.
     pub fn to_arrow(&self, schema: &Schema) -> Result<RecordBatch, WireError> {
         let mut envelope = KIND.seal(&self.stats);
         envelope.column("object", objects(self.found.keys(), kind(schema)?)?);
@@ -51,13 +52,13 @@ impl PartialPassages {
         envelope.finish(self.found.len())
     }
 
-    /// Reads what [`PartialPassages::to_arrow`] wrote of a collection of this schema.
+    /// Decodes the output of [`PartialPassages::to_arrow`] for a collection of this schema.
     pub fn from_arrow(batch: &RecordBatch, schema: &Schema) -> Result<PartialPassages, WireError> {
         let opened = KIND.open(batch)?;
         let objects = read_objects(&opened, kind(schema)?)?;
         let counts = opened.numbers::<UInt64Type>("count")?.values();
         let (first, last) = (opened.numbers::<Int64Type>("first")?, opened.numbers::<Int64Type>("last")?);
-        // The order proves that no object stands twice: one of the two would be lost in the map.
+        // The order proves that no object occurs twice: one of the two would be lost in the map.
         if !objects.is_sorted_by(|a, b| a < b) {
             return Err(opened.malformed("its objects are not in order"));
         }
@@ -70,7 +71,7 @@ impl PartialPassages {
     }
 }
 
-/// The type of a collection's objects: integers or text, as schemas have it.
+/// The type of a collection's objects: integer or text.
 fn kind(schema: &Schema) -> Result<FieldType, WireError> {
     Ok(schema.fields[object_field(schema, "tracks")?].kind)
 }

@@ -1,4 +1,4 @@
-//! Events of one partition in the order of a question, each with its cursor.
+//! Events of one partition in the order of a query, each with its cursor.
 
 use super::WireError;
 use super::envelope::{Envelope, Kind, Opened};
@@ -28,28 +28,27 @@ const DISTANCE: &str = "@@distance";
 /// Events of a later batch.
 const BATCH_ROWS: usize = 2048;
 
-/// Some events of one partition, in the order of the question.
+/// Some events of one partition, in the order of the query.
 #[derive(Debug, Clone)]
 pub struct PartialRows {
-    /// The events, with the columns that the question asks for.
+    /// The events, with the requested columns.
     pub batch: Batch,
-    /// A cursor for each event. The merge counts the events before it.
+    /// A cursor for each event. The merge adds the number of preceding events.
     pub cursors: Vec<Cursor>,
 }
 
 /// The summary of a partition after its last row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowsSummary {
-    /// Total number of matches over all pages, where it came for free.
+    /// Total number of matches over all pages, if it came for free.
     pub matched: Option<u64>,
-    /// The cost of the question.
+    /// The cost of the query.
     pub stats: Stats,
 }
 
 /// The events of one snapshot for a merge: an iterator that blocks.
 ///
-/// It gives one event more than the question's limit, where there is one: the merge needs it to know whether a next page
-/// begins.
+/// It returns one event more than the query's limit, if any: the merge needs it to know whether a next page begins.
 pub struct PartRows {
     found: Found,
     /// Events that may still be found.
@@ -58,12 +57,12 @@ pub struct PartRows {
     is_first: bool,
     /// Max number of events of the next batch.
     at_once: usize,
-    /// The same where they are large.
+    /// The same for large events.
     few: usize,
 }
 
 impl PartRows {
-    /// Plans a question, as [`crate::items()`] does.
+    /// Plans a query, like [`crate::items()`].
     pub fn of(snapshot: &Snapshot, question: &Items, control: &Control) -> Result<PartRows, QueryError> {
         let found = Found::new(snapshot, question, control)?;
         let left = Page::of(question).room_and_next();
@@ -71,7 +70,7 @@ impl PartRows {
         Ok(PartRows { found, left, ahead, is_first: true, at_once: BATCH_ROWS, few: FEW_ROWS })
     }
 
-    /// The summary besides the rows; complete when they have ended.
+    /// The summary beside the rows; complete when they have ended.
     pub fn summary(&self) -> RowsSummary {
         RowsSummary { matched: self.found.number_matched(), stats: self.found.stats() }
     }
@@ -81,7 +80,7 @@ impl PartRows {
         self.at_once = events.clamp(1, BATCH_ROWS);
     }
 
-    /// Drops what can be read again, before a wait of unknown length. Returns the bytes still held.
+    /// Drops everything that can be read again, before a wait of unknown length. Returns the bytes still held.
     pub fn rest(&mut self) -> usize {
         self.found.rest() + self.ahead.held()
     }
@@ -107,7 +106,7 @@ impl PartRows {
         let cursors = self.found.cursors_of(&picks, &distances)?;
         let batch = self.found.read(&picks)?;
         if large {
-            // Slowly up and at once down: the next ones may be larger.
+            // Grow slowly and shrink at once: the next events may be larger.
             let fit = BATCH_BYTES * picks.len() / batch.bytes().max(1);
             self.few = fit.clamp(1, 4 * picks.len()).min(BATCH_ROWS);
         }
@@ -122,7 +121,7 @@ impl Iterator for PartRows {
         let started = self.found.wake();
         let result = self.batch().transpose();
         self.found.worked_since(started);
-        // After an error no row may follow: the merge would take the rest for all.
+        // After an error no row may follow: the merge would take the rest for complete.
         if !matches!(result, Some(Ok(_))) {
             (self.left, self.ahead) = (0, Ahead::default());
         }
@@ -131,14 +130,15 @@ impl Iterator for PartRows {
 }
 
 impl PartialRows {
-    /// As an Arrow record batch: the columns of the events by their physical names, and those of their cursors.
+    /// Encodes as an Arrow record batch: the columns of the events by their physical names, and those of their
+    /// cursors.
     pub fn to_arrow(&self, order: &Order) -> Result<RecordBatch, WireError> {
         let mut envelope = KIND.seal(&Stats::default());
         self.write(&mut envelope, order)?;
         envelope.finish(self.cursors.len())
     }
 
-    /// Reads what [`PartialRows::to_arrow`] wrote of events of a schema.
+    /// Decodes the output of [`PartialRows::to_arrow`] for events of a schema.
     pub fn from_arrow(batch: &RecordBatch, order: &Order, schema: &Arc<Schema>) -> Result<PartialRows, WireError> {
         PartialRows::read(&KIND.open(batch)?, order, schema)
     }
@@ -185,14 +185,14 @@ impl PartialRows {
         let columns = layout.columns.iter().map(|field| opened.any(field.name()).ok().cloned()).collect();
         let batch =
             Batch::new(schema.clone(), layout, opened.rows(), columns).map_err(|e| opened.malformed(e.detail))?;
-        // Readers of a batch rely on what its writer keeps; over a wire that has to be proven.
+        // Readers of a batch rely on its writer's invariants; over the wire these have to be checked.
         batch.check_nulls().map_err(|e| opened.malformed(e.to_string()))?;
         Ok(PartialRows { batch, cursors })
     }
 }
 
 impl RowsSummary {
-    /// As an Arrow record batch without rows: the summary after the last batch.
+    /// Encodes as an Arrow record batch without rows: the summary after the last batch.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let mut envelope = END.seal(&self.stats);
         if let Some(matched) = self.matched {
@@ -201,7 +201,7 @@ impl RowsSummary {
         envelope.finish(0)
     }
 
-    /// Reads what [`RowsSummary::to_arrow`] wrote.
+    /// Decodes the output of [`RowsSummary::to_arrow`].
     pub fn from_arrow(batch: &RecordBatch) -> Result<RowsSummary, WireError> {
         let opened = END.open(batch)?;
         Ok(RowsSummary { matched: opened.may_say("meridian.matched")?, stats: opened.stats()? })
@@ -223,7 +223,7 @@ fn sort_value(cursor: &Cursor, key: usize) -> Result<&SortValue, WireError> {
     }
 }
 
-/// How the values of a sort key are written.
+/// Encoding of the values of a sort key.
 enum SortType {
     Int,
     Float,
@@ -277,7 +277,7 @@ fn read_cursors(opened: &Opened<'_>, order: &Order, schema: &Schema) -> Result<V
         }
         Order::Near { .. } => {
             let distances = opened.numbers::<Float64Type>(DISTANCE)?.values();
-            // A NaN has no place in an order: one would break the heap of the merge.
+            // A NaN has no place in an order: it would break the merge's heap.
             if distances.iter().any(|d| d.is_nan()) {
                 return Err(opened.malformed("a distance is not a number"));
             }

@@ -1,8 +1,8 @@
-//! A map tile, by partition: its events where they are few, and counts per cell where they are many.
+//! A map tile, by partition: its events if they are few, and counts per cell if they are many.
 //!
-//! Whether a tile draws its events is decided once, of all partitions together. A partition that has few events sends
-//! them as features, one that has many sends counts. Where these meet, or the features are too many together,
-//! partitions that sent features are asked again for counts ([`crate::Tile::density`]).
+//! Whether a tile draws its events is decided once, over all partitions together. A partition with few events sends
+//! them as features, one with many sends counts. If these meet, or there are too many features in total, the
+//! partitions that sent features are queried again for counts ([`crate::Tile::density`]).
 
 use super::WireError;
 use super::envelope::{Kind, Opened};
@@ -24,10 +24,10 @@ const FOUND: &str = "meridian.found";
 const NAMES: &str = "meridian.names";
 const VALUES: &str = "meridian.values";
 
-/// One partition's answer to a question for a tile.
+/// One partition's result of a tile query.
 #[derive(Debug)]
 pub enum PartialTile {
-    /// Its events, which are few.
+    /// Its events, if few.
     Drawn(Box<Drawing>),
     /// A count for each cell.
     Counted(PartialGrid),
@@ -38,16 +38,16 @@ pub enum PartialTile {
 pub struct Drawing {
     /// Events that touch the tile, drawn or not.
     pub(crate) found: u64,
-    /// Events that are drawn.
+    /// Drawn events.
     pub(crate) drawn: u64,
     pub(crate) layer: Layer,
-    /// The place of each feature in natural order; none of a drawing that is not to be merged.
+    /// The position of each feature in natural order; empty for a drawing that is not merged.
     pub(crate) places: Vec<(Key, Seq)>,
     pub(crate) stats: Stats,
 }
 
 impl PartialTile {
-    /// The cost of the question.
+    /// The cost of the query.
     pub fn stats(&self) -> Stats {
         match self {
             PartialTile::Drawn(drawing) => drawing.stats,
@@ -62,7 +62,7 @@ impl PartialTile {
         }
     }
 
-    /// Merges what all partitions say, given in their order. `None` if they must be asked for counts: see the module.
+    /// Merges all partitions, given in order. `None` if they must be queried again for counts: see the module.
     pub fn merge(parts: Vec<PartialTile>, question: &Tile) -> Result<Option<PartialTile>, WireError> {
         let (mut drawings, mut grids) = (Vec::new(), Vec::new());
         for part in parts {
@@ -78,12 +78,12 @@ impl PartialTile {
                 grids.try_for_each(|grid| all.merge(&grid))?;
                 Ok(Some(PartialTile::Counted(all)))
             }
-            // Counts and features cannot be merged: the caller asks the partitions that drew again, for counts.
+            // Counts and features cannot be merged: the caller queries the partitions that drew again, for counts.
             Some(_) => Ok(None),
         }
     }
 
-    /// As an Arrow record batch: a row for each feature or cell.
+    /// Encodes as an Arrow record batch: one row per feature or cell.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let drawing = match self {
             PartialTile::Drawn(drawing) => drawing,
@@ -111,7 +111,7 @@ impl PartialTile {
         envelope.finish(features.len())
     }
 
-    /// Reads what [`PartialTile::to_arrow`] wrote.
+    /// Decodes the output of [`PartialTile::to_arrow`].
     pub fn from_arrow(batch: &RecordBatch) -> Result<PartialTile, WireError> {
         if !KIND.is_of(batch) {
             return PartialGrid::from_arrow(batch, CELLS).map(PartialTile::Counted);
@@ -127,7 +127,7 @@ impl PartialTile {
         let (keys, seqs) = (opened.sixteens("key")?, opened.numbers::<UInt64Type>("seq")?);
         let kinds = opened.numbers::<UInt8Type>("kind")?;
         let (tags, commands) = (list_column(&opened, "tags")?, list_column(&opened, "commands")?);
-        // No name: the tile's layer is made where all partitions are put together.
+        // No name: the tile's layer is created when all partitions are merged.
         let mut layer = Layer::recording("");
         let mut places = Vec::with_capacity(opened.rows());
         for row in 0..opened.rows() {
@@ -145,7 +145,7 @@ impl PartialTile {
     }
 }
 
-/// Draws the features of several partitions in natural order, as one would have; `None` if they are too many.
+/// Draws the features of several partitions in natural order, as a single one would; `None` if there are too many.
 fn draw_all(drawings: &[Drawing], question: &Tile) -> Option<Drawing> {
     let found = drawings.iter().fold(0u64, |all, drawing| all.saturating_add(drawing.found));
     if found > TILE_EVENTS_MAX as u64 {
@@ -156,7 +156,7 @@ fn draw_all(drawings: &[Drawing], question: &Tile) -> Option<Drawing> {
     for (part, drawing) in drawings.iter().enumerate() {
         order.extend(drawing.places.iter().enumerate().map(|(row, place)| (*place, part, row)));
     }
-    // In the natural order of all partitions, so the tile is the same however its events are distributed.
+    // In natural order over all partitions, so the tile does not depend on how its events are distributed.
     order.sort_unstable();
     let mut all = Drawing {
         found,
@@ -178,7 +178,7 @@ fn draw_all(drawings: &[Drawing], question: &Tile) -> Option<Drawing> {
     Some(all)
 }
 
-/// Adds a feature to a layer, whose tags are numbers of these names and values; `None` if there are none of a number.
+/// Adds a feature to a layer, with tags as indexes into these names and values; `None` if an index is out of range.
 fn add(layer: &mut Layer, feature: &Feature, names: &[impl AsRef<str>], values: &[impl AsRef<[u8]>]) -> Option<()> {
     let (pairs, rest) = feature.tags.as_chunks::<2>();
     if !rest.is_empty() {

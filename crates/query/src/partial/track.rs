@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "track", version: 1 };
 
-/// The places of one partition: all of them, in no order.
+/// The places of one partition: all of them, unordered.
 #[derive(Debug)]
 pub struct PartialTrack {
     pub(crate) points: Vec<TrackPoint>,
     pub(crate) stats: Stats,
-    /// The memory that the places take.
+    /// The memory used by the places.
     pub(crate) share: Share,
 }
 
@@ -30,7 +30,7 @@ impl PartialTrack {
         self.add(other.points)
     }
 
-    /// Adds places, as many as a track may have.
+    /// Adds places, up to the limit of a track.
     pub(crate) fn add(&mut self, points: impl IntoIterator<Item = TrackPoint>) -> Result<(), QueryError> {
         self.points.extend(points);
         self.share.reach(self.points.len() * POINT_BYTES)?;
@@ -41,7 +41,7 @@ impl PartialTrack {
         Ok(())
     }
 
-    /// The answer: places in order of time, those left out that the question does not want.
+    /// Finishes the result: places in order of time, simplified as requested.
     pub fn finish(self, question: &Track, control: &Control) -> Result<TrackResult, QueryError> {
         let PartialTrack { mut points, stats, .. } = self;
         points.sort_unstable_by_key(|p| (p.time, p.seq));
@@ -55,7 +55,7 @@ impl PartialTrack {
         Ok(TrackResult { points, events, stats })
     }
 
-    /// As an Arrow record batch: a row for each place.
+    /// Encodes as an Arrow record batch: one row per place.
     pub fn to_arrow(&self) -> Result<RecordBatch, WireError> {
         let mut envelope = KIND.seal(&self.stats);
         envelope.column("time", Arc::new(self.points.iter().map(|p| p.time).collect::<Int64Array>()));
@@ -65,7 +65,7 @@ impl PartialTrack {
         envelope.finish(self.points.len())
     }
 
-    /// Reads what [`PartialTrack::to_arrow`] wrote.
+    /// Decodes the output of [`PartialTrack::to_arrow`].
     pub fn from_arrow(batch: &RecordBatch, control: &Control) -> Result<PartialTrack, WireError> {
         let opened = KIND.open(batch)?;
         let (times, seqs) = (opened.numbers::<Int64Type>("time")?, opened.numbers::<UInt64Type>("seq")?);

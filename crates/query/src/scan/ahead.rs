@@ -1,9 +1,9 @@
-//! Reading ahead, where reads take long: of segments in a bucket.
+//! Read-ahead for slow reads, that is, of segments in a bucket.
 //!
-//! The trees say which rows a question will read. Before a part is read for the first time, the first of these rows of all parts are fetched at
-//! once. After that, more of a part is fetched when its fetched rows are used up. So a small question waits for the bucket once, and a large
-//! one once for many chunks. The stretch fetched grows as long as it is used: a question that takes most nodes from the trees reads few of
-//! their rows.
+//! The trees show which rows a query will read. Before a part is read for the first time, the first of these rows of
+//! all parts are fetched at once. After that, more of a part is fetched when its fetched rows are used up. So a small
+//! query waits for the bucket once, and a large one once for many chunks. The number of fetched rows grows as long as
+//! they are used: a query that is mostly decided by the trees reads few of their rows.
 
 use super::Scan;
 use crate::candidates::{Candidates, Step, search_step};
@@ -12,32 +12,32 @@ use meridian_index::NodeRef;
 use meridian_model::Projection;
 use std::ops::Range;
 
-/// Runs of each part, at most a chunk long, that are fetched at first.
+/// Runs of each part, at most a chunk long, in the first fetch.
 const FIRST: u32 = 8;
-/// Max runs of one part that are fetched at a time.
+/// Max runs of one part per fetch.
 const MOST: u32 = 32;
 
-/// How far a part has been read ahead.
+/// Read-ahead state of a part.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ahead {
     /// Rows before this one were fetched, as far as they were expected.
     upto: u32,
-    /// Runs of the last fetch, and those of them that were read.
+    /// Number of runs in the last fetch, and how many of them were read.
     fetched: u32,
     used: u32,
-    /// Rows before this one of the last fetch were counted as used.
+    /// Rows of the last fetch before this one were counted as used.
     counted: u32,
 }
 
 impl Ahead {
-    /// Of a part that nothing was fetched of.
+    /// State of a part before the first fetch.
     pub(super) const NOTHING: Ahead = Ahead { upto: 0, fetched: 0, used: 0, counted: 0 };
 
-    /// Runs to fetch next.
+    /// Number of runs to fetch next.
     fn next(&self) -> u32 {
         match self.fetched {
             0 => FIRST,
-            // As most were read, more will be.
+            // Most were read, so more will be.
             fetched if self.used * 2 >= fetched => (fetched * 2).min(MOST),
             _ => 1,
         }
@@ -45,17 +45,17 @@ impl Ahead {
 }
 
 impl Scan {
-    /// Columns of the events found, which are read after those of the predicate.
+    /// Announces columns of the found events, which are read after those of the predicate.
     pub(crate) fn expect(&mut self, columns: &Projection) {
         self.expected.union(columns);
     }
 
-    /// Nodes whose events all match are counted from the trees, and their rows are not read.
+    /// Announces that fully matching nodes are counted from the trees, without reading their rows.
     pub(crate) fn expect_counts(&mut self) {
         self.counts = true;
     }
 
-    /// Only one part is read.
+    /// Limits read-ahead to one part.
     pub(crate) fn look_ahead_only(&mut self, part: u32) {
         for (other, ahead) in self.ahead.iter_mut().enumerate().filter(|(other, _)| *other != part as usize) {
             debug_assert!(ahead.fetched == 0, "part {other} has been read");
@@ -63,7 +63,7 @@ impl Scan {
         }
     }
 
-    /// Called before some rows of a part are read.
+    /// Called before rows of a part are read.
     pub(super) fn look_ahead(&mut self, part: u32, rows: &Range<u32>) {
         if !self.reads_slowly {
             return;
@@ -88,19 +88,19 @@ impl Scan {
         self.snapshot.load(&wanted, &self.expected_columns());
     }
 
-    /// All columns that are expected to be read.
+    /// All columns expected to be read.
     pub(crate) fn expected_columns(&self) -> Projection {
         let mut columns = self.expected.clone();
         columns.union(&self.read_columns);
         columns
     }
 
-    /// Adds the next rows of a part, from `from` on, that the question is expected to read.
+    /// Adds the next rows of a part, from `from` on, that the query is expected to read.
     fn add_ahead(&mut self, part: u32, from: u32, wanted: &mut Vec<(usize, Range<u32>)>) {
         let runs = self.ahead[part as usize].next();
         let mut candidates = Candidates::of(self, part, from);
         let (predicate, counts) = (&self.predicate, self.counts);
-        // The walk itself counts the nodes.
+        // The actual walk counts the nodes.
         let mut uncounted = Stats::default();
         let mut step = |node: &NodeRef<'_>, whole: bool| match search_step(predicate, node, whole) {
             Step::Rows { whole: true } if counts => Step::Taken,

@@ -1,4 +1,4 @@
-//! Keys, sequence numbers and ids of rows, and the search for a place in the order.
+//! Keys, sequence numbers and ids of rows, and the search for a position in the order.
 
 use super::Scan;
 use crate::error::QueryError;
@@ -13,9 +13,9 @@ impl Scan {
         &self.key_columns
     }
 
-    /// Sequence numbers of rows found.
+    /// Sequence numbers of the given rows.
     pub(crate) fn seqs(&self, part: u32, rows: &Matched) -> Result<Vec<u64>, QueryError> {
-        // One read over the span: sequence numbers are one block a chunk.
+        // One read over the span: sequence numbers are one block per chunk.
         let span = rows.span();
         let all = self.part(part).seqs(span.clone())?;
         Ok(match rows {
@@ -24,7 +24,7 @@ impl Scan {
         })
     }
 
-    /// Keys of rows found.
+    /// Keys of the given rows.
     pub(crate) fn keys(&mut self, part: u32, rows: &Matched) -> Result<Vec<Key>, QueryError> {
         let span = rows.span();
         // Memory trees keep their keys; those of segments are computed from the events.
@@ -63,7 +63,7 @@ impl Scan {
         Ok(None)
     }
 
-    /// The first row of a part that stands after a place in the order of the collection.
+    /// The first row of a part after a position in the order of the collection.
     pub(crate) fn seek(&mut self, part: u32, after: (Key, Seq)) -> Result<u32, QueryError> {
         // A tree holds the rows of one size class, which is the key's highest part: only one tree needs a search.
         let class = after.0.class();

@@ -1,9 +1,9 @@
-//! Reading and testing the rows that trees lead to.
+//! Reads and tests the rows that trees lead to.
 //!
-//! Every question has the same three steps. Nodes are ruled out, taken whole or descended into
-//! ([`crate::candidates::Candidates`]). The remaining rows are tested a run at a time ([`Scan::test`]). The
-//! matching rows are read and put in order ([`Scan::read_picks`]). A run never leaves one chunk of the store,
-//! so reading it shares the cached block, and deadline and cancellation are checked before each.
+//! Every query has the same three steps. Nodes are ruled out, taken whole or descended into
+//! ([`crate::candidates::Candidates`]). The remaining rows are tested a run at a time ([`Scan::test`]). The matching
+//! rows are read and put in order ([`Scan::read_picks`]). A run never crosses a chunk of the store, so reading it
+//! shares the cached block, and deadline and cancellation are checked before each.
 
 mod ahead;
 mod keys;
@@ -27,7 +27,7 @@ use meridian_store::{CHUNK_ROWS, PartView, Snapshot};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// A running question: its snapshot, its predicate, and its cost so far.
+/// A running query: its snapshot, its predicate, and its cost so far.
 pub(crate) struct Scan {
     pub(crate) snapshot: Snapshot,
     pub(crate) layout: Arc<Layout>,
@@ -38,25 +38,25 @@ pub(crate) struct Scan {
     pub(crate) grid: Grid,
     /// Columns that the predicate reads.
     test_columns: Arc<Projection>,
-    /// Those, and the columns that are read of each run besides.
+    /// Columns of the predicate, plus the other columns read for each run.
     read_columns: Arc<Projection>,
     /// Whether the predicate tests ids generated from sequence numbers.
     tests_made_ids: bool,
     /// Columns for keys.
     key_columns: Arc<Projection>,
-    /// The predicate on pieces of long lines; `None` where it does not concern places.
+    /// The predicate on pieces of long lines; `None` if it has no spatial condition.
     of_pieces: Option<Predicate>,
-    /// For each part, the rows that may match by its pieces, computed on first use.
+    /// The rows of each part that may match by its pieces, computed on first use.
     sieves: Arc<[OnceLock<Option<Arc<BooleanBuffer>>>]>,
-    /// The chunks read last, the newest at the end: a question reads a chunk leaf by leaf.
+    /// The chunks read last, newest at the end: a query reads a chunk leaf by leaf.
     open: Vec<Open>,
-    /// For each part, what was read ahead. See `ahead.rs`.
+    /// Read-ahead state of each part. See `ahead.rs`.
     ahead: Vec<Ahead>,
-    /// Whether a part is read from a bucket.
+    /// Whether any part is read from a bucket.
     reads_slowly: bool,
-    /// Columns that are read of the events found.
+    /// Columns read for the found events.
     expected: Projection,
-    /// Whether nodes that match are counted from the trees.
+    /// Whether matching nodes are counted from the trees.
     counts: bool,
 }
 
@@ -71,7 +71,7 @@ struct Open {
 const OPEN_MAX: usize = 4;
 
 impl Scan {
-    /// A question of a snapshot. Segments that it may concern are opened; parts are numbered among these.
+    /// Starts a query on a snapshot. Relevant segments are opened; parts are numbered among these.
     pub(crate) fn new(snapshot: &Snapshot, predicate: &Predicate, control: &Control) -> Result<Scan, QueryError> {
         let all = snapshot.parts.len() as u64;
         let snapshot = snapshot.open_for(predicate)?;
@@ -110,7 +110,7 @@ impl Scan {
         })
     }
 
-    /// The rows of a part that may match by the pieces of its long lines, where the predicate concerns places.
+    /// The rows of a part that may match by the pieces of its long lines, if the predicate has a spatial condition.
     pub(crate) fn sieve(&mut self, part: u32) -> Option<Arc<BooleanBuffer>> {
         let predicate = self.of_pieces.as_ref()?;
         let view = &self.snapshot.parts[part as usize];
@@ -124,9 +124,9 @@ impl Scan {
         self.sieves[part as usize].get_or_init(sift).clone()
     }
 
-    /// Max rows of a part that are tested at a time, and max rows that are read at a time where all match. Where shapes are
-    /// stored in pages, one page is tested at a time: it is read without a copy, while joining several pages copies them. Of
-    /// large events few are read at a time: a chunk of them would take many megabytes.
+    /// Max rows of a part that are tested at a time, and max rows read at a time if all match. If shapes are stored
+    /// in pages, one page is tested at a time: it is read without a copy, while joining several pages copies them.
+    /// Few large events are read at a time: a chunk of them would take many megabytes.
     pub(crate) fn stretches(&self, part: u32) -> (u32, u32) {
         let view = self.part(part);
         if let Some(few) = view.rows_at_once(&self.read_columns) {
@@ -138,7 +138,7 @@ impl Scan {
         }
     }
 
-    /// A scan of the same question for another thread, with its own cost.
+    /// A scan of the same query for another thread, with its own cost.
     pub(crate) fn fork(&self) -> Scan {
         Scan {
             snapshot: self.snapshot.clone(),
@@ -153,7 +153,7 @@ impl Scan {
             tests_made_ids: self.tests_made_ids,
             key_columns: self.key_columns.clone(),
             of_pieces: self.of_pieces.clone(),
-            // Shared, so that of several threads one sifts and the others wait for its result.
+            // Shared, so that one thread sifts and the others wait for its result.
             sieves: self.sieves.clone(),
             // Not shared: each thread walks other chunks.
             open: Vec::new(),
@@ -164,7 +164,7 @@ impl Scan {
         }
     }
 
-    /// Drops what can be read again, and the mark that maintenance yields to.
+    /// Drops everything that can be read again, and the mark that maintenance yields to.
     pub(crate) fn rest(&mut self) {
         self.open.clear();
         self.snapshot.rest();
@@ -182,7 +182,7 @@ impl Scan {
         0..self.snapshot.parts.len() as u32
     }
 
-    /// Checks the deadline before a block is read, and charges the block: its events, at the mean size of those of the part.
+    /// Checks the deadline before a block is read, and charges the block's events at the mean event size of the part.
     pub(crate) fn charge(&mut self, part: u32, rows: &Range<u32>) -> Result<(), QueryError> {
         self.control.check()?;
         let bytes = rows.len() as u64 * self.part(part).event_bytes();
@@ -196,7 +196,7 @@ impl Scan {
         self.look_ahead(part, &rows);
         self.charge(part, &rows)?;
         let chunk = rows.start / CHUNK_ROWS;
-        // Across chunks there is no single block to share, so nothing is kept open.
+        // There is no single block to share across chunks, so nothing is kept open.
         if rows.is_empty() || rows.end > chunk_end(rows.start).min(self.part(part).rows()) {
             return Ok(self.part(part).read(rows, columns)?);
         }
@@ -213,7 +213,7 @@ impl Scan {
         Ok(batch.joined(self.part(part).read(rows, &paged)?))
     }
 
-    /// A whole chunk, with these columns at least.
+    /// A whole chunk, with at least these columns.
     fn chunk(&mut self, part: u32, chunk: u32, columns: &Projection) -> Result<&Batch, QueryError> {
         let first = chunk * CHUNK_ROWS;
         let view = &self.snapshot.parts[part as usize];
@@ -221,12 +221,12 @@ impl Scan {
         let mut open = match self.open.iter().position(|o| o.part == part && o.chunk == chunk) {
             Some(at) => self.open.remove(at),
             None => {
-                // The oldest go. Bounded, because a chunk of shapes may take many megabytes.
+                // Evict the oldest. Bounded, because a chunk of shapes may take many megabytes.
                 self.open.drain(..(self.open.len() + 1).saturating_sub(OPEN_MAX));
                 Open { part, chunk, batch: view.read(rows.clone(), columns)? }
             }
         };
-        // Only the missing columns are read: the predicate's are often there already when the result's are wanted.
+        // Only the missing columns are read: the predicate's are often present when the result's are requested.
         if columns.columns().any(|column| open.batch.column(column).is_none()) {
             let mut missing = Projection::none(&self.layout);
             columns.columns().filter(|c| open.batch.column(*c).is_none()).for_each(|column| missing.add(column));
@@ -236,13 +236,13 @@ impl Scan {
         Ok(&self.open[self.open.len() - 1].batch)
     }
 
-    /// The rows of a batch that match; only the open ones, if some are not.
+    /// The matching rows of a batch, restricted to `open` ones if some are not.
     fn evaluate(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Result<BooleanBuffer, QueryError> {
         let of = |batch: &Batch, open: Option<&BooleanBuffer>| match open {
             Some(open) => self.predicate.evaluate_open(batch, open),
             None => self.predicate.evaluate(batch),
         };
-        // Costly tests go in steps, so that a question with polygons or LIKE can be stopped and overtaken in between.
+        // Expensive tests go in steps, so that a query with polygons or LIKE can be stopped and preempted in between.
         let (rows, step) = (batch.rows(), self.predicate.rows_at_once());
         if rows <= step {
             return Ok(of(batch, open));
@@ -263,7 +263,7 @@ impl Scan {
         self.test_with(part, run, &columns).map(|(found, _)| found)
     }
 
-    /// The same, and the batch of the run with the predicate's columns and `columns`, if it was read.
+    /// The same, with the batch of the run with the predicate's columns and `columns`, if it was read.
     pub(crate) fn test_with(
         &mut self,
         part: u32,
@@ -303,7 +303,7 @@ impl Scan {
             None => Matched::Range(run.rows.clone()),
             Some(mask) => {
                 let count = mask.count_set_bits();
-                // A range instead of a list: later steps then slice columns and copy nothing.
+                // A range instead of a list: later steps then slice columns without copying.
                 if count == run.rows.len() {
                     Matched::Range(run.rows.clone())
                 } else {
@@ -337,7 +337,7 @@ impl Scan {
         Ok(Some((rows, batch)))
     }
 
-    /// The columns of the predicate and of `more`, which will be read of each run.
+    /// The columns of the predicate and of `more`, which will be read for each run.
     pub(crate) fn columns_with(&mut self, more: &Projection) -> Projection {
         let mut columns = Projection::clone(&self.test_columns);
         columns.union(more);

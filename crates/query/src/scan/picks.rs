@@ -1,4 +1,4 @@
-//! Reads events found, in the order given.
+//! Reads found events, in the given order.
 
 use super::Scan;
 use crate::error::QueryError;
@@ -9,13 +9,13 @@ use meridian_store::CHUNK_ROWS;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Max ratio of rows read to rows wanted before rows are copied out one chunk at a time.
+/// Max ratio of rows read to rows requested before rows are copied out one chunk at a time.
 const SCATTERED: usize = 4;
-/// Rows that a row keeps in memory with it, at least: its column was read as one block.
+/// Min rows kept in memory along with one: its column was read as one block.
 const HELD_MIN: usize = 256;
 
 impl Scan {
-    /// Reads events in the order given.
+    /// Reads events in the given order.
     pub(crate) fn read_picks(&mut self, picks: &[Pick], columns: &Projection) -> Result<Batch, QueryError> {
         if picks.is_empty() {
             return Ok(Batch::empty(self.schema().clone()).project(columns));
@@ -35,14 +35,14 @@ impl Scan {
         Ok(rest.joined(self.gather(picks, &paged, LEAF_ROWS as u32)?))
     }
 
-    /// Reads events in the order given: each stretch of `grain` rows in use once, over the rows wanted of it.
+    /// Reads events in the given order: each `grain`-sized stretch in use once, over the requested rows.
     fn gather(&mut self, picks: &[Pick], columns: &Projection, grain: u32) -> Result<Batch, QueryError> {
         let stretch_of = |pick: &Pick| (pick.part, pick.row / grain);
         let mut numbers: HashMap<(u32, u32), usize> = HashMap::new();
         let mut spans: Vec<(u32, Range<u32>)> = Vec::new();
         let mut runs = Vec::new();
         for run in picks.chunk_by(|a, b| stretch_of(a) == stretch_of(b)) {
-            // Each stretch is read once, however often the order of the answer comes back to it.
+            // Each stretch is read once, however often the result order comes back to it.
             let number = *numbers.entry(stretch_of(&run[0])).or_insert(spans.len());
             if number == spans.len() {
                 spans.push((run[0].part, run[0].row..run[0].row + 1));
@@ -53,8 +53,8 @@ impl Scan {
             }
             runs.push((number, run));
         }
-        // A batch may keep alive the whole chunk that it is a slice of. Few rows of many chunks, as in a
-        // sorted answer, are copied out at once. So one chunk is held at a time instead of all.
+        // A batch may keep the whole chunk alive that it is a slice of. A few rows from many chunks, as in a sorted
+        // result, are copied out at once. So one chunk is held at a time instead of all.
         let held = |span: &Range<u32>| span.len().max(HELD_MIN.min(grain as usize));
         let scattered = spans.iter().map(|(_, span)| held(span)).sum::<usize>() > SCATTERED * picks.len();
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); spans.len()];
@@ -74,7 +74,7 @@ impl Scan {
         if let ([batch], [(_, span)]) = (batches.as_slice(), spans.as_slice())
             && !scattered
         {
-            // The usual case of a stream: rows of one chunk, often all of a stretch.
+            // The usual case of a stream: rows of one chunk, often a whole stretch.
             if batch.rows() == picks.len() && picks.is_sorted_by(|a, b| a.row < b.row) {
                 return Ok(batch.clone());
             }

@@ -1,4 +1,4 @@
-//! The minimum that a question must read, known from the trees before it reads anything.
+//! The minimum that a query must read, known from the trees before it reads anything.
 
 use super::Scan;
 use crate::error::QueryError;
@@ -7,36 +7,36 @@ use meridian_index::Node;
 use meridian_model::filter::Fate;
 use std::time::Duration;
 
-/// Max nodes visited for it. Nodes beyond count as nothing: the weight is a lower bound.
+/// Max nodes visited to compute it. Nodes beyond count as nothing: the weight is a lower bound.
 const NODES_MAX: usize = 512;
-/// No processor reads more events than this in a second.
+/// Upper bound on the events that a processor reads per second.
 const EVENTS_PER_SECOND_MAX: f64 = 1e9;
 
-/// Events that a question must read, and their bytes.
+/// Events that a query must read, and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Weight {
     pub(crate) events: u64,
     pub(crate) bytes: u64,
 }
 
-/// The treatment of matching events.
+/// Treatment of matching events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Matches {
     /// All of them are read.
     Read,
-    /// Nodes that match as a whole are taken from the tree.
+    /// Nodes that match as a whole are counted from the tree.
     Counted,
 }
 
 impl Scan {
-    /// Refuses a question that cannot be answered within its time, or must read more than it may. `matches`: what it does
-    /// with the events that match. For questions that visit every match; others may end early.
+    /// Refuses a query that cannot finish within its time, or must read more than it may. `matches` is its treatment
+    /// of matching events. For queries that visit every match; others may end early.
     ///
     /// # Errors
     /// [`QueryError::TooLarge`]
     pub(crate) fn weigh(&self, matches: Matches) -> Result<(), QueryError> {
         let (limit, time) = (self.control.bytes_max(), self.control.time_left());
-        // Most questions could read the whole snapshot, and need no weighing.
+        // Most queries could read the whole snapshot, and need no weighing.
         if limit.is_none() && least_time(self.snapshot.rows()) <= time {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Scan {
                     match self.predicate.fate(&tree.node_ref(node)) {
                         Fate::False => {}
                         Fate::True if matches == Matches::Counted => {}
-                        // Blocks with hidden rows may be left out.
+                        // Blocks with hidden rows may be omitted.
                         Fate::True | Fate::Tested if view.all_visible(rows.clone()) => {
                             weight.events += rows.len() as u64;
                             weight.bytes += rows.len() as u64 * view.event_bytes();
@@ -85,7 +85,7 @@ impl Scan {
     }
 }
 
-/// The time that reading `events` events takes, with all processors, if nothing else runs.
+/// Min time to read `events` events, with all processors, if nothing else runs.
 fn least_time(events: u64) -> Duration {
     Duration::from_secs_f64(events as f64 / EVENTS_PER_SECOND_MAX / threads() as f64)
 }

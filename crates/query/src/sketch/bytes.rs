@@ -1,10 +1,10 @@
-//! Reads summaries of other servers: every length is checked before it is believed.
+//! Decodes summaries of other servers: every length is checked before use.
 
-/// The bytes are no summary.
+/// The bytes are not a summary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The bytes that have not been read.
+/// The remaining bytes.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,5 +1,5 @@
-//! The number of different values: by their hashes up to a bound, then by HyperLogLog (Flajolet et al., 2007)
-//! with the estimator of Ertl (2017). It needs no table of corrections.
+//! Distinct counts: by hashes up to a bound, then by HyperLogLog (Flajolet et al., 2007) with Ertl's estimator
+//! (2017), which needs no correction tables.
 
 use super::bytes::{Malformed, Reader};
 use crate::aggregate::FunctionValue;
@@ -8,21 +8,22 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use twox_hash::XxHash3_128;
 
-/// Max different values that are told apart. Their hashes have 128 bits: that two of this many are equal happens once in 10^31.
+/// Max distinct values counted exactly. Their hashes have 128 bits: a collision among this many has a probability of
+/// 10^-31.
 pub(super) const VALUES_MAX: usize = 4096;
-/// Bits of a hash that choose its register.
+/// Bits of a hash that select its register.
 const INDEX_BITS: u32 = 14;
 const REGISTERS: usize = 1 << INDEX_BITS;
-/// Bits of a hash that a register sees.
+/// Bits of a hash that feed a register.
 const RANK_BITS: u32 = u64::BITS - INDEX_BITS;
-/// Three standard errors, 1.04 over the root of the number of registers each: 997 of 1000 estimates are closer.
+/// Three standard errors, each 1.04 over the root of the number of registers: 997 of 1000 estimates are closer.
 const ERROR: f64 = 3.0 * 1.04 / 128.0;
 /// Memory of an entry of the set.
 const ENTRY_BYTES: usize = 32;
 
 type Seen = HashSet<u128, BuildHasherDefault<Folded>>;
 
-/// A hasher of what is a hash, or a number.
+/// A hasher for keys that are hashes or numbers already.
 #[derive(Default)]
 pub(crate) struct Folded(NumberHasher);
 
@@ -41,7 +42,7 @@ impl Hasher for Folded {
     }
 }
 
-/// The different values of a field in one group.
+/// The distinct values of a field in one group.
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {
     Seen(Seen),
@@ -106,7 +107,7 @@ impl Distinct {
         }
     }
 
-    /// The number of different values, and its relative error.
+    /// The number of distinct values, and its relative error.
     pub(super) fn count(&self) -> (FunctionValue, f64) {
         match self {
             Distinct::Seen(seen) => (FunctionValue::Int(seen.len() as i128), 0.0),
@@ -139,7 +140,7 @@ impl Distinct {
             }
             1 => {
                 let registers = reader.take(REGISTERS)?;
-                // A higher one would be outside the counts of the estimate.
+                // A higher one would be out of range for the estimate.
                 if registers.iter().any(|rank| u32::from(*rank) > RANK_BITS + 1) {
                     return Err(Malformed);
                 }
@@ -151,7 +152,7 @@ impl Distinct {
     }
 }
 
-/// Notes a value: the position of the first bit that is set in its hash.
+/// Records a value in its register: the position of the first set bit in its hash.
 fn register(registers: &mut [u8], value: u128) {
     let mut hasher = Folded::default();
     hasher.write_u128(value);

@@ -1,29 +1,29 @@
-//! The most frequent values. Up to a bound of different ones each is counted. Then counters are reduced
+//! The most frequent values. Up to a bound of distinct values, each is counted. Beyond it counters are reduced
 //! together (Misra and Gries, 1982; merged as by Agarwal et al., 2012).
 //!
-//! A reduction takes the same count from every counter. So the counts of an answer are lower bounds, and no true count is
-//! larger by more than what all reductions have taken.
+//! A reduction subtracts the same count from every counter. So the resulting counts are lower bounds, and no true
+//! count exceeds its own by more than all reductions have subtracted.
 
 use super::bytes::{Malformed, Reader};
 use crate::aggregate::{ByValue, FunctionValue};
 use meridian_model::FieldType;
 use std::collections::HashMap;
 
-/// Max values that a question may ask for.
+/// Max values that a query may request.
 pub(crate) const TOP_MAX: u32 = 1000;
-/// Max different values that are counted.
+/// Max distinct values that are counted.
 pub(super) const VALUES_MAX: usize = 16_384;
-/// Counters that a reduction leaves at most.
+/// Max counters left by a reduction.
 const KEPT: usize = VALUES_MAX / 2;
 /// Memory of a counter besides its text.
 const COUNTER_BYTES: usize = 96;
 
-/// The values of a field in one group. Texts have a map of their own, in which they are found without a copy.
+/// The values of a field in one group. Texts have their own map, which is searched without a copy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frequent {
     texts: HashMap<Box<str>, u64>,
     others: HashMap<ByValue, u64>,
-    /// The amount that reductions have taken from each counter.
+    /// The total amount subtracted from each counter by reductions.
     error: u64,
     text_bytes: usize,
 }
@@ -62,13 +62,13 @@ impl Frequent {
         self.reduce();
     }
 
-    /// Takes from all counters what leaves at most [`KEPT`] of them, if there are too many.
+    /// Reduces all counters so that at most [`KEPT`] remain, if there are too many.
     fn reduce(&mut self) {
         if self.texts.len() + self.others.len() <= VALUES_MAX {
             return;
         }
         let mut counts: Vec<u64> = self.texts.values().chain(self.others.values()).copied().collect();
-        // The largest of the ended ones.
+        // The largest of the dropped counters.
         let (_, taken, _) = counts.select_nth_unstable_by(KEPT, |a, b| b.cmp(a));
         let taken = *taken;
         self.error = self.error.saturating_add(taken);
@@ -83,7 +83,7 @@ impl Frequent {
 
     pub(super) fn merge(&mut self, other: &Frequent) {
         self.error = self.error.saturating_add(other.error);
-        // All of them before a reduction: in the middle of a merge it would depend on the order in a map.
+        // All of them before a reduction: in the middle of a merge, it would depend on the map's order.
         for (text, times) in &other.texts {
             match self.texts.get_mut(text) {
                 Some(count) => *count = count.saturating_add(*times),
@@ -104,7 +104,7 @@ impl Frequent {
         (self.texts.capacity() + self.others.capacity()) * COUNTER_BYTES + self.text_bytes
     }
 
-    /// The most frequent values, of equal ones the smaller first; and by how much a count may be too low.
+    /// The most frequent values, ties by smaller value first; and the max by which a count may be too low.
     pub(super) fn top(&self, k: usize) -> (FunctionValue, f64) {
         let mut all = self.counters();
         all.sort_by(|(a, many), (b, more)| more.cmp(many).then_with(|| a.cmp(b)));

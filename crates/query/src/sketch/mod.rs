@@ -1,9 +1,8 @@
-//! Summaries of the values of a group that are no running totals: quantiles, distinct counts, most frequent values.
+//! Summaries of the values of a group, other than running totals: quantiles, distinct counts, most frequent values.
 //!
-//! Each is exact up to a bound of different values, and an estimate of bounded memory beyond it, which says its error.
-//! Quantiles and distinct counts are functions of the values alone. The answer is the same for every split and every
-//! order of merging. Most frequent values depend on the order beyond their bound, so slices and partitions are merged
-//! in a fixed order.
+//! Each is exact up to a bound of distinct values. Beyond it, it is an estimate with bounded memory and a known
+//! error. Quantiles and distinct counts depend only on the values, not on how these are split or merged. Most
+//! frequent values depend on the order beyond their bound, so slices and partitions are merged in a fixed order.
 
 mod bytes;
 mod distinct;
@@ -30,7 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The name in partial answers.
+    /// The name in partial results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Quantiles => "@quantiles",
@@ -49,7 +48,7 @@ pub(crate) enum Sketch {
 }
 
 impl Sketch {
-    /// One of no values.
+    /// An empty summary.
     pub(crate) fn of(kind: Kind, field: FieldType) -> Sketch {
         match kind {
             Kind::Quantiles => Sketch::Quantiles(Quantiles::none(field == FieldType::Int)),
@@ -104,7 +103,7 @@ impl Sketch {
         }
     }
 
-    /// As bytes for another server.
+    /// Encodes the summary for another server.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
@@ -115,7 +114,7 @@ impl Sketch {
         out
     }
 
-    /// Reads what [`Sketch::encode`] wrote.
+    /// Decodes the output of [`Sketch::encode`].
     pub(crate) fn decode(kind: Kind, field: FieldType, bytes: &[u8]) -> Result<Sketch, Malformed> {
         Ok(match kind {
             Kind::Quantiles => Sketch::Quantiles(Quantiles::decode(field == FieldType::Int, bytes)?),

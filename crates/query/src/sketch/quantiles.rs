@@ -1,9 +1,9 @@
-//! Quantiles: the counts of all values up to a bound of different ones, then of buckets of values.
+//! Quantiles: the counts of all values up to a bound of distinct ones, then of buckets of values.
 //!
 //! A bucket holds the floats with the same sign, exponent and first bits of the fraction. So its width is bounded
-//! in proportion to its values. That is the log-linear histogram of HdrHistogram. The limit by memory, with
-//! coarsening by halves, is from UDDSketch (Epicoco et al., 2020). The level of coarseness follows from the values
-//! alone: it is the finest at which they fill few enough buckets.
+//! relative to its values, as in the log-linear histogram of HdrHistogram. The memory limit, with coarsening by
+//! halves, is from UDDSketch (Epicoco et al., 2020). The level depends only on the values: it is the finest at which
+//! they fill few enough buckets.
 
 use super::bytes::{Malformed, Reader};
 use crate::aggregate::{FunctionValue, Percent};
@@ -11,13 +11,13 @@ use crate::hash::NumberHasher;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Max different values that are counted one by one.
+/// Max distinct values that are counted individually.
 pub(super) const VALUES_MAX: usize = 4096;
 /// Max buckets beyond that.
 const BUCKETS_MAX: usize = 4096;
-/// Bits of the fraction that the finest buckets tell apart: half of 2^-9 is their error, 0.1%.
+/// Fraction bits of the finest buckets: the error is half of 2^-9, or 0.1%.
 const FRACTION_BITS_MAX: u8 = 9;
-/// Bits of the fraction of a float.
+/// Fraction bits of a float.
 const FRACTION_BITS: u8 = 52;
 /// Memory of an entry of the map.
 const ENTRY_BYTES: usize = 32;
@@ -28,16 +28,16 @@ type Counts = HashMap<i64, u64, BuildHasherDefault<NumberHasher>>;
 #[derive(Debug, Clone)]
 pub(crate) struct Quantiles {
     is_int: bool,
-    /// Bits of the fraction that the buckets tell apart; `None` while each value is counted.
+    /// Fraction bits of the buckets; `None` while values are counted individually.
     level: Option<u8>,
     counts: Counts,
     count: u64,
-    /// As keys of values. They mean nothing where there is no value.
+    /// As keys of values; meaningless if there is no value.
     min: i64,
     max: i64,
 }
 
-/// A number for a float such that numbers have the order of floats; 0 for both zeros.
+/// An integer for a float that preserves the order; 0 for both zeros.
 fn key_of(x: f64) -> i64 {
     let magnitude = (x.to_bits() & (u64::MAX >> 1)) as i64;
     if x.is_sign_negative() { -magnitude } else { magnitude }
@@ -48,8 +48,8 @@ fn float_of(key: i64) -> f64 {
     if key < 0 { -magnitude } else { magnitude }
 }
 
-/// The bucket of a float at a level. Numbers too small for a full fraction have the last one before those of larger
-/// numbers; it is that of 0 where a bucket is a whole power of two.
+/// The bucket of a float at a level. Subnormal numbers share the last bucket before those of larger numbers; it is
+/// that of 0 if a bucket is a whole power of two.
 fn bucket_of(x: f64, level: u8) -> i64 {
     let key = key_of(x);
     if key != 0 && x.abs() < f64::MIN_POSITIVE {
@@ -58,12 +58,12 @@ fn bucket_of(x: f64, level: u8) -> i64 {
     (key.abs() >> (FRACTION_BITS - level)) * key.signum()
 }
 
-/// Whether a bucket may hold numbers that are too small for a full fraction.
+/// Whether a bucket may hold subnormal numbers.
 fn is_tiny(bucket: i64, level: u8) -> bool {
     bucket.abs() < 1 << level && (bucket != 0 || level == 0)
 }
 
-/// The float in the middle of a bucket; 0 of numbers too small for a full fraction.
+/// The float in the middle of a bucket; 0 for subnormal numbers.
 fn middle_of(bucket: i64, level: u8) -> f64 {
     if bucket.abs() < 1 << level {
         return 0.0;
@@ -75,7 +75,7 @@ fn middle_of(bucket: i64, level: u8) -> f64 {
     (from + width / 2.0).copysign(bucket as f64)
 }
 
-/// The integer in the middle of those of a bucket.
+/// The integer in the middle of a bucket.
 fn middle_int_of(bucket: i64, level: u8) -> i128 {
     if bucket == 0 {
         return 0;
@@ -120,14 +120,14 @@ impl Quantiles {
         if self.is_int { key as f64 } else { float_of(key) }
     }
 
-    /// The next level: buckets of values, then buckets of twice the width.
+    /// The next coarser level: buckets of values, then buckets of twice the width.
     fn coarsen(&mut self) {
         let counts = std::mem::take(&mut self.counts);
         let level = self.level.map_or(FRACTION_BITS_MAX, |level| level.saturating_sub(1));
         for (place, times) in counts {
             let place = match self.level {
                 None => bucket_of(self.value_of(place), level),
-                // Halving a number without its sign drops the last bit of the fraction.
+                // Halving the magnitude drops the last bit of the fraction.
                 Some(before) => (place.abs() >> (before - level)) * place.signum(),
             };
             let count = self.counts.entry(place).or_default();
@@ -140,7 +140,7 @@ impl Quantiles {
         if other.count == 0 {
             return;
         }
-        // To the coarser level first. It is never coarser than that of both together needs to be.
+        // To the coarser level first. It is never coarser than both together require.
         while level_rank(self.level) > level_rank(other.level) {
             self.coarsen();
         }
@@ -164,7 +164,7 @@ impl Quantiles {
         self.counts.capacity() * ENTRY_BYTES
     }
 
-    /// The smallest value that at least this part of the values does not exceed, and the max relative error of it.
+    /// The smallest value not exceeded by at least this fraction of the values, and its max relative error.
     pub(super) fn percentile(&self, percent: Percent) -> (FunctionValue, f64) {
         if self.count == 0 {
             return (FunctionValue::Null, 0.0);
@@ -187,7 +187,7 @@ impl Quantiles {
             }
             (Some(level), false) => {
                 let middle = middle_of(place, level).clamp(float_of(self.min), float_of(self.max));
-                // In proportion to the value, none but 0 is nearer to all of the tiny ones.
+                // Relatively, no value except 0 is nearer to all of the tiny ones.
                 (FunctionValue::Float(middle), if is_tiny(place, level) { 1.0 } else { error_of(level) })
             }
         }
@@ -218,7 +218,7 @@ impl Quantiles {
         let mut all = Quantiles { is_int, level, counts: Counts::default(), count: 0, min, max };
         for _ in 0..reader.entries(level.map_or(VALUES_MAX, |_| BUCKETS_MAX))? {
             let (place, count) = (reader.i64()?, reader.u64()?);
-            // Places of no float would be shown as infinite.
+            // Keys beyond every float would appear as infinite.
             let is_place = match level {
                 None if is_int => true,
                 None => float_of(place).is_finite() && place != i64::MIN,
@@ -237,12 +237,12 @@ impl Quantiles {
     }
 }
 
-/// Finer levels have higher ranks.
+/// Finer levels rank higher.
 fn level_rank(level: Option<u8>) -> u8 {
     level.unwrap_or(u8::MAX)
 }
 
-/// The max distance of a value of a bucket from its middle, in proportion to the value.
+/// The max relative distance of a value of a bucket from its middle.
 fn error_of(level: u8) -> f64 {
     0.5 / f64::from(1u32 << level)
 }

@@ -1,4 +1,4 @@
-//! Summaries against lists of all values, however these are split.
+//! Summaries against lists of all values, however they are split.
 
 use super::*;
 use crate::aggregate::ByValue;
@@ -16,7 +16,7 @@ fn function(text: &str) -> Function {
     Function::parse(text, &schema()).unwrap().remove(0)
 }
 
-/// Values spread over many magnitudes, more than are counted one by one.
+/// Values spread over many magnitudes, more than are counted individually.
 fn floats() -> impl Strategy<Value = Vec<f64>> {
     let one =
         (any::<bool>(), -12f64..12f64).prop_map(|(negative, e)| 10f64.powf(e) * if negative { -1.0 } else { 1.0 });
@@ -33,7 +33,7 @@ fn ints() -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![2 => few, 1 => many, 1 => dense]
 }
 
-/// The summary of parts of the values, merged from the left or from the right, each read back from its bytes.
+/// The summary of parts of the values, merged from the left or from the right, each decoded from its bytes.
 fn in_parts<T: Copy>(
     values: &[T],
     cuts: &[prop::sample::Index],
@@ -131,7 +131,7 @@ proptest! {
         let expected = values.iter().collect::<BTreeSet<_>>().len();
         let (FunctionValue::Int(found), error) = merged.value(&function("distinct(n)")) else { panic!("no number") };
         prop_assert_eq!(error > 0.0, expected > distinct::VALUES_MAX);
-        // Twice the stated error: of many tests one would fail at three standard errors.
+        // Twice the stated error: among many tests one would fail at three standard errors.
         let off = (found - expected as i128).unsigned_abs() as f64;
         prop_assert!(off <= 2.0 * error * expected as f64, "{found} is not {expected}");
     }
@@ -142,7 +142,7 @@ proptest! {
         cuts in cuts(), backwards in any::<bool>(),
     ) {
         let mut values: Vec<i64> = often.iter().flat_map(|(n, times)| std::iter::repeat_n(*n, *times as usize % 400)).collect();
-        // Others once each, in between.
+        // The others once each, in between.
         let singles: Vec<i64> = (1_000..1_000 + many as i64).collect();
         let at = values.len() / 2;
         values.splice(at..at, singles);
@@ -153,13 +153,13 @@ proptest! {
         let (FunctionValue::Top(top), error) = merged.value(&function("top(n,10)")) else { panic!("no list") };
         prop_assert_eq!(error > 0.0, expected.len() > frequent::VALUES_MAX);
         let error = error as u64;
-        // What Misra and Gries promise, for the counters that are kept.
+        // The guarantee of Misra and Gries for the remaining counters.
         prop_assert!(error <= values.len() as u64 / (frequent::VALUES_MAX as u64 / 2), "{error} of {}", values.len());
         for (value, count) in top.iter() {
             let ByValue::Int(n) = value else { panic!("{value:?}") };
             prop_assert!((*count..=count + error).contains(&expected[n]), "{n}: {count} is not {}", expected[n]);
         }
-        // Nothing more frequent is left out.
+        // Nothing more frequent is omitted.
         let listed: BTreeSet<&ByValue> = top.iter().map(|(value, _)| value).collect();
         let last = top.last().map_or(0, |(_, count)| *count);
         for (n, count) in &expected {
@@ -192,7 +192,7 @@ proptest! {
             let short = &changed[..cut.index(changed.len())];
             for bytes in [&bytes[..], &changed, short] {
                 let Ok(read) = Sketch::decode(kind, field, bytes) else { continue };
-                // Everything that is read can be merged and queried.
+                // Whatever decodes can be merged and queried.
                 own.merge(&read);
                 for text in ["percentile(n,50)", "percentile(x,100)", "distinct(n)", "top(n,5)"] {
                     own.value(&function(text));

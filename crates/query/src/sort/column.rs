@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 pub(super) enum KeyColumn<'a> {
     Field(FieldColumn<'a>),
     Ids(&'a StringArray),
-    /// Made ids: the sequence numbers.
+    /// Generated ids: the sequence numbers.
     Seqs(&'a [u64]),
     Missing,
 }
@@ -21,7 +21,7 @@ fn cut(text: &str) -> &[u8] {
 
 /// Sequence numbers as integers of the same order.
 fn signed(seq: u64) -> i64 {
-    // The top bit is flipped, since signed integers begin where unsigned ones have their middle.
+    // The top bit is flipped, so that the signed order equals the unsigned one.
     (seq ^ 1 << 63) as i64
 }
 
@@ -48,7 +48,7 @@ impl<'a> KeyColumn<'a> {
         }
     }
 
-    /// Orders a row against a value without making a value of it.
+    /// Compares a row with a value without materializing the row's value.
     pub(super) fn compare(&self, row: usize, other: &SortValue, descending: bool) -> Ordering {
         let order = match (self, other) {
             (KeyColumn::Field(FieldColumn::Int(a)), SortValue::Int(b)) if a.is_valid(row) => a.value(row).cmp(b),
@@ -60,7 +60,7 @@ impl<'a> KeyColumn<'a> {
                 cut(a.value(row)).cmp(b.as_slice())
             }
             (KeyColumn::Ids(a), SortValue::Text(b)) => cut(a.value(row)).cmp(b.as_slice()),
-            // Nulls, booleans and values of two types are rare, and take the way through a value.
+            // Nulls, booleans and values of two types are rare, and are materialized.
             _ => return compare(&self.value(row), other, descending),
         };
         if descending { order.reverse() } else { order }

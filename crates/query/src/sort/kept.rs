@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 pub(super) struct Kept {
     pub(super) values: Vec<SortValue>,
     pub(super) pick: Pick,
-    /// A bit per key, set where it descends: `Ord` needs it within the heap.
+    /// A bit per key, set if it descends: `Ord` needs it within the heap.
     pub(super) descending: u16,
 }
 
 impl Kept {
     /// Estimated bytes, allocator included. The heap may have capacity for twice as many events, and the picks of the
-    /// answer are made while it still exists.
+    /// result are created while it still exists.
     pub(super) fn bytes(&self) -> usize {
         let texts = |value: &SortValue| if let SortValue::Text(text) = value { text.len() + 16 } else { 0 };
         let values = self.values.len() * size_of::<SortValue>() + self.values.iter().map(texts).sum::<usize>();
@@ -21,7 +21,7 @@ impl Kept {
     }
 
     pub(super) fn compare(&self, other: &Kept) -> Ordering {
-        // The sequence number makes the order total, so that a page token marks one place and no event comes twice.
+        // The sequence number makes the order total, so that a page token denotes one position and no event repeats.
         compare_values(&self.values, &other.values, self.descending).then(self.pick.seq.cmp(&other.pick.seq))
     }
 }

@@ -1,8 +1,8 @@
 //! Events by the values of fields: a bounded heap, and trees walked best first.
 //!
-//! Where the first sort key is a number or the time, a node's summary bounds the values below it. Nodes that
-//! cannot hold a better event than the worst kept one are left out: the ten strongest earthquakes cost a few
-//! nodes. Other keys read every candidate once.
+//! If the first sort key is a number or the time, a node's summary bounds the values below it. Nodes that cannot hold
+//! a better event than the worst kept one are skipped: the ten strongest earthquakes cost a few nodes. Other keys
+//! read every candidate once.
 
 mod column;
 mod kept;
@@ -25,10 +25,11 @@ use open::Open;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Texts and ids are ordered by this many of their first bytes, then by sequence number: a page token must stay short.
+/// Texts and ids are ordered by this many of their first bytes, then by sequence number: a page token must stay
+/// short.
 pub const TEXT_BYTES_COMPARED: usize = 256;
 
-/// Max number of sort keys of a question.
+/// Max number of sort keys of a query.
 pub const SORT_KEYS_MAX: usize = 8;
 
 /// Nodes up to this level (some 1,000 rows) are read in row order rather than best first, to read each block once.
@@ -39,7 +40,7 @@ const READ_LEVEL: u8 = 1;
 pub enum SortTarget {
     /// A field, by index.
     Field(usize),
-    /// The id; where ids are made that is the order of writing.
+    /// The id; generated ids are in order of writing.
     Id,
 }
 
@@ -48,16 +49,17 @@ pub enum SortTarget {
 pub struct SortKey {
     /// The value to compare.
     pub target: SortTarget,
-    /// From max to min.
+    /// Whether it descends.
     pub descending: bool,
 }
 
 impl SortKey {
-    /// Reads the `sortby` parameter: names separated by commas, each with `-` (descending) or `+` before it or neither.
+    /// Parses the `sortby` parameter: names separated by commas, each optionally prefixed with `-` (descending) or
+    /// `+`.
     pub fn parse(text: &str, schema: &Schema) -> Result<Vec<SortKey>, Invalid> {
         let mut keys: Vec<SortKey> = Vec::new();
         for part in text.split(',') {
-            // A plus sign in a URL reaches us as a space.
+            // A plus sign in a URL arrives as a space.
             let (descending, name) = match part.strip_prefix('-') {
                 Some(name) => (true, name),
                 None => (false, part.strip_prefix(['+', ' ']).unwrap_or(part)),
@@ -69,7 +71,7 @@ impl SortKey {
                     return Err(Invalid::field("sortby", format!("{name:?} is not a property of this collection")));
                 }
             };
-            // A key that occurs again cannot decide any tie that is left.
+            // A repeated key cannot break any remaining tie.
             if !keys.iter().any(|k| k.target == target) {
                 keys.push(SortKey { target, descending });
             }
@@ -78,7 +80,7 @@ impl SortKey {
     }
 }
 
-/// A bit for each key, the first the lowest: whether it descends.
+/// A bit for each key, lowest bit first: set if it descends.
 pub(crate) fn descending_of(keys: &[SortKey]) -> u16 {
     keys.iter().enumerate().fold(0, |bits, (i, key)| bits | u16::from(key.descending) << i)
 }
@@ -88,9 +90,9 @@ pub(crate) struct Sorter {
     keys: Vec<SortKey>,
     after: Option<(Vec<SortValue>, Seq)>,
     most: usize,
-    /// The worst event kept on top.
+    /// The kept events, with the worst on top.
     kept: BinaryHeap<Kept>,
-    /// Estimated bytes of the events kept.
+    /// Estimated bytes of the kept events.
     bytes: usize,
     share: Share,
     /// The columns of the predicate and of the keys.
@@ -101,7 +103,7 @@ pub(crate) struct Sorter {
 /// How a node's summary bounds the first key.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
-    /// Not at all.
+    /// No bound.
     None,
     /// By the range of a numeric field.
     Number(usize),
@@ -110,7 +112,7 @@ enum Bound {
 }
 
 impl Sorter {
-    /// Keeps the first `most` events after a place.
+    /// Keeps the first `most` events after a position.
     pub(crate) fn new(
         scan: &mut Scan,
         keys: &[SortKey],
@@ -135,7 +137,7 @@ impl Sorter {
             SortTarget::Field(field) if schema.fields[field].kind.is_numeric() => Bound::Number(field),
             SortTarget::Field(field) => match schema.time {
                 TimeRole::Instant(time) if time == field => Bound::Time(keys[0].descending),
-                // Open ends make the far side of a box useless, and the other side is about another field.
+                // Open ends make the far side of a box useless, and the other side belongs to another field.
                 TimeRole::Interval { start, .. } if start == field && !keys[0].descending => Bound::Time(false),
                 TimeRole::Interval { end, .. } if end == field && keys[0].descending => Bound::Time(true),
                 _ => Bound::None,
@@ -146,7 +148,7 @@ impl Sorter {
         Ok(Sorter { keys: keys.to_vec(), after, most, kept, bytes: 0, share: scan.control.share(), columns, bound })
     }
 
-    /// Takes the events of these ids.
+    /// Takes the events with these ids.
     pub(crate) fn ids(&mut self, scan: &mut Scan, ids: &[String]) -> Result<(), QueryError> {
         for (part, run) in find_ids(scan, ids)? {
             self.read(scan, part, &run)?;
@@ -186,7 +188,7 @@ impl Sorter {
             let predicate = scan.predicate.clone();
             while let Some(run) =
                 candidates.next(&mut scan.stats, &mut |node, whole| match search_step(&predicate, node, whole) {
-                    // Also where all rows match: the leaves have bounds of their own, and most of them are hopeless.
+                    // Also if all rows match: the leaves have their own bounds, and most of them are hopeless.
                     Step::Rows { whole } if !node.is_leaf() => Step::Descend { whole },
                     _ if self.is_hopeless(self.best_of(node).as_ref()) => Step::Skip,
                     step => step,
@@ -198,7 +200,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// The events kept, in order.
+    /// The kept events, in order.
     pub(crate) fn finish(self) -> Listed {
         let picks = self.kept.into_sorted_vec().into_iter().map(|k| k.pick).collect();
         Listed::new(picks, Vec::new(), self.share)
@@ -217,13 +219,14 @@ impl Sorter {
                 Relation::Some => false,
             };
         }
-        // Only of nodes that may match: the summary of one that is ruled out is never needed.
+        // Only for nodes that may match: the summary of one that is ruled out is never needed.
         open.best = self.best_of(&node);
         open.descending = self.keys[0].descending;
         heap.push(open);
     }
 
-    /// A value that no first key below a node comes before: null (last of all) if there is no value below. `None` where nothing is known.
+    /// A lower bound, in sort order, of the first keys below a node: null (last of all) if there is no value below.
+    /// `None` if unknown.
     fn best_of(&self, node: &NodeRef<'_>) -> Option<SortValue> {
         match self.bound {
             Bound::None => None,
@@ -244,7 +247,7 @@ impl Sorter {
         let Some(worst) = self.kept.peek().and_then(|kept| kept.values.first()) else { return false };
         let descending = self.keys[0].descending;
         match (worst, best) {
-            // The range of a node is of floats, rounded outwards.
+            // The range of a node is in floats, rounded outwards.
             (SortValue::Int(n), SortValue::Float(x)) if descending => *x < float_below(*n),
             (SortValue::Int(n), SortValue::Float(x)) => *x > float_above(*n),
             (worst, best) => compare(best, worst, descending) == Ordering::Greater,
@@ -284,7 +287,7 @@ impl Sorter {
                     Some(worst) if order(i, &worst.values, worst.pick.seq) == Ordering::Less => {}
                     _ => continue,
                 }
-                // The worst one leaves first, so the heap never exceeds the limit that was reserved for it.
+                // The worst one leaves first, so the heap never exceeds the limit reserved for it.
                 self.bytes -= self.kept.pop().map_or(0, |kept| kept.bytes());
             }
             let values = columns.iter().map(|c| c.value(i)).collect();

@@ -17,13 +17,13 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Best first; of equals in row order.
+    /// Best first; ties in row order.
     fn order(&self, other: &Open) -> Ordering {
         let best = match (&self.best, &other.best) {
             (Some(a), Some(b)) => compare(a, b, self.descending),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
-        // Ties follow a fixed order, so the same query costs the same at every run.
+        // Ties follow a fixed order, so the same query costs the same on every run.
         best.then_with(|| (self.part, self.tree).cmp(&(other.part, other.tree)))
             .then_with(|| self.node.cmp(&other.node))
     }

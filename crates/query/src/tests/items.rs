@@ -1,4 +1,4 @@
-//! Events in each order, page by page, while writes go on.
+//! Events in each order, page by page, while writes continue.
 
 use super::world::*;
 use crate::cuts::cuts;
@@ -11,7 +11,7 @@ use meridian_store::Snapshot;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
-/// Everything that one page gave.
+/// The contents of one page.
 fn drain(answer: &mut Rows) -> (Vec<Seq>, Vec<f64>) {
     let (mut seqs, mut distances, mut over) = (Vec::new(), Vec::new(), false);
     while let Some(hits) = answer.next() {
@@ -26,7 +26,7 @@ fn drain(answer: &mut Rows) -> (Vec<Seq>, Vec<f64>) {
     (seqs, distances)
 }
 
-/// All pages of a question, with writes between them; tokens make the whole way as text.
+/// All pages of a query, with writes between them; tokens travel as text.
 fn pages(world: &mut World, question: &Items, limit: usize, writes: &[Op]) -> (Vec<Seq>, Vec<f64>) {
     let mut snapshot: Snapshot = world.collection.snapshot();
     let mut question = Items { limit: Some(limit), ..question.clone() };
@@ -52,7 +52,7 @@ fn pages(world: &mut World, question: &Items, limit: usize, writes: &[Op]) -> (V
     (seqs, distances)
 }
 
-/// All of a question without a limit.
+/// All events of a query without a limit.
 fn whole(world: &World, question: &Items) -> (Vec<Seq>, Vec<f64>) {
     let mut answer = items(&world.collection.snapshot(), question, &world.control()).unwrap();
     let given = drain(&mut answer);
@@ -199,7 +199,8 @@ proptest! {
     }
 }
 
-/// One filter of a thousand boxes or windows is one walk: each event comes once, and what is tested stays near what matches.
+/// A filter of a thousand boxes or windows is a single walk: each event comes once, and the tested rows stay close to
+/// the matches.
 #[test]
 fn a_thousand_boxes_or_windows_are_one_walk() {
     let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });

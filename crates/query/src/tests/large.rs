@@ -1,4 +1,4 @@
-//! Events of many kilobytes: a question reads few of them at a time.
+//! Events of many kilobytes: a query reads few of them at a time.
 
 use super::world::*;
 use crate::aggregate::{Aggregate, Function, aggregate};

@@ -1,4 +1,4 @@
-//! Long lines in pieces: the same answers as without them, for less work.
+//! Long lines in pieces: the same results as without them, for less work.
 
 use super::world::{Kind, Places, Times, World, aggregate_in};
 use crate::aggregate::{Aggregate, Function};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const HOUR: i64 = 3_600_000_000;
 
-/// A line that wanders from a place, with a number of vertices.
+/// A line that wanders from a place, with a given number of vertices.
 #[derive(Debug, Clone)]
 struct Walk {
     from: (f64, f64),
@@ -63,7 +63,7 @@ fn world() -> World {
     World::new(Kind { places: Places::Shapes, times: Times::Interval, made_ids: false })
 }
 
-/// Ids of all events that match, found by testing every row.
+/// Ids of all matching events, found by testing every row.
 fn scanned(world: &World, predicate: &Predicate) -> Vec<String> {
     let snapshot = world.collection.snapshot();
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn found(world: &World, predicate: &Predicate) -> (Vec<String>, crate::Stats) {
     (ids, answer.stats())
 }
 
-/// Ids and shapes of all events that match, as the answer holds them.
+/// Ids and shapes of all matching events, as in the result.
 fn shapes(world: &World, predicate: &Predicate) -> Vec<(String, Geometry<f64>)> {
     let question = Items { predicate: predicate.clone(), ..Items::all(&world.schema) };
     let mut shapes = Vec::new();
@@ -190,10 +190,10 @@ fn a_long_diagonal_line_is_not_looked_at_far_from_it() {
         // In the box of all three, on none of them.
         let (ids, stats) = found(&world, &Predicate::bbox(-50.0, 20.0, -40.0, 30.0));
         assert_eq!((ids.len(), stats.events_tested, stats.blocks_read), (0, 0, 0), "{stats:?}");
-        // Met by many pieces of each, found once.
+        // Touched by many pieces of each, found once.
         let (ids, stats) = found(&world, &Predicate::bbox(-15.0, -10.0, 15.0, 10.0));
         assert_eq!((ids, stats.events_tested), (vec!["w0".to_owned(), "w1".to_owned(), "w2".to_owned()], 3));
-        // Given back whole, every vertex once, though many pieces led to it.
+        // Returned whole, every vertex once, though many pieces led to it.
         let shapes = shapes(&world, &Predicate::bbox(-15.0, -10.0, 15.0, 10.0));
         assert_eq!(shapes.len(), lines.len());
         for ((id, shape), (number, walk)) in shapes.iter().zip(lines.iter().enumerate()) {
@@ -209,7 +209,8 @@ fn a_long_diagonal_line_is_not_looked_at_far_from_it() {
     }
 }
 
-/// Lines of 20 KB each, so that a chunk of them is many pages. Answers, whole and in pages, are those of a scan, and cost what they return.
+/// Lines of 20 KB each, so that a chunk of them is many pages. Results, whole and in pages, equal those of a scan,
+/// and cost what they return.
 #[test]
 fn large_lines_are_read_where_they_are_wanted() {
     let world = world();

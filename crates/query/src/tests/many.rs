@@ -1,5 +1,5 @@
-//! Aggregates against a plain sum, over enough events for trees of several levels, orders of time in memory and
-//! windows by the hundred.
+//! Aggregates against a plain sum, over enough events for trees of several levels, time orders in memory and hundreds
+//! of windows.
 
 use super::world::*;
 use crate::aggregate::{Aggregate, Function, FunctionValue, Group};
@@ -12,8 +12,8 @@ const DAY: i64 = 24 * HOUR;
 /// 2026-03-15, two weeks before clocks change in Berlin.
 const START: i64 = 1_773_532_800_000_000;
 
-/// A tenth of the events share the instant of the one before. Some places lie close together, on both sides
-/// of the antimeridian, some everywhere, and some on the edges of the boxes asked for.
+/// A tenth of the events share the previous one's instant. Some places lie close together, on both sides of the
+/// antimeridian, some everywhere, and some on the edges of the queried boxes.
 fn crowd(seed: u64, count: usize, from: i64, days: i64) -> Vec<Event> {
     let mut state = seed;
     let mut random = move || {
@@ -99,7 +99,7 @@ proptest! {
     ) {
         let mut world = World::new(Kind { places, times: Times::Instant, made_ids: true });
         for (i, flush) in flushed.into_iter().enumerate() {
-            // Later parts go on where the first ended, or lie over it.
+            // Later parts continue where the first ended, or overlap it.
             let from = if late { START } else { START + i as i64 * 15 * DAY };
             world.apply(&Op::Write(crowd(seed ^ i as u64, [20_000, 3_000, 300][i], from, 15)));
             if flush {

@@ -1,4 +1,4 @@
-//! Every kind of question against a naive scan, over memory trees and segments mixed.
+//! Every kind of query against a naive scan, over memory trees and segments mixed.
 
 mod items;
 mod large;

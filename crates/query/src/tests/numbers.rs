@@ -43,7 +43,7 @@ pub(super) fn by_fields() -> impl Strategy<Value = Vec<usize>> {
     prop::sample::select(vec![vec![], vec![2], vec![4], vec![5], vec![2, 5], vec![4, 2], vec![5, 4, 2]])
 }
 
-/// [`all_functions`], or with the ones that read every value.
+/// [`all_functions`], possibly with those that read every value.
 pub(super) fn functions() -> impl Strategy<Value = Vec<Function>> {
     prop::sample::select(vec![all_functions(), [all_functions(), of_values()].concat()])
 }
@@ -89,7 +89,7 @@ pub(super) fn same(group: &Group, events: &[&Event]) -> Result<(), TestCaseError
     }
 }
 
-/// Compares what [`of_values`] give with lists of values.
+/// Compares the results of [`of_values`] with lists of values.
 fn same_values(v: &[FunctionValue], events: &[&Event]) -> Result<(), TestCaseError> {
     let (mut ints, mut floats): (Vec<i64>, Vec<f64>) =
         (events.iter().filter_map(|e| e.n).collect(), events.iter().filter_map(|e| e.x).collect());
@@ -111,7 +111,7 @@ fn same_values(v: &[FunctionValue], events: &[&Event]) -> Result<(), TestCaseErr
         let mut counts: BTreeMap<ByValue, u64> = BTreeMap::new();
         values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
         let mut all: Vec<_> = counts.into_iter().collect();
-        // A stable sort: equal ones stay in order.
+        // A stable sort: ties stay in order.
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         all.truncate(k);
         FunctionValue::Top(all.into())
@@ -169,7 +169,7 @@ proptest! {
             for (group, events) in groups.iter().zip(expected.values()) {
                 same(group, events)?;
             }
-            // Asked for empty windows, the same groups stand among others that are empty and leave no gap.
+            // With empty windows requested, the same groups appear among empty ones, without a gap.
             let span = groups.iter().filter_map(|g| g.window).fold((i64::MAX, i64::MIN), |s, w| (s.0.min(w.start), s.1.max(w.end)));
             if by.is_empty() && span.1.saturating_sub(span.0) < 5_000 * HOUR {
                 let filled = aggregate(&snapshot, &Aggregate { empty: true, ..question }, &world.control()).unwrap();
@@ -259,7 +259,7 @@ fn a_whole_collection_is_summed_without_reading_a_block() {
 fn a_histogram_reads_only_where_windows_cut() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let mut world = World::new(kind);
-    // Two days, an event each 8.64 s, places all over: in space-time order every leaf is cut by every hour.
+    // Two days, an event every 8.64 s, places everywhere: in space-time order every leaf is cut by every hour.
     world.apply(&Op::Write((0..20_000).map(|n| event((n * 7_919) % 20_000, n * 8_640_000)).collect()));
     let question = Aggregate {
         predicate: Filter::All.predicate(&world),
@@ -310,16 +310,16 @@ fn windows_in_a_box_read_a_block_once() {
     }
 }
 
-/// Side by side across the world lie `sqrt(N / 64)` leaves of 64 neighbours on the curve. Leaves inside a box are taken
-/// from their summaries, and leaves on its edge are tested. If leaves were squares, these would be `4 * share * sqrt(N /
-/// 64)` for a box of that share of the world's sides. So the cost doubles with four times the content: four times as
-/// many events, or a box twice as wide and high. Less than three times is asserted, and that the content, which is what
-/// a scan would test, does not pass for such a growth.
+/// Across the world there are `sqrt(N / 64)` leaves side by side, each of 64 neighbours on the curve. Leaves inside a
+/// box are counted from their summaries, and leaves on its edge are tested. If leaves were squares, these would be `4
+/// * share * sqrt(N / 64)` for a box of that share of the world's sides. So the cost doubles with four times the
+/// content: four times as many events, or a box twice as wide and high. The test asserts a factor below three, and
+/// that the cost of a scan would fail this assertion.
 #[test]
 fn a_box_costs_what_its_edge_meets_and_not_what_it_holds() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let spread = |count: i64| {
-        // At one instant, so that all that tells events apart is the place; even over the world without being a lattice.
+        // All at one instant, so that only the place distinguishes events; evenly spread without being a lattice.
         let share = |n: i64, step: f64| (n as f64 * step).fract() - 0.5;
         let place = |n| Spot::Point(share(n, 0.754_877_666) * 360.0, share(n, 0.569_840_291) * 180.0);
         let mut world = World::new(kind);
@@ -340,7 +340,7 @@ fn a_box_costs_what_its_edge_meets_and_not_what_it_holds() {
         let (held, tested) = (filter.matching(world).len() as u64, answer.stats.events_tested);
         assert_eq!(answer.groups[0].count, held);
         let leaves = (world.live.len() as f64 / LEAF_ROWS as f64).sqrt() * 4.0 * share;
-        // Leaves are no squares, and their boxes overlap: a few times as many are met. A scan tests more than this.
+        // Leaves are not squares, and their boxes overlap: a few times as many are cut. A scan tests more than this.
         assert!(tested > 0 && tested as f64 <= 4.0 * leaves * LEAF_ROWS as f64, "{tested} of {held}, {share}");
         (held, tested)
     };
@@ -391,7 +391,7 @@ fn dead_rows_are_left_out_of_the_order_of_time() {
 #[test]
 fn windows_of_a_zone_follow_its_days_of_23_and_25_hours() {
     let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
-    // An event every half hour around both changes of 2026, in Berlin's winter and summer.
+    // An event every half hour around both clock changes of 2026, in Berlin's winter and summer.
     let at = |text: &str| meridian_model::time::parse_instant(text, None).unwrap();
     let days = [at("2026-03-27T22:15:00Z"), at("2026-10-23T21:15:00Z")];
     let events: Vec<Event> =

@@ -25,7 +25,7 @@ fn ask(world: &World, filter: &Filter, z: u8, row: u32, column: u32) -> crate::T
     tile(&world.collection.snapshot(), &question, &world.control()).unwrap()
 }
 
-/// A place in tile units, by the formula of the Web Mercator projection.
+/// A place in tile units, by the Web Mercator formula.
 fn units(lon: f64, lat: f64, z: u8, row: u32, column: u32) -> (f64, f64) {
     let side = f64::from(1u32 << z);
     let x = (lon + 180.0) / 360.0 * side - f64::from(column);
@@ -45,7 +45,7 @@ proptest! {
     ) {
         let world = World::after(Kind { places: Places::Points, times: Times::Instant, made_ids }, &ops);
         for (filter, z, pick, lon, lat) in asked {
-            // A tile with something in it, most often.
+            // A tile that usually has some content.
             let at = (!world.live.is_empty()).then(|| pick.index(world.live.len())).and_then(|i| world.live[i].centre());
             let (lon, lat) = at.unwrap_or((lon, lat));
             let (column, row) = mercator_cell(lon, lat.clamp(-85.0, 85.0), z.into()).unwrap();
@@ -240,7 +240,7 @@ fn a_crowded_tile_becomes_counts_that_add_up() {
 #[test]
 fn tiles_of_a_large_segment_are_counted_from_its_pyramid() {
     let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
-    // Three weeks and a bit, so that there are whole bins and rests.
+    // Three weeks and a bit, so that there are whole bins and remainders.
     let mut events = crowd(90_000);
     events.iter_mut().enumerate().for_each(|(i, e)| {
         e.s = None;
@@ -302,7 +302,7 @@ fn few_events_among_many_are_drawn_however_many_were_tested() {
 fn few_events_with_long_properties_do_not_pass_the_bound() {
     let mut world = World::new(Kind { places: Places::Points, times: Times::Instant, made_ids: true });
     let mut events = crowd(4_000);
-    // Texts that all differ cannot share their place in the tile.
+    // All texts differ, so they cannot share their place in the tile.
     events.iter_mut().enumerate().for_each(|(i, e)| e.s = Some(format!("{i} {}", "long ".repeat(60))));
     world.apply(&Op::Write(events));
     let answer = ask(&world, &Filter::All, 0, 0, 0);

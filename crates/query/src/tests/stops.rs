@@ -29,7 +29,7 @@ fn world() -> World {
     world
 }
 
-/// A question that must test every event, and matches all.
+/// A query that must test every event, and matches all.
 fn everything(world: &World) -> Items {
     Items { predicate: Filter::Same("a".to_owned()).predicate(world), ..Items::all(&world.schema) }
 }
@@ -63,7 +63,7 @@ fn a_deadline_stops_the_next_block() {
     world.clock.advance(10_000);
     assert!(matches!(answer.next(), Some(Err(QueryError::Deadline))));
     assert_eq!(store_blocks(&world), before);
-    // And none of the other questions begins.
+    // Nor does any other query begin.
     let snapshot = world.collection.snapshot();
     let question = crate::Density {
         predicate: everything(&world).predicate,

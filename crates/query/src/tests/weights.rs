@@ -1,4 +1,4 @@
-//! What a question must read at least, against what it reads.
+//! The minimum that a query must read, against what it reads.
 
 use super::numbers::all_functions;
 use super::world::*;
@@ -21,7 +21,8 @@ fn everything(world: &World, predicate: Predicate) -> Items {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The weight is a lower bound of what the question then reads, for every filter. A fate that is certain is what the walk finds at every node.
+    /// The weight is a lower bound of what the query then reads, for every filter. A certain fate is what the walk
+    /// finds at every node.
     #[test]
     fn no_question_reads_less_than_its_weight(kind in kinds(), ops in ops(), filter in filters()) {
         let world = World::after(kind, &ops);
@@ -79,10 +80,10 @@ fn a_question_that_must_read_too_much_is_refused_before_it_reads() {
     }
     assert_eq!(read(), before, "nothing was read");
     assert!(aggregate(&snapshot, &count(text.clone()), &world.control().reading_at_most(bytes)).is_ok());
-    // What the tree answers weighs nothing.
+    // Results from the tree weigh nothing.
     let all = Filter::All.predicate(&world);
     assert!(aggregate(&snapshot, &count(all.clone()), &world.control().reading_at_most(0)).is_ok());
-    // All events are read for an answer that lists them, and a page ends on the way where it is too much.
+    // A query that lists events reads them all, and a page ends on the way once it is too much.
     assert!(matches!(
         crate::items(&snapshot, &everything(&world, all.clone()), &world.control().reading_at_most(bytes / 2)),
         Err(QueryError::TooLarge { limit: Some(_), .. })
@@ -103,7 +104,7 @@ fn a_question_without_the_time_to_read_what_it_must_is_refused_at_once() {
     let snapshot = world.collection.snapshot();
     let text = Filter::Same("s".to_owned()).predicate(&world);
     let (clock, cancel) = (world.clock.clone(), crate::CancelFlag::new());
-    // No processor tests twenty thousand texts in a hundred nanoseconds; the clock of this world stands still.
+    // No processor tests twenty thousand texts in a hundred nanoseconds; the clock of this test stands still.
     let hurried = crate::Control::new(clock.clone(), Duration::from_micros(1), cancel.clone());
     assert!(matches!(
         aggregate(&snapshot, &count(text.clone()), &hurried),

@@ -1,4 +1,4 @@
-//! Questions after their way over a wire ask for the same.
+//! Queries are the same after a round trip over the wire.
 
 use super::items::sort_keys;
 use super::numbers::{by_fields, functions};
@@ -21,12 +21,12 @@ fn back(question: &Question, world: &World) -> Question {
     let bytes = question.to_json(&world.schema, left).unwrap();
     let (read, time_left) = Question::from_json(&bytes, &world.schema).unwrap();
     assert_eq!(time_left, left);
-    // What was read says the same of itself.
+    // A decoded query encodes to the same text.
     assert_eq!(read.to_json(&world.schema, left).unwrap(), bytes);
     read
 }
 
-/// All that a question gives, as text.
+/// The complete result of a query, as text.
 fn answer(question: &Question, world: &World) -> String {
     let (snapshot, control) = (world.collection.snapshot(), world.control());
     match question {

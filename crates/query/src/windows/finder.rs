@@ -5,15 +5,15 @@ use meridian_model::Interval;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// Finds windows for many instants: remembers the last one, and the starts of days or months of its extent.
+/// Finds windows for many instants: remembers the last one, and the starts of days or months in its extent.
 #[derive(Debug, Clone)]
 pub struct Finder {
     pub(super) windows: Windows,
     pub(super) extent: Interval,
-    /// Starts of consecutive units, one more than there are units; empty where arithmetic is enough.
+    /// Starts of consecutive units, plus the end of the last; empty if arithmetic is enough.
     pub(super) starts: Arc<Vec<i64>>,
     pub(super) last: Window,
-    /// The windows of the extent by number, unless they are too many; made when first asked for.
+    /// The windows of the extent by number, unless there are too many; created on first use.
     pub(super) numbers: OnceCell<Option<Numbers>>,
 }
 
@@ -27,7 +27,7 @@ impl Finder {
         self.last
     }
 
-    /// The number of an instant's window among those of the extent, where these are not too many.
+    /// The number of an instant's window among those of the extent, unless there are too many.
     #[inline]
     pub(crate) fn number(&self, time: i64) -> Option<usize> {
         let made = || Numbers::of(self.extent, |time| self.search(time));
@@ -50,18 +50,18 @@ impl Finder {
     }
 }
 
-/// Consecutive windows by number, and a table that leads from an instant to its number without a division.
-/// The table has the window in which each short stretch of time begins.
+/// Consecutive windows by number, and a table that maps an instant to its number without a division. The table has
+/// the window in which each short stretch of time begins.
 #[derive(Debug, Clone)]
 pub(super) struct Numbers {
-    /// One more than there are windows.
+    /// Starts of the windows, plus the end of the last.
     pub(super) starts: Vec<i64>,
     begins: Vec<u32>,
-    /// A stretch is this power of two long.
+    /// Log2 of the length of a stretch.
     shift: u32,
 }
 
-/// Max windows that are numbered.
+/// Max number of numbered windows.
 const NUMBERED_MAX: usize = 1 << 14;
 
 impl Numbers {
@@ -70,7 +70,7 @@ impl Numbers {
             return None;
         }
         let mut window = find(extent.start);
-        // Windows of one question are of about one length; this avoids creating starts that would be discarded.
+        // Windows of one query have similar lengths; this avoids creating starts that would be discarded.
         let length = (i128::from(window.end) - i128::from(window.start)).max(1);
         if (i128::from(extent.end) - i128::from(extent.start)) / length > 2 * NUMBERED_MAX as i128 {
             return None;

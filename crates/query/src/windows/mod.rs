@@ -1,13 +1,13 @@
-//! Windows of time, such as hours of a day and months of a calendar, in any zone.
+//! Time windows, such as hours of a day and calendar months, in any zone.
 //!
 //! A window is half open, `[start, end)`, and every instant lies in exactly one. The rules:
 //!
-//! * Hours, minutes and seconds that divide a day (`PT1H`, `PT15M`, `PT6H`) count from each local midnight in
-//!   elapsed time. A day of 23 or 25 hours therefore has 23 or 25 windows of an hour. A last window that
-//!   would pass the next midnight is cut there.
+//! * Hours, minutes and seconds that divide a day (`PT1H`, `PT15M`, `PT6H`) count from each local midnight in elapsed
+//!   time. A day of 23 or 25 hours therefore has 23 or 25 windows of an hour. A last window that would cross the next
+//!   midnight is cut there.
 //! * Other lengths of time (`PT5H`, `PT36H`) count in elapsed time from the local midnight of 1970-01-01.
-//! * Days and weeks (`P1D`, `P10D`, `P1W`) are calendar days; whole weeks begin on a Monday, other
-//!   counts of days are counted from 1970-01-01.
+//! * Days and weeks (`P1D`, `P10D`, `P1W`) are calendar days; whole weeks begin on a Monday, other counts of days are
+//!   counted from 1970-01-01.
 //! * Months and years (`P1M`, `P3M`, `P1Y`) are calendar months counted from January of the year 0.
 //!
 //! Midnight is the first instant of a local date, which is 01:00 on a day that skips midnight.
@@ -24,19 +24,19 @@ use meridian_model::{Interval, Invalid};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// Shortest window: a millisecond.
+/// Min window: a millisecond.
 pub const WINDOW_MIN_US: i64 = 1_000;
 
 /// 1969-12-29, a Monday, in days since 1970-01-01.
 const MONDAY: i64 = -3;
 
-/// Max starts of days or months prepared ahead of a query; others are computed when needed.
+/// Max starts of days or months precomputed for a query; others are computed on demand.
 const PREPARED_MAX: i64 = 50_000;
 
-/// 10000-01-01 in UTC, where the calendar of [`jiff`] ends: the end of every last window.
+/// 10000-01-01 in UTC, where the calendar of [`jiff`] ends: the end of the last possible window.
 const CALENDAR_END_US: i64 = 253_402_300_800_000_000;
 
-/// -9999-01-01 in UTC, where it begins.
+/// -9999-01-01 in UTC, where the calendar begins.
 const CALENDAR_START_US: i64 = -377_705_116_800_000_000;
 
 /// One window: microseconds since 1970, start inclusive, end exclusive.
@@ -58,9 +58,9 @@ impl Window {
 /// The unit of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Elapsed microseconds that divide a day, from each midnight.
+    /// Elapsed microseconds that divide a day, counted from each midnight.
     OfDay(i64),
-    /// Elapsed microseconds from the local midnight of 1970-01-01.
+    /// Elapsed microseconds, counted from the local midnight of 1970-01-01.
     Elapsed(i64),
     /// Calendar days.
     Days(i64),
@@ -73,17 +73,17 @@ enum Step {
 pub struct Windows {
     step: Step,
     zone: TimeZone,
-    /// The offset from UTC in microseconds where the zone has but one.
+    /// The offset from UTC in microseconds, if the zone has a fixed one.
     fixed_us: Option<i64>,
     /// Local midnight of 1970-01-01, for [`Step::Elapsed`].
     epoch: i64,
-    /// Duration and zone as they were given.
+    /// Duration and zone as given.
     text: Arc<[String; 2]>,
 }
 
 impl Windows {
-    /// Reads an ISO 8601 duration such as `PT1H`, `P1D`, `P1W`, `P1M` or `P1Y`, in a zone by name
-    /// (see [`meridian_model::time::zone`]). One kind of unit at a time: `P1M2D` has no meaning as a grid.
+    /// Parses an ISO 8601 duration such as `PT1H`, `P1D`, `P1W`, `P1M` or `P1Y`, in a zone by name (see
+    /// [`meridian_model::time::zone`]). Only one kind of unit is allowed: `P1M2D` has no meaning as a grid.
     pub fn parse(duration: &str, zone: &str) -> Result<Windows, Invalid> {
         let text = Arc::new([duration.to_owned(), zone.to_owned()]);
         let zone = meridian_model::time::zone(zone)?;
@@ -127,7 +127,7 @@ impl Windows {
         Ok(windows)
     }
 
-    /// The duration and the zone, as [`Windows::parse`] takes them.
+    /// The duration and the zone, as accepted by [`Windows::parse`].
     pub fn text(&self) -> (&str, &str) {
         let [duration, zone] = &*self.text;
         (duration, zone)
@@ -143,9 +143,9 @@ impl Windows {
         }
     }
 
-    /// How many windows there are at least from the one that starts at `first` to the one that starts at `last`.
+    /// Min number of windows from the one that starts at `first` to the one that starts at `last`.
     pub(crate) fn count_at_least(&self, first: i64, last: i64) -> u64 {
-        // Offsets, and the few dates that zones skipped, move the first and the last midnight by some days in all.
+        // Offsets, and the few dates that zones skipped, shift the first and the last midnight by a few days at most.
         const SLACK_US: i64 = 4 * DAY_US;
         let (longest, slack) = match self.step {
             // A day ends with a shorter window, never with a longer one.
@@ -157,7 +157,7 @@ impl Windows {
         u64::try_from(span / i128::from(longest)).map_or(u64::MAX, |full| full.saturating_add(1))
     }
 
-    /// A finder of windows that is fast for instants of `extent` and right for all.
+    /// A finder of windows that is fast for instants in `extent` and correct for all.
     pub fn finder(&self, extent: Interval) -> Finder {
         let mut starts = Vec::new();
         if !self.is_arithmetic() && extent.start <= extent.end {
@@ -176,14 +176,14 @@ impl Windows {
         matches!((self.step, self.fixed_us), (Step::Elapsed(_), _) | (Step::OfDay(_), Some(_)))
     }
 
-    /// The day, run of days or run of months that holds an instant.
+    /// The day, run of days or run of months that contains an instant.
     fn unit_at(&self, time: i64) -> Window {
         let unit = self.unit_index_at(time);
         Window { start: self.unit_start(unit), end: self.unit_start(unit + 1) }
     }
 
-    /// The number of that unit. The local date is only a first guess. Where clocks go back across midnight, a
-    /// date is met, left and met again. The unit is the last one that has begun.
+    /// The number of that unit. The local date is only a first guess. If clocks go back across midnight, a date is
+    /// entered, left and entered again. The unit is the last one that has begun.
     fn unit_index_at(&self, time: i64) -> i64 {
         let date = self.local_date(time);
         let mut unit = match self.step {
@@ -234,7 +234,8 @@ impl Windows {
     }
 
     fn local_date(&self, time: i64) -> Date {
-        // The last instant that every zone can show comes before the last one that events have: a first guess.
+        // The last instant that every zone can represent comes before the last one that events can have: a first
+        // guess.
         let time = time.clamp(meridian_model::time::TIME_MIN, jiff::Timestamp::MAX.as_microsecond());
         jiff::Timestamp::from_microsecond(time).map_or(EPOCH, |t| t.to_zoned(self.zone.clone()).date())
     }

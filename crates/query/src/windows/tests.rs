@@ -87,7 +87,7 @@ proptest! {
     ) {
         let windows = Windows::parse(duration, zone).unwrap();
         let mut finder = windows.finder(Interval { start: near - 90 * DAY_US, end: near + 90 * DAY_US });
-        // 180 days by the quarter of an hour are 17,280 windows: too many.
+        // 180 days in quarter hours are 17,280 windows: too many.
         prop_assert_eq!(finder.number(near).is_some(), duration != "PT15M");
         for t in [time, near, near + 1, near - 3_600_000_000] {
             let found = windows.window_of(t);

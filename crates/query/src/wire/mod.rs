@@ -1,8 +1,8 @@
-//! Questions over a wire: JSON with a version, written against a schema and read against one.
+//! Queries over the wire: versioned JSON, written and read against a schema.
 //!
-//! Fields and columns go by name, filters by the expression that they were bound from, page cursors as the bytes of
-//! [`crate::cursor`]. With the question goes the time that is left for it, since clocks of two servers differ. Readers
-//! refuse another version and members they do not know: a condition left out would give wrong answers.
+//! Fields and columns go by name, filters by their source expression, page cursors as the bytes of [`crate::cursor`].
+//! The query carries its remaining time, since clocks of two servers differ. Readers reject another version and
+//! unknown members: an ignored condition would give wrong results.
 
 mod question;
 
@@ -21,40 +21,40 @@ use question::{Message, WireQuestion};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Version of questions that is written and read.
+/// Version of queries that is written and read.
 pub const QUESTION_VERSION: u32 = 1;
 
-/// Any question that can be asked of a snapshot.
+/// Any query on a snapshot.
 #[derive(Debug, Clone)]
 pub enum Question {
-    /// For events: [`crate::items()`].
+    /// Events: [`crate::items()`].
     Items(Items),
-    /// For a number of events: [`crate::count()`].
+    /// A number of events: [`crate::count()`].
     Count(Count),
-    /// For numbers over events: [`crate::aggregate()`].
+    /// Aggregates: [`crate::aggregate()`].
     Aggregate(Aggregate),
-    /// For counts on a grid: [`crate::density()`].
+    /// Counts on a grid: [`crate::density()`].
     Density(Density),
-    /// For a map tile: [`crate::tile()`].
+    /// A map tile: [`crate::tile()`].
     Tile(Tile),
-    /// For the track of an object: [`crate::track()`].
+    /// The track of an object: [`crate::track()`].
     Track(Track),
-    /// For objects that passed: [`crate::passages()`].
+    /// Passages of objects: [`crate::passages()`].
     Passages(Passages),
-    /// For the places in a circle: [`crate::near`].
+    /// The places in a circle: [`crate::near`].
     Near(NearCircle),
 }
 
-/// A question for a number of events.
+/// A query for a number of events.
 #[derive(Debug, Clone)]
 pub struct Count {
     /// The filter of events.
     pub predicate: Predicate,
-    /// Counting is given up once more than this many events had to be tested one by one.
+    /// Counting is abandoned once more than this many events had to be tested one by one.
     pub tested_max: u64,
 }
 
-/// A question for the places in a circle.
+/// A query for the places in a circle.
 #[derive(Debug, Clone)]
 pub struct NearCircle {
     /// Longitude of the centre in degrees.
@@ -63,9 +63,9 @@ pub struct NearCircle {
     pub lat: f64,
     /// Radius in metres.
     pub radius_m: f64,
-    /// How many of the nearest are wanted.
+    /// Number of nearest places to return.
     pub k: usize,
-    /// The columns wanted of them.
+    /// Their requested columns.
     pub projection: Projection,
 }
 
@@ -77,7 +77,7 @@ impl NearCircle {
 }
 
 impl Question {
-    /// The question as JSON, with the time that is left for it; `schema` is that of the collection asked.
+    /// Encodes the query as JSON, with its remaining time; `schema` is that of the collection.
     pub fn to_json(&self, schema: &Schema, time_left: Duration) -> Result<Vec<u8>, WireError> {
         let message = Message {
             version: QUESTION_VERSION,
@@ -87,14 +87,14 @@ impl Question {
         serde_json::to_vec(&message).map_err(|e| malformed(e.to_string()))
     }
 
-    /// Reads what [`Question::to_json`] wrote, against the schema of the collection asked.
+    /// Decodes the output of [`Question::to_json`], against the schema of the collection.
     pub fn from_json(bytes: &[u8], schema: &Schema) -> Result<(Question, Duration), WireError> {
         /// The only field that is read before the version is known.
         #[derive(Deserialize)]
         struct Head {
             version: u32,
         }
-        // The version alone first: the members of another version need not be those of this one.
+        // The version alone first: another version may have other members.
         let head: Head = serde_json::from_slice(bytes).map_err(|e| malformed(e.to_string()))?;
         if head.version != QUESTION_VERSION {
             let found = format!("a question of version {}", head.version);

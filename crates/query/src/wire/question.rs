@@ -1,7 +1,7 @@
-//! The shapes of questions on the wire, and both ways between these and the questions themselves.
+//! The wire formats of queries, and conversions in both directions.
 //!
-//! They are written out by hand: a type of the core that serialized itself would promise never to change. The one
-//! that does is [`ByValue`], a value and no more.
+//! They are written by hand: a core type with its own serialization could never change. The only exception is
+//! [`ByValue`], a plain value.
 
 use super::{Count, NearCircle, Question, malformed, refused};
 use crate::aggregate::{Aggregate, ByValue, Function};
@@ -21,7 +21,7 @@ use meridian_model::{Layout, Projection, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A question with its version.
+/// A query with its version.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Message {
@@ -67,7 +67,7 @@ enum WireOrder {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireSortKey {
-    /// The id where there is none.
+    /// The id, if `None`.
     property: Option<String>,
     descending: bool,
 }
@@ -79,9 +79,9 @@ pub(super) struct WireAggregate {
     /// Such as `sum(price)`.
     functions: Vec<String>,
     windows: Option<WireWindows>,
-    /// The first of them.
+    /// The first `by` field.
     by: Option<String>,
-    /// The others. A server that does not know several refuses the question.
+    /// The other `by` fields. A server that does not support several rejects the query.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     also_by: Vec<String>,
     empty: bool,
@@ -106,7 +106,7 @@ pub(super) struct WireTile {
     density: bool,
 }
 
-/// Max of a limit: sums of limits stay far within 64 bits.
+/// Max value of a limit: sums of limits stay far within 64 bits.
 const LIMIT_MAX: u64 = 1 << 48;
 
 fn limit(n: u64) -> Result<usize, WireError> {
@@ -170,7 +170,7 @@ impl WireQuestion {
         })
     }
 
-    /// The question itself, bound to a schema.
+    /// The query itself, bound to a schema.
     pub(super) fn bind(self, schema: &Schema) -> Result<Question, WireError> {
         let read = |filter: &Value| Predicate::from_json(filter, schema);
         Ok(match self {
@@ -181,7 +181,7 @@ impl WireQuestion {
             WireQuestion::Aggregate(aggregate) => Question::Aggregate(aggregate.bind(schema)?),
             WireQuestion::Density { filter, bbox, width, height } => {
                 let density = Density { predicate: read(&filter)?, bbox, width, height };
-                // Checked here, so that a peer's question meets the bounds that a client's meets in its parameters.
+                // Checked here, so that a peer's query meets the same bounds as a client's parameters.
                 density.cells()?;
                 Question::Density(density)
             }

@@ -1,4 +1,4 @@
-//! Spatial functions, and the geometries that they take.
+//! Spatial functions and their geometry arguments.
 
 use super::Binder;
 use super::operand::{GeometrySide, Typed, shown, wrong};
@@ -90,15 +90,15 @@ fn one_kind(bbox: Geometry<f64>) -> Geometry<f64> {
 /// Max polygons of a multi-polygon that are compared pair by pair for overlaps.
 const COMPARED_MAX: usize = 100;
 
-/// Max positions of a checked geometry: the check is quadratic in their number, and a filter must not
-/// hold up the server. A larger one is taken on trust.
+/// Max positions of a validated geometry: the check is quadratic in their number, and a filter must not stall the
+/// server. A larger one is not validated.
 const CHECKED_MAX: usize = 1_000;
 
-/// Checks what the relations of Simple Features are defined for.
+/// Checks that a geometry is valid, as the relations of Simple Features require.
 fn validate_for_relations(op: SpatialOp, geometry: &Geometry<f64>) -> Result<(), Invalid> {
     let wrong = |e: String| Invalid::field("filter", format!("a geometry of the filter is not valid: {e}"));
     match geometry {
-        // A large geometry that is not sound gets some answer rather than a slow refusal.
+        // A large invalid geometry gets an arbitrary result rather than a slow rejection.
         Geometry::Polygon(_) | Geometry::MultiPolygon(_) if geometry.coords_count() > CHECKED_MAX => Ok(()),
         Geometry::Polygon(polygon) => polygon.check_validation().map_err(|e| wrong(e.to_string())),
         Geometry::MultiPolygon(polygons) if polygons.0.len() <= COMPARED_MAX => {

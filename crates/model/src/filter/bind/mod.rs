@@ -1,4 +1,4 @@
-//! Binds a filter to a schema: names become fields, and types are checked.
+//! Binds a filter to a schema: resolves names to fields and checks types.
 
 mod geometry;
 mod operand;
@@ -53,7 +53,8 @@ impl Binder<'_> {
     fn compare(&self, op: Comparison, left: &Operand, right: &Operand) -> Result<Predicate, Invalid> {
         let mut a = self.typed(left)?;
         let mut b = self.typed(right)?;
-        // A text is a time only beside a time: alone it stays a text, so that `'2020'` compares with names.
+        // A text is a time only when compared with a time: alone it stays a text, so that `'2020'` compares with
+        // names.
         if let Typed::Time(_) = b {
             a = self.as_time(a)?;
         }
@@ -63,7 +64,7 @@ impl Binder<'_> {
         Ok(match (a, b) {
             (Typed::Number(a), Typed::Number(b)) => match compare_literals(a, b) {
                 Some(order) => Predicate::constant(op.holds(order)),
-                // The field on the left, where comparing is fastest.
+                // Put the field on the left, where comparing is fastest.
                 None if !matches!(a, Number::Field(_)) => {
                     Predicate::new(Node::Number { op: op.flipped(), left: b, right: a })
                 }
@@ -131,7 +132,7 @@ impl Binder<'_> {
     }
 
     fn is_in(&self, value: &Operand, list: &[Operand]) -> Result<Predicate, Invalid> {
-        // A set is looked up once a row, whatever its size. A property in the list differs by row, and has to be
+        // A set is looked up once per row, whatever its size. A list with a property differs by row and has to be
         // compared.
         let literals_only = list.iter().all(|item| blame(item).is_none());
         match self.typed(value)? {
@@ -180,7 +181,7 @@ impl Binder<'_> {
             (_, Typed::Time(Moment::Property(time))) => Nullable::Field(time.field),
             (_, Typed::Geometry(GeometrySide::Own)) => Nullable::Geometry,
             (_, Typed::Time(Moment::Span(start, end))) => return Ok(no_ends(start, end)),
-            // An id, a literal.
+            // An id compared with a literal.
             _ => return Ok(Predicate::none()),
         };
         Ok(Predicate::new(Node::IsNull(nullable)))
@@ -198,7 +199,7 @@ impl Binder<'_> {
     }
 }
 
-/// Rows where neither end of a span has a value: there is no time.
+/// Rows where neither end of a span has a value: the time is unknown.
 fn no_ends(start: Edge, end: Edge) -> Predicate {
     let fields = [start, end].into_iter().filter_map(|edge| match edge {
         Edge::Property(time) => Some(Predicate::new(Node::IsNull(Nullable::Field(time.field)))),
@@ -209,7 +210,7 @@ fn no_ends(start: Edge, end: Edge) -> Predicate {
     if fields.is_empty() || !(is_open(start) && is_open(end)) { Predicate::none() } else { Predicate::and(fields) }
 }
 
-/// A temporal test; one of literals only is decided at once.
+/// A temporal test; one between literals is decided immediately.
 fn temporal(op: TemporalOp, left: Moment, right: Moment) -> Predicate {
     let test = TemporalTest::new(op, left, right);
     match test.constant() {

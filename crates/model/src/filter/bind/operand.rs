@@ -1,4 +1,4 @@
-//! Operands with their types: what a name or a literal stands for.
+//! Typed operands: names and literals resolved against the schema.
 
 use super::Binder;
 use super::geometry::bbox;
@@ -46,7 +46,7 @@ impl Typed {
     }
 }
 
-/// Whom to blame: the property of an operand, or else the filter.
+/// The field that an error blames: the operand's property, or else the filter.
 pub(super) fn blame(operand: &Operand) -> Option<&str> {
     match operand {
         Operand::Property(name) => Some(name),
@@ -60,7 +60,7 @@ pub(super) fn wrong(operands: &[&Operand], detail: impl std::fmt::Display) -> In
     Invalid::field(field, detail)
 }
 
-/// An operand for a message.
+/// Formats an operand for a message.
 pub(super) fn shown(operand: &Operand, typed: &Typed) -> String {
     match operand {
         Operand::Property(name) => format!("the {} {:?}", typed.word(), shorten(name)),
@@ -73,9 +73,9 @@ pub(super) fn shown(operand: &Operand, typed: &Typed) -> String {
 }
 
 impl Binder<'_> {
-    /// The referent of a name.
+    /// Resolves a name.
     fn property(&self, name: &str) -> Result<Typed, Invalid> {
-        // A field takes precedence over the fixed names `geometry` and `id`, so that no field is unreachable.
+        // A field takes precedence over the fixed names `geometry` and `id`, so that every field is reachable.
         if let Some(field) = self.schema.field_index(name) {
             return Ok(match self.schema.fields[field].kind {
                 FieldType::Int | FieldType::Float => Typed::Number(Number::Field(field)),
@@ -151,7 +151,7 @@ impl Binder<'_> {
                     };
                     texts.push(text.clone());
                 }
-                // As a set: the tests of lists search it by halving.
+                // Sorted and deduplicated: the list tests use binary search.
                 texts.sort_unstable();
                 texts.dedup();
                 Typed::List(List::Literal(texts))
@@ -175,7 +175,7 @@ impl Binder<'_> {
         }
     }
 
-    /// A literal text as an instant or a day, if the other operand is a time.
+    /// Parses a literal text as an instant or a day if the other operand is a time.
     pub(super) fn as_time(&self, typed: Typed) -> Result<Typed, Invalid> {
         match typed {
             Typed::Text(Text { source: Source::Literal(text), fold: false }) => {

@@ -10,9 +10,9 @@ pub(super) const GEOMETRIES: [&str; 7] =
     ["POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"];
 
 impl Parser {
-    /// Well-known text after its keyword.
+    /// Parses well-known text after its keyword.
     pub(super) fn geometry(&mut self, kind: &str, at: usize) -> Result<Geometry<f64>, Invalid> {
-        // The tag is not needed: each position shows how many numbers it has.
+        // The tag is ignored: each position shows how many numbers it has.
         for tag in ["Z", "M", "ZM"] {
             if self.take_word(tag) {
                 break;
@@ -71,7 +71,7 @@ impl Parser {
         made.map_err(|e| wrong(at, e))
     }
 
-    /// One or more in brackets, separated by commas.
+    /// Parses one or more items in brackets, separated by commas.
     fn bracketed<T>(&mut self, mut rule: impl FnMut(&mut Self) -> Result<T, Invalid>) -> Result<Vec<T>, Invalid> {
         self.expect("(", "an opening bracket")?;
         let mut items = vec![rule(self)?];
@@ -86,12 +86,12 @@ impl Parser {
         self.bracketed(Self::position)
     }
 
-    /// The rings of a polygon; an invalid ring is reported at the start of the geometry.
+    /// Parses the rings of a polygon; an invalid ring is reported at the start of the geometry.
     fn rings(&mut self) -> Result<Result<Polygon<f64>, String>, Invalid> {
         self.bracketed(Self::positions).map(literal::polygon)
     }
 
-    /// Longitude, latitude, and up to two more numbers, which are dropped.
+    /// Parses longitude, latitude, and up to two more numbers, which are dropped.
     fn position(&mut self) -> Result<Coord<f64>, Invalid> {
         let (x, y) = (self.coordinate()?, self.coordinate()?);
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! CQL2 text, by recursive descent.
+//! CQL2 text: a recursive-descent parser.
 
 mod geometry;
 mod operand;
@@ -8,13 +8,13 @@ use super::expr::{ArrayOp, Comparison, Expr, Operand, SpatialOp, TemporalOp};
 use super::lexer::{Token, is_word, tokens, wrong};
 use crate::error::Invalid;
 
-/// Deepest nesting of a filter, in text and in JSON.
+/// Max nesting of a filter, in text and in JSON.
 pub const DEPTH_MAX: usize = 64;
 
-/// Parses CQL2 text. An error has its position (characters from 1), what was found and what was expected.
+/// Parses CQL2 text. An error carries its position (characters from 1), the token found and the one expected.
 ///
-/// Beyond the letter of the standard: keywords and functions in any case; `!=` for `<>`; `[…]` or `(…)` around
-/// arrays; `ENVELOPE` for `BBOX`; numbers with a leading `+`; `ILIKE` for `LIKE` with `CASEI` on both sides.
+/// Accepted beyond the standard: keywords and functions in any case; `!=` for `<>`; `[…]` or `(…)` around arrays;
+/// `ENVELOPE` for `BBOX`; numbers with a leading `+`; `ILIKE` for `LIKE` with `CASEI` on both sides.
 pub fn parse_text(text: &str) -> Result<Expr, Invalid> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
     if parser.peek() == &Token::End {
@@ -34,10 +34,10 @@ struct Parser {
     depth: usize,
 }
 
-/// Words that are names only in double quotes, besides `TRUE` and `FALSE`.
+/// Words that need double quotes as names, besides `TRUE` and `FALSE`.
 const KEYWORDS: [&str; 8] = ["AND", "OR", "NOT", "LIKE", "BETWEEN", "IN", "IS", "NULL"];
 
-/// Whether CQL2 text may name a property so without double quotes.
+/// Whether CQL2 text may name this property without double quotes.
 pub fn is_bare_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     is_word(name) && !KEYWORDS.contains(&upper.as_str()) && !["TRUE", "FALSE"].contains(&upper.as_str())
@@ -73,7 +73,7 @@ impl Parser {
     }
 
     fn predicate(&mut self) -> Result<Expr, Invalid> {
-        // Functions are no keywords: without a bracket after it, `s_within` is the name of a property.
+        // Functions are not keywords: without a bracket after it, `s_within` is a property name.
         if let (Token::Word(word), Token::Symbol("(")) = (self.peek(), self.peek_at(1)) {
             let (spatial, temporal, array) =
                 (SpatialOp::from_text(word), TemporalOp::from_text(word), ArrayOp::from_text(word));
@@ -103,7 +103,7 @@ impl Parser {
         }
     }
 
-    /// Whether what comes next makes a condition of the value before it.
+    /// Whether the next token continues the value before it to a condition.
     fn condition_follows(&self) -> bool {
         match self.peek() {
             Token::Symbol(symbol) => *symbol == "!=" || Comparison::from_text(symbol).is_some(),
@@ -111,7 +111,7 @@ impl Parser {
         }
     }
 
-    /// The part after the left side of a comparison.
+    /// Parses the part after the left side of a comparison.
     fn condition(&mut self, value: Operand) -> Result<Expr, Invalid> {
         let comparison = match self.peek() {
             Token::Symbol("!=") => Some(Comparison::Ne),
@@ -136,7 +136,7 @@ impl Parser {
             Ok(negated(not, Expr::Like { value, pattern }))
         } else if self.take_word("ILIKE") {
             let pattern = self.operand("a pattern such as 'a%'")?;
-            // Not in the standard, but in every database with LIKE. It means CASEI on both sides.
+            // Not in the standard, but in every database with LIKE. Equivalent to CASEI on both sides.
             let folded = |operand| Operand::Casei(Box::new(operand));
             Ok(negated(not, Expr::Like { value: folded(value), pattern: folded(pattern) }))
         } else if self.take_word("BETWEEN") {

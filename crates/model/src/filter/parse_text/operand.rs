@@ -1,4 +1,4 @@
-//! Values: literals, properties and functions that make a value.
+//! Values: literals, properties and functions that return a value.
 
 use super::geometry::GEOMETRIES;
 use super::{KEYWORDS, Parser};
@@ -8,7 +8,7 @@ use crate::filter::lexer::{Token, wrong};
 use crate::filter::literal;
 
 impl Parser {
-    /// An argument of a function: an operand, or an array in brackets.
+    /// Parses a function argument: an operand, or an array in brackets.
     pub(super) fn argument(&mut self, expected: &str) -> Result<Operand, Invalid> {
         let close = match self.peek() {
             Token::Symbol("(") => ")",
@@ -139,7 +139,7 @@ impl Parser {
                 Ok(IntervalEnd::Property(name))
             }
             Token::Word(word) if self.peek_at(1) == &Token::Symbol("(") => {
-                // Not in the grammar, but what people write.
+                // Not in the grammar, but common.
                 let at = self.at();
                 match self.function(&word, at)? {
                     Operand::Date(date) => Ok(IntervalEnd::Date(date)),
@@ -157,7 +157,7 @@ impl Parser {
 
     fn number(&mut self) -> Result<Operand, Invalid> {
         let at = self.at();
-        // The sign is read with its number: -9223372036854775808 has no positive counterpart in 64 bits.
+        // The sign is parsed with its number: -9223372036854775808 has no positive counterpart in 64 bits.
         let negative = self.take("-");
         if !negative {
             self.take("+");

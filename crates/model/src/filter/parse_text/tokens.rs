@@ -1,4 +1,4 @@
-//! The tokens of a filter: looking ahead, taking, and saying what was expected.
+//! The token stream of the parser: lookahead, consuming, and expectation errors.
 
 use super::{DEPTH_MAX, Parser};
 use crate::error::Invalid;
@@ -10,7 +10,7 @@ impl Parser {
     }
 
     pub(super) fn peek_at(&self, ahead: usize) -> &Token {
-        // Past the end comes the end again, so that no rule has to test how far it may read ahead.
+        // The end token repeats past the end, so that rules need no bounds checks for lookahead.
         self.tokens.get(self.next + ahead).map_or(&Token::End, |t| &t.0)
     }
 
@@ -23,7 +23,7 @@ impl Parser {
         wrong(self.at(), format!("found {}, expected {expected}", self.peek().shown()))
     }
 
-    /// Takes the next token if it is this symbol.
+    /// Consumes the next token if it is this symbol.
     pub(super) fn take(&mut self, symbol: &str) -> bool {
         let found = matches!(self.peek(), Token::Symbol(s) if *s == symbol);
         self.next += usize::from(found);
@@ -40,10 +40,9 @@ impl Parser {
         if self.take(symbol) { Ok(()) } else { Err(self.unexpected(expected)) }
     }
 
-    /// Runs a rule one level deeper.
+    /// Runs a rule one nesting level deeper.
     pub(super) fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Result<T, Invalid>) -> Result<T, Invalid> {
-        // The parser recurses, and so does everything that walks the expression: the limit protects the stack of all
-        // of them.
+        // The parser recurses, and so does every walk over the expression: the limit protects the stack of them all.
         if self.depth == DEPTH_MAX {
             return Err(wrong(self.at(), format!("the filter is nested more than {DEPTH_MAX} deep")));
         }

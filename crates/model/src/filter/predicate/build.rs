@@ -1,4 +1,4 @@
-//! How predicates are made: the tests, and AND, OR and NOT of them.
+//! Construction of predicates: tests, and AND, OR and NOT of them.
 
 use super::{Node, Predicate};
 use crate::error::Invalid;
@@ -17,13 +17,14 @@ impl Predicate {
         if value { Predicate::all() } else { Predicate::none() }
     }
 
-    /// Binds a CQL2 filter to a schema. An unknown property, or types that do not go together, come back as a
-    /// error that names the property.
+    /// Binds a CQL2 filter to a schema. An unknown property or incompatible types yield an error that names the
+    /// property.
     ///
-    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or the id by [`Schema::id_name`] (or `id`).
-    /// FALSE is less than TRUE. A `DATE` is a whole day in UTC. A text next to a time is read as a time. Text is ordered by Unicode code point.
-    /// Geometry is planar in degrees and as written: a `BBOX` with `west > east` crosses the antimeridian, other shapes do not. Spatial
-    /// functions other than `S_INTERSECTS` and `S_DISJOINT` take valid geometries of one kind only.
+    /// A property is a field by name, the geometry by [`Schema::geometry_name`] (or `geometry`), or the id by
+    /// [`Schema::id_name`] (or `id`). FALSE is less than TRUE. A `DATE` is a whole day in UTC. A text compared with a
+    /// time is parsed as a time. Text is ordered by Unicode code point. Geometry is planar in degrees and as written:
+    /// a `BBOX` with `west > east` crosses the antimeridian, other shapes do not. Spatial functions other than
+    /// `S_INTERSECTS` and `S_DISJOINT` take valid geometries of one kind only.
     pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate, Invalid> {
         Ok(bind(expr, schema)?.of(Some(Source::Cql2(expr.clone()))))
     }
@@ -38,7 +39,7 @@ impl Predicate {
         Predicate::new(Node::Constant(false)).of(Some(Source::Or(Vec::new())))
     }
 
-    /// Matches what all of these match; everything, if there are none.
+    /// Matches what all of these match; everything if empty.
     pub fn and(parts: Vec<Predicate>) -> Predicate {
         let source = sources(&parts, Source::And);
         let mut flat = Vec::with_capacity(parts.len());
@@ -61,7 +62,7 @@ impl Predicate {
         }
     }
 
-    /// Matches what any of these matches; nothing, if there are none.
+    /// Matches what any of these matches; nothing if empty.
     pub fn or(parts: Vec<Predicate>) -> Predicate {
         let source = sources(&parts, Source::Or);
         let mut flat = Vec::with_capacity(parts.len());
@@ -89,7 +90,7 @@ impl Predicate {
         let source = self.source.clone().map(Source::Not);
         match self.node() {
             Node::Constant(value) => Predicate::constant(!value),
-            // Twice NOT is nothing, in three-valued logic too.
+            // Double negation cancels, in three-valued logic too.
             Node::Not(inner) => inner.clone().of(source),
             _ => Predicate::new(Node::Not(self.plain())).of(source),
         }
@@ -106,11 +107,11 @@ impl Predicate {
         }
     }
 
-    /// Matches events whose geometry shares a point with the box, given in degrees; edges belong to it.
+    /// Matches events whose geometry shares a point with the box in degrees, edges included.
     ///
-    /// `west > east` crosses the antimeridian. Otherwise longitudes are compared as they are written. A box
-    /// that ends at 180 does not hold a point at -180, as in PostGIS and other planar systems. A box that
-    /// crosses holds both. An event without geometry never matches.
+    /// `west > east` crosses the antimeridian. Otherwise longitudes are compared as written. A box that ends at 180
+    /// does not contain a point at -180, as in PostGIS and other planar systems. A box that crosses contains both. An
+    /// event without geometry never matches.
     pub fn bbox(west: f64, south: f64, east: f64, north: f64) -> Predicate {
         let sides = [west, south, east, north];
         Predicate::new(Node::Bbox(BoxTest::new(sides))).of(Some(Source::Bbox(sides)))
@@ -126,8 +127,8 @@ impl Predicate {
         Predicate::new(Node::Primary(interval)).of(Some(Source::Time(interval)))
     }
 
-    /// Matches events at most `radius_m` metres from a place in degrees, over the globe ([`crate::sphere`]); of a
-    /// shape the nearest point counts ([`crate::filter::globe`]). An event without geometry never matches.
+    /// Matches events at most `radius_m` metres from a place in degrees, over the globe ([`crate::sphere`]). For
+    /// shapes the nearest point counts ([`crate::filter::globe`]). An event without geometry never matches.
     pub fn near(lon: f64, lat: f64, radius_m: f64) -> Predicate {
         Predicate::new(Node::Near(Near::new(lon, lat, radius_m))).of(Some(Source::Near([lon, lat, radius_m])))
     }
@@ -137,13 +138,13 @@ impl Predicate {
         Predicate::new(Node::Located(true)).of(Some(Source::Located))
     }
 
-    /// How many rows to test at a time, so that a test takes well under a millisecond. A question can be
-    /// cancelled or overtaken only in between.
+    /// Number of rows to test at a time, so that a test takes well under a millisecond. A query can be cancelled or
+    /// preempted only between tests.
     pub fn rows_at_once(&self) -> usize {
         (16_384 / self.cost().max(1) as usize).clamp(1, 4096)
     }
 
-    /// A guess of what testing a row costs, to order the parts of AND and OR.
+    /// Estimated cost per row, to order the parts of AND and OR.
     fn cost(&self) -> u32 {
         match self.node() {
             Node::Constant(_) => 0,
@@ -166,7 +167,7 @@ impl Predicate {
     }
 }
 
-/// The combined expression of parts, if each has one.
+/// The combined expression of the parts, if each has one.
 fn sources(parts: &[Predicate], join: fn(Vec<Arc<Source>>) -> Source) -> Option<Source> {
     parts.iter().map(|part| part.source().cloned()).collect::<Option<Vec<_>>>().map(join)
 }

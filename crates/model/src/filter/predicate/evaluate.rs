@@ -26,7 +26,7 @@ impl Predicate {
             Node::Not(inner) => inner.add_columns(layout, schema, projection),
             Node::Bbox(_) | Node::Near(_) | Node::Spatial(_) => projection.add_geometry(layout),
             Node::Primary(_) => projection.add_time(layout, schema),
-            // Boxes are null where the geometry is, and far smaller to read than shapes.
+            // Boxes are null exactly where the geometry is, and far smaller to read than shapes.
             Node::Located(_) | Node::IsNull(Nullable::Geometry) => projection.add_boxes(layout),
             Node::Temporal(test) => test.add_columns(layout, projection),
             Node::Number { left, right, .. } => {
@@ -57,25 +57,25 @@ impl Predicate {
         self.truth(batch, None).yes
     }
 
-    /// Tests the rows of `open` alone: the others do not match.
+    /// Tests only the `open` rows; the others do not match.
     pub fn evaluate_open(&self, batch: &Batch, open: &BooleanBuffer) -> BooleanBuffer {
         &self.truth(batch, Some(open)).yes & open
     }
 
-    /// Relation of the events of a region to this. [`Relation::None`] and [`Relation::All`] are certain.
+    /// Relation of the events of a region to this predicate. [`Relation::None`] and [`Relation::All`] are certain.
     pub fn relation(&self, region: &dyn Region) -> Relation {
         self.outcomes(region).relation()
     }
 
-    /// The result for each row. Rows that are not `open` are already decided, and may get any result.
+    /// The result for each row. Rows that are not `open` are already decided and may get any result.
     pub(crate) fn truth(&self, batch: &Batch, open: Option<&BooleanBuffer>) -> Truth {
         match self.node() {
             Node::Constant(value) => Truth::constant(*value, batch.rows()),
             Node::And(parts) => {
                 let mut truth = Truth::constant(true, batch.rows());
                 for part in parts {
-                    // A row that is false already stays false. One that is unknown may still become false, and NOT above
-                    // tells the two apart.
+                    // A false row stays false. An unknown one may still become false, and a NOT above distinguishes
+                    // the two.
                     let rest = still_open(open, &truth.falses());
                     truth = truth.and(part.truth(batch, Some(&rest)));
                 }
@@ -114,7 +114,7 @@ impl Predicate {
             Node::Primary(interval) => temporal::primary_outcomes(interval, region),
             Node::Near(near) => near.outcomes(region),
             Node::Spatial(test) => test.outcomes(region),
-            // As in SQL: a test of a missing geometry is unknown, also in its negation.
+            // As in SQL, a test of a missing geometry is unknown, and so is its negation.
             Node::Located(_) if region.bounds().is_nowhere() => Outcomes::UNKNOWN,
             Node::Located(value) => Outcomes::of(*value, !*value).with_unknown(region.some_nowhere()),
             Node::Temporal(test) => test.outcomes(region),
@@ -127,7 +127,7 @@ impl Predicate {
                 Some(range) => Outcomes::of(range.nulls, range.min <= range.max),
                 None => Outcomes::TRUE_OR_FALSE,
             },
-            // The tree's nodes summarise numbers only.
+            // Tree nodes summarise numbers only.
             Node::Text { .. } | Node::TextIn { .. } | Node::Like { .. } | Node::Bool(_) | Node::Lists { .. } => {
                 Outcomes::ANY
             }
@@ -135,7 +135,7 @@ impl Predicate {
     }
 }
 
-/// A column that the caller should have read: nothing is known of it.
+/// A column that the caller should have read: the result is unknown.
 fn not_read(batch: &Batch) -> Truth {
     debug_assert!(false, "a column was not read: see Predicate::add_columns");
     Truth::unknown(batch.rows())

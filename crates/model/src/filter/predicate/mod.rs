@@ -22,11 +22,10 @@ use std::sync::Arc;
 
 /// A test of events: `bbox`, `datetime`, `near` and CQL2 all become one of these.
 ///
-/// Typed, bound to one [`Schema`](crate::Schema) (where it names fields), cheap to clone. Inside, logic is
-/// SQL's with three values. A comparison with a null is unknown, and so is its negation. At the end, unknown
-/// is no match.
+/// Typed, bound to one [`Schema`](crate::Schema) if it names fields, and cheap to clone. Logic is three-valued as in
+/// SQL: a comparison with a null is unknown, and so is its negation. In the end, unknown is no match.
 ///
-/// It keeps the expression from which it was bound ([`Predicate::to_json`]).
+/// It keeps its source expression ([`Predicate::to_json`]).
 #[derive(Debug, Clone)]
 pub struct Predicate {
     node: Arc<Node>,
@@ -47,9 +46,9 @@ pub(crate) enum Node {
     /// The primary time shares an instant with the interval.
     Primary(Interval),
     Near(Near),
-    /// The geometry against one of the filter.
+    /// A test of the geometry against one of the filter.
     Spatial(Box<SpatialTest>),
-    /// True, or false, of every event that has a geometry.
+    /// True (or false) for every event that has a geometry.
     Located(bool),
     Temporal(TemporalTest),
     Number {
@@ -83,7 +82,7 @@ pub(crate) enum Node {
     IsNull(Nullable),
 }
 
-/// The parts that may be null.
+/// The parts of a predicate whose values may be null.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Nullable {
     Field(usize),
@@ -95,7 +94,7 @@ impl Predicate {
         Predicate { node: Arc::new(node), source: None }
     }
 
-    /// The same, from an expression.
+    /// The same predicate with a source expression.
     fn of(self, source: Option<Source>) -> Predicate {
         Predicate { source: source.map(Arc::new), ..self }
     }
@@ -108,12 +107,12 @@ impl Predicate {
         &self.node
     }
 
-    /// Whether this matches every event, whatever it holds.
+    /// Whether this matches every event.
     pub fn is_all(&self) -> bool {
         matches!(*self.node, Node::Constant(true))
     }
 
-    /// The interval, if this has no other condition than the primary time; [`Interval::ALWAYS`] if it has none at all.
+    /// The interval, if the primary time is the only condition; [`Interval::ALWAYS`] if there is no condition at all.
     pub fn as_interval(&self) -> Option<Interval> {
         match *self.node {
             Node::Constant(true) => Some(Interval::ALWAYS),
@@ -122,17 +121,17 @@ impl Predicate {
         }
     }
 
-    /// Whether this matches no event, whatever it holds.
+    /// Whether this matches no event.
     pub fn is_none(&self) -> bool {
         matches!(*self.node, Node::Constant(false))
     }
 
-    /// The ids that an event must have one of to match, sorted; `None` if other events may match too.
+    /// The ids of all events that can match, sorted; `None` if other events may match too.
     pub fn ids(&self) -> Option<Vec<String>> {
         match self.node() {
             Node::Constant(false) => Some(Vec::new()),
             Node::Text { op: Comparison::Eq, left: Text { source: TextSource::Id, fold: false }, right } => {
-                // Folded ids are not stored, so no lookup by key would find them.
+                // Folded ids are not stored, so a key lookup would not find them.
                 right.literal().filter(|_| !right.fold).map(|id| vec![id.into_owned()])
             }
             Node::TextIn { value: Text { source: TextSource::Id, fold: false }, set } => {
@@ -140,10 +139,10 @@ impl Predicate {
                 ids.sort_unstable();
                 Some(ids)
             }
-            // Any part's ids contain the matches; the shortest list is the fewest lookups.
+            // Any part's ids cover all matches; the shortest list means the fewest lookups.
             Node::And(parts) => parts.iter().filter_map(Predicate::ids).min_by_key(Vec::len),
             Node::Or(any) => {
-                // One alternative without ids may match any event, and then the ids of the others bound nothing.
+                // One alternative without ids may match any event, so the ids of the others bound nothing.
                 let mut ids = any.parts.iter().map(Predicate::ids).collect::<Option<Vec<_>>>()?.concat();
                 ids.sort_unstable();
                 ids.dedup();
@@ -153,8 +152,8 @@ impl Predicate {
         }
     }
 
-    /// Whether this speaks of the id. Where ids are made, the batch must then carry the sequence numbers that they are
-    /// made from: [`Batch::with_seqs`](crate::Batch::with_seqs).
+    /// Whether this refers to the id. If ids are generated, the batch must then carry their sequence numbers:
+    /// [`Batch::with_seqs`](crate::Batch::with_seqs).
     pub fn reads_id(&self) -> bool {
         let is_id = |text: &Text| text.source == TextSource::Id;
         match self.node() {

@@ -31,12 +31,12 @@ pub(crate) fn times(batch: &Batch, field: usize) -> Option<&TimestampMicrosecond
     }
 }
 
-/// Whether some event of a region may have neither a start nor an end: its box is then open at both.
+/// Whether some event of a region may have neither a start nor an end: its box is then open at both ends.
 fn may_lack_time(bounds: &Bounds) -> bool {
     bounds.start == i64::MIN && bounds.end == i64::MAX
 }
 
-/// The rows that have a value in one of two columns; `None` if all have.
+/// The rows with a value in at least one of two columns; `None` if all have.
 fn either(a: Option<&NullBuffer>, b: Option<&NullBuffer>) -> Option<NullBuffer> {
     Some(NullBuffer::new(a?.inner() | b?.inner()))
 }
@@ -60,7 +60,7 @@ enum Order {
 
 type Rule = (End, Order, End);
 
-/// The relation between the ends of two intervals (OGC 21-065r2, from ISO 19108 and OWL Time).
+/// The required relations between the ends of two intervals (OGC 21-065r2, from ISO 19108 and OWL Time).
 fn rules(op: TemporalOp) -> &'static [Rule] {
     use End::{EndA, EndB, StartA, StartB};
     use Order::{Before, NotAfter, Same};
@@ -72,7 +72,7 @@ fn rules(op: TemporalOp) -> &'static [Rule] {
         TemporalOp::Equals => &[(StartA, Same, StartB), (EndA, Same, EndB)],
         TemporalOp::FinishedBy => &[(StartA, Before, StartB), (EndA, Same, EndB)],
         TemporalOp::Finishes => &[(StartB, Before, StartA), (EndA, Same, EndB)],
-        // Disjoint is the contrary of this.
+        // Disjoint is the negation of this.
         TemporalOp::Intersects | TemporalOp::Disjoint => &[(StartA, NotAfter, EndB), (StartB, NotAfter, EndA)],
         TemporalOp::Meets => &[(EndA, Same, StartB)],
         TemporalOp::MetBy => &[(StartA, Same, EndB)],
@@ -94,7 +94,7 @@ pub(crate) struct TemporalTest {
 impl TemporalTest {
     pub(crate) fn new(op: TemporalOp, left: Moment, right: Moment) -> TemporalTest {
         let instants = !matches!(left, Moment::Span(..)) && !matches!(right, Moment::Span(..));
-        // A day equals an instant in it: it is that instant at a coarser grain.
+        // A day equals an instant within it: the same time at a coarser grain.
         let op = if op == TemporalOp::Equals && instants { TemporalOp::Intersects } else { op };
         TemporalTest { op, left, right }
     }
@@ -113,7 +113,7 @@ impl TemporalTest {
         })
     }
 
-    /// The answer, if no property has a part in it.
+    /// The constant result, if no property is involved.
     pub(crate) fn constant(&self) -> Option<Outcomes> {
         self.fields().next().is_none().then(|| self.outcomes_within(&Bounds::EMPTY))
     }
@@ -127,7 +127,7 @@ impl TemporalTest {
         if self.fields().any(|field| times(batch, field).is_none()) {
             return Truth::unknown(rows);
         }
-        // Two comparisons a row, which the compiler makes vector instructions of.
+        // Two comparisons per row, which the compiler vectorizes.
         if let Some(truth) = self.evaluate_range(batch) {
             return truth;
         }
@@ -151,7 +151,7 @@ impl TemporalTest {
         if self.op == TemporalOp::Disjoint { truth.not() } else { truth }
     }
 
-    /// The common questions, of a property and a literal, as one range of instants: of Disjoint, what it excludes.
+    /// Common tests of a property against a literal, as one range of instants (for Disjoint, the excluded range).
     fn range(&self) -> Option<(TimeField, i64, i64)> {
         let (Moment::Property(property), Moment::Instant(first, last) | Moment::Span(Edge::At(first), Edge::At(last))) =
             (self.left, self.right)
@@ -159,7 +159,7 @@ impl TemporalTest {
             return None;
         };
         let (from, to) = match self.op {
-            // Times lie far from the ends of 64 bits; an open end has nothing beyond it.
+            // Times lie far from the ends of 64 bits; nothing lies beyond an open end.
             TemporalOp::After => (last.checked_add(1)?, i64::MAX),
             TemporalOp::Before => (i64::MIN, first.checked_sub(1)?),
             TemporalOp::Intersects | TemporalOp::Disjoint => (first, last),

@@ -1,4 +1,4 @@
-//! Times of a filter: where their ends lie over a region and over the rows of a batch.
+//! Times in a filter: ranges of their ends over a region and over the rows of a batch.
 
 use super::{either, may_lack_time, times};
 use crate::batch::Batch;
@@ -7,7 +7,7 @@ use crate::schema::TimeRole;
 use arrow_array::{Array, TimestampMicrosecondArray};
 use arrow_buffer::NullBuffer;
 
-/// A time field of a filter, and its part in the collection's time.
+/// A time field of a filter, and its role in the collection's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimeField {
     pub(crate) field: usize,
@@ -34,15 +34,15 @@ impl TimeField {
     }
 }
 
-/// A time of a filter. Every time is an interval with both ends included; an instant starts and ends at once.
+/// A time in a filter. Every time is an interval with both ends included; an instant starts and ends at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Moment {
-    /// A property; unknown where it is null.
+    /// A property; unknown if it is null.
     Property(TimeField),
-    /// From an end to an end. A null property is an open end, unless the other end is open too: of a span with no end
-    /// at all nothing is known.
+    /// From one end to another. A null property is an open end, unless the other end is open too: a span without any
+    /// end is unknown.
     Span(Edge, Edge),
-    /// A literal instant, or a literal day, which is an instant of coarser grain.
+    /// A literal instant, or a literal day, which is an instant at a coarser grain.
     Instant(i64, i64),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Edge {
 }
 
 impl Edge {
-    /// Whether the span may have no end here.
+    /// Whether the span may lack this end.
     pub(crate) fn may_be_open(&self) -> bool {
         match self {
             Edge::Property(field) => field.role != Role::Instant,
@@ -62,7 +62,7 @@ impl Edge {
         }
     }
 
-    /// Of a batch the rows that have this end: `Some(None)` if all have, `None` if no row has.
+    /// The rows of a batch that have this end: `Some(None)` if all have, `None` if no row has.
     fn known<'a>(&self, batch: &'a Batch) -> Option<Option<&'a NullBuffer>> {
         match self {
             Edge::Property(field) => Some(times(batch, field.field).and_then(|column| column.nulls())),
@@ -80,20 +80,20 @@ pub(super) struct Range {
 }
 
 impl Moment {
-    /// Where start and end lie over a region of these bounds, and whether the moment may be unknown.
+    /// Ranges of start and end over a region of these bounds, and whether the moment may be unknown.
     pub(super) fn ranges(&self, bounds: &Bounds) -> ((Range, Range), bool) {
         let always = Range { low: i64::MIN, high: i64::MAX };
         let role = Range { low: bounds.start, high: bounds.end };
         match self {
             Moment::Property(TimeField { role: Role::Instant, .. }) => ((role, role), false),
-            // Bounds hold open ends as extremes, so they do not show whether there is a null.
+            // Bounds hold open ends as extremes, so they do not reveal nulls.
             Moment::Property(TimeField { role: Role::Start | Role::End, .. }) => ((role, role), true),
             Moment::Property(TimeField { role: Role::Other, .. }) => ((always, always), true),
             Moment::Instant(first, last) => {
                 ((Range { low: *first, high: *first }, Range { low: *last, high: *last }), false)
             }
             Moment::Span(start, end) => {
-                // Bounds show an open end only for a field of the same part.
+                // Bounds show an open end only for a field of the same role.
                 let range = |edge: &Edge, own: Role| match edge {
                     Edge::At(t) => Range { low: *t, high: *t },
                     Edge::Property(field) if field.role == own || field.role == Role::Instant => role,
@@ -118,7 +118,7 @@ impl Moment {
 pub(super) struct Ends<'a> {
     start: EndValues<'a>,
     end: EndValues<'a>,
-    /// Where the moment is unknown.
+    /// Rows where the moment is unknown.
     pub(super) unknown: Option<NullBuffer>,
 }
 
@@ -156,7 +156,8 @@ impl<'a> Ends<'a> {
             Moment::Span(start, end) => {
                 let unknown = match (start.known(batch), end.known(batch)) {
                     (Some(starts), Some(ends)) => either(starts, ends),
-                    // The other end is open in every row, or both are: `'..', '..'` is all of time, said aloud.
+                    // The other end is open in every row, or both are: `'..', '..'` is all of time, stated
+                    // explicitly.
                     (known, None) | (None, known) => known.flatten().cloned(),
                 };
                 Ends { start: edge(start, i64::MIN), end: edge(end, i64::MAX), unknown }

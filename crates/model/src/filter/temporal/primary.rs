@@ -39,11 +39,11 @@ pub(crate) fn evaluate_primary(interval: &Interval, batch: &Batch) -> Truth {
 pub(crate) fn primary_outcomes(interval: &Interval, region: &dyn Region) -> Outcomes {
     let bounds = region.bounds();
     if bounds.start == 0 && bounds.end == 0 {
-        // Either events at that very instant, or a collection without time, where every event matches.
+        // Either events at exactly that instant, or a collection without time, where every event matches.
         return Outcomes::TRUE_OR_FALSE;
     }
     let touches = bounds.start <= interval.end && interval.start <= bounds.end;
     let within = interval.start <= bounds.start && bounds.end <= interval.end;
-    // A region with one event open at both ends looks the same as one with an event without time.
+    // A region with an event open at both ends looks the same as one with an event without time.
     Outcomes::of(touches, !within).with_unknown(may_lack_time(&bounds))
 }

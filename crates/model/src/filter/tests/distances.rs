@@ -16,13 +16,13 @@ fn latitude() -> impl Strategy<Value = f64> {
 
 fn bounds() -> impl Strategy<Value = Bounds> {
     (longitude(), longitude(), latitude(), latitude(), 0.0f64..1.0).prop_map(|(a, b, c, d, size)| {
-        // Boxes of all sizes: the second corner is drawn towards the first.
+        // Boxes of all sizes: the second corner is pulled towards the first.
         let (b, d) = (a + (b - a) * size * size, c + (d - c) * size * size);
         Bounds { west: a.min(b), east: a.max(b), south: c.min(d), north: c.max(d), start: 0, end: 0 }
     })
 }
 
-/// The shortest distance to places along an edge, by trying many and then more around the best.
+/// The shortest distance to points along an edge, by dense sampling and refinement around the best.
 fn sampled(lon: f64, lat: f64, a: Coord<f64>, b: Coord<f64>) -> f64 {
     let to = |t: f64| distance_m(lon, lat, a.x + t * (b.x - a.x), a.y + t * (b.y - a.y));
     let mut best = (0.0, f64::INFINITY);
@@ -69,7 +69,7 @@ proptest! {
     fn the_box_around_a_place_holds_all_within_the_distance(
         lon in longitude(), lat in latitude(), other_lon in longitude(), other_lat in latitude(), scale in 0.0f64..1.0
     ) {
-        // Near and far: the other place is drawn towards the first.
+        // Near and far: the other place is pulled towards the first.
         let other_lon = (lon + (other_lon - lon) * scale).clamp(-180.0, 180.0);
         let other_lat = (lat + (other_lat - lat) * scale).clamp(-90.0, 90.0);
         let [west, south, east, north] = box_around(lon, lat, distance_m(lon, lat, other_lon, other_lat));
@@ -98,11 +98,11 @@ proptest! {
         let (a, c) = (Coord { x: b.west, y: south }, Coord { x: b.east, y: north });
         let measured = distance_to_geometry_m(lon, lat, &Geometry::LineString(LineString(vec![a, c])));
         let expected = sampled(lon, lat, a, c);
-        // Sampling may stop in the wrong one of two near valleys, which is never the lower.
+        // Sampling may end in the wrong one of two similar minima, which is never the lower one.
         prop_assert!(measured <= expected + 0.002 + 1e-7 * expected, "measured {measured}, sampled {expected}");
         prop_assert!(measured >= distance_to_box_m(lon, lat, &b), "nearer than the box");
         prop_assert!(measured <= farthest_in_box_m(lon, lat, &b), "farther than the box");
-        // And no place of the edge is nearer than what was measured.
+        // No point of the edge is nearer than the measured distance.
         prop_assert!(measured >= expected - 0.002 - 1e-7 * expected, "measured {measured}, sampled {expected}");
     }
 }
@@ -119,7 +119,7 @@ fn known_distances_to_boxes() {
     assert!(close(distance_to_box_m(179.0, 0.0, &b(-179.0, -1.0, -170.0, 1.0)), 2.0 * degree));
     assert_eq!(distance_to_box_m(180.0, 0.0, &b(-180.0, -1.0, -170.0, 1.0)), 0.0);
     assert!((farthest_in_box_m(0.0, 0.0, &b(170.0, -10.0, 180.0, 10.0)) - 180.0 * degree).abs() < 2.0);
-    // A side that bulges north of the straight way: the nearest point of the meridian is not at its ends.
+    // A side that bulges north of the straight line: the nearest point of the meridian is not at its ends.
     let side = distance_to_box_m(0.0, 60.0, &b(60.0, 0.0, 61.0, 89.0));
     assert!(side < distance_m(0.0, 60.0, 60.0, 60.0) - 1000.0);
     assert_eq!(distance_to_box_m(0.0, 0.0, &Bounds::EMPTY), f64::INFINITY);

@@ -1,4 +1,4 @@
-//! Events and schemas to test against.
+//! Events and schemas to test with.
 
 use crate::builder::Value;
 use crate::schema::{Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
@@ -7,11 +7,11 @@ use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiP
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// A day in microseconds, and the day that test times are around: 2026-01-01.
+/// Microseconds per day, and the day around which test times lie: 2026-01-01.
 pub const DAY: i64 = 86_400_000_000;
 pub const NEW_YEAR: i64 = 1_767_225_600_000_000;
 
-/// An event as plain values; what is missing is null.
+/// An event as plain values; missing values are null.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub id: String,
@@ -27,7 +27,7 @@ pub struct Event {
     pub tags: Option<Vec<String>>,
 }
 
-/// Which parts a test schema has.
+/// The parts of a test schema.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Points and one instant, `seen`.
@@ -97,7 +97,7 @@ pub fn batch(kind: Kind, events: &[Event]) -> Batch {
     builder.finish().unwrap()
 }
 
-/// An event without anything but what the schema requires.
+/// An event with only what the schema requires.
 pub fn plain(id: &str) -> Event {
     Event {
         id: id.into(),
@@ -114,12 +114,12 @@ pub fn plain(id: &str) -> Event {
     }
 }
 
-/// Texts with quotes, wildcards, escapes, letters with case and letters of several bytes.
+/// Texts with quotes, wildcards, escapes, cased letters and multi-byte letters.
 pub fn text() -> impl Strategy<Value = String> {
     "[aAbBéß'%_\\\\日 ]{0,4}"
 }
 
-/// Whole numbers on both sides of where floats no longer hold them all.
+/// Integers around the limit of exact floats.
 pub fn int() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -3i64..4, 1 => (1i64 << 53) - 1..(1 << 53) + 3, 1 => Just(i64::MAX), 1 => Just(i64::MIN)]
 }
@@ -134,7 +134,7 @@ pub fn float() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Instants on and beside the bounds of a few days.
+/// Instants at and next to the bounds of a few days.
 pub fn time() -> impl Strategy<Value = i64> {
     (-2i64..4, prop_oneof![Just(0), Just(-1), Just(DAY / 2)]).prop_map(|(day, past)| NEW_YEAR + day * DAY + past)
 }
@@ -179,7 +179,7 @@ pub fn point() -> impl Strategy<Value = Geometry<f64>> {
     position().prop_map(|p| Geometry::Point(Point(p)))
 }
 
-/// Polygons side by side that do not overlap.
+/// Adjacent polygons that do not overlap.
 fn polygons() -> impl Strategy<Value = MultiPolygon<f64>> {
     (polygon(), polygon()).prop_map(|(a, b)| {
         use geo::Translate;

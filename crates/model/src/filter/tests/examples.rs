@@ -1,4 +1,4 @@
-//! Filters as they stand in the CQL2 standard (OGC 21-065r2) and in the guides of other servers.
+//! Filters from the CQL2 standard (OGC 21-065r2) and from the guides of other servers.
 
 use crate::filter::{parse_json, parse_text, to_json, to_text};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Cases whose answer is known.
+//! Cases with a known result.
 
 use super::events::{DAY, Event, Kind, NEW_YEAR, batch, plain, schema};
 use crate::filter::{FieldRange, Predicate, Region, Relation, distances_m, parse_text};
@@ -65,7 +65,7 @@ fn boxes_hold_their_edges_and_cross_the_antimeridian() {
     }
 }
 
-/// Longitudes are compared as written; a box that crosses the antimeridian holds both of its names.
+/// Longitudes are compared as written; a box that crosses the antimeridian contains it under both of its names.
 #[test]
 fn the_antimeridian_has_two_names() {
     let events = [at("minus", -180.0, 0.0), at("plus", 180.0, 0.0)];
@@ -74,7 +74,7 @@ fn the_antimeridian_has_two_names() {
     assert_eq!(ids(&Predicate::bbox(175.0, -5.0, -175.0, 5.0), Kind::Points, &events), ["minus", "plus"]);
     assert_eq!(ids(&Predicate::bbox(180.0, -5.0, -180.0, 5.0), Kind::Points, &events), ["minus", "plus"]);
     assert_eq!(ids(&Predicate::bbox(-180.0, -90.0, 180.0, 90.0), Kind::Points, &events), ["minus", "plus"]);
-    // Distances know no such thing.
+    // Distances make no such distinction.
     assert_eq!(ids(&Predicate::near(180.0, 0.0, 1.0), Kind::Points, &events), ["minus", "plus"]);
 }
 
@@ -273,7 +273,7 @@ fn booleans_are_ordered_with_false_first() {
     }
 }
 
-/// Made ids are no column: they are made of the sequence numbers that a batch carries.
+/// Generated ids are not a column: they derive from the sequence numbers that a batch carries.
 #[test]
 fn made_ids_are_texts_like_given_ones() {
     let made = std::sync::Arc::new(crate::Schema { id: crate::IdRole::Made, ..crate::Schema::default() });
@@ -316,7 +316,7 @@ fn ids_are_found_where_only_they_can_match() {
 
 #[test]
 fn a_large_polygon_is_the_same_as_its_rings() {
-    // A star of many vertices: bands of latitude against the plain even-odd rule.
+    // A star with many vertices: bands of latitude against the plain even-odd rule.
     use crate::filter::planar::{Side, polygon_side};
     let ring: Vec<(f64, f64)> = (0..=2000)
         .map(|i| {

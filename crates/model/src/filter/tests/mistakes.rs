@@ -1,4 +1,4 @@
-//! What is said of filters that cannot be taken.
+//! Error messages for invalid filters.
 
 use super::events::{Kind, schema};
 use crate::filter::{DEPTH_MAX, Predicate, parse_json, parse_text};

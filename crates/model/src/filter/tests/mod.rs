@@ -1,4 +1,4 @@
-//! Tests of the filters as a whole; what belongs to one file alone is tested there.
+//! Tests of filters as a whole; tests of single files are in those files.
 
 mod distances;
 pub(crate) mod events;

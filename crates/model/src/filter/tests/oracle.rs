@@ -1,4 +1,4 @@
-//! A plain evaluation of filters, event by event, that shares no code with the predicates.
+//! A straightforward evaluation of filters, event by event, that shares no code with the predicates.
 
 use super::events::{DAY, Event, Kind};
 use crate::filter::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
@@ -90,7 +90,7 @@ fn value(operand: &Operand, event: &Event, kind: Kind) -> Plain {
     }
 }
 
-/// Enough for the letters of the tests.
+/// Covers the letters used by the tests.
 fn fold(text: &str) -> String {
     text.replace('ß', "ss").to_lowercase()
 }
@@ -100,7 +100,7 @@ fn int_float(n: i64, x: f64) -> Ordering {
     if x.abs() >= 1e19 {
         return if x > 0.0 { Ordering::Less } else { Ordering::Greater };
     }
-    // In halves, both are whole numbers: every float of the tests is.
+    // Doubled, both are whole numbers: true of every float in the tests.
     (i128::from(n) * 2).cmp(&((x * 2.0) as i128))
 }
 
@@ -152,7 +152,7 @@ fn and(a: Option<bool>, b: Option<bool>) -> Option<bool> {
     }
 }
 
-/// AND of many: a loop, for what is unknown must not end it.
+/// AND of many: a loop, since an unknown operand must not end it.
 fn all(values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut result = Some(true);
     for value in values {
@@ -186,7 +186,7 @@ fn temporal(op: TemporalOp, a: (i64, i64), b: (i64, i64), instants: bool) -> boo
     }
 }
 
-/// What a filter says of an event; `None` is unknown.
+/// The value of a filter for an event; `None` is unknown.
 pub fn evaluate(expr: &Expr, event: &Event, kind: Kind) -> Option<bool> {
     let value = |operand: &Operand| value(operand, event, kind);
     match expr {

@@ -1,4 +1,4 @@
-//! What holds of all filters and events.
+//! Properties of all filters and events.
 
 use super::events::{Event, Kind, batch, event, schema};
 use super::expressions::{any_filter, condition, filter};
@@ -43,7 +43,7 @@ impl Region for Rows<'_> {
     }
 }
 
-/// A region that knows nothing of fields.
+/// A region without any field ranges.
 struct BoxOnly<'a>(Rows<'a>);
 
 impl Region for BoxOnly<'_> {
@@ -82,7 +82,7 @@ fn events_and_filter() -> impl Strategy<Value = (Kind, Vec<Event>, Expr)> {
     kinds().prop_flat_map(|kind| (Just(kind), prop::collection::vec(event(kind), 1..12), filter(kind)))
 }
 
-/// `bbox`, `datetime`, `near` and their mixtures.
+/// `bbox`, `datetime`, `near` and combinations of them.
 fn plain_predicate() -> impl Strategy<Value = Predicate> {
     let degree = || (-2i32..14).prop_map(|h| f64::from(h) * 0.5);
     let time = || super::events::time();
@@ -101,7 +101,7 @@ fn plain_predicate() -> impl Strategy<Value = Predicate> {
     })
 }
 
-/// JSON with another value in place of one that the steps lead to.
+/// JSON with the value at the given path replaced.
 fn damaged(mut json: serde_json::Value, steps: &[prop::sample::Index], put: serde_json::Value) -> serde_json::Value {
     let mut value = &mut json;
     for step in steps {
@@ -123,7 +123,7 @@ fn damaged(mut json: serde_json::Value, steps: &[prop::sample::Index], put: serd
     json
 }
 
-/// The geometries, and all their polygons thrown together as one multi-polygon.
+/// The geometries, with all their polygons merged into one multi-polygon.
 fn overlapping(geometries: &[Geometry<f64>]) -> Vec<Geometry<f64>> {
     let polygons: Vec<_> = geometries
         .iter()
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn json_reads_back(expr in any_filter()) {
         let json = to_json(&expr);
-        // Through text, as it would come over the wire; and without, to the last digit.
+        // Through text, as it comes over the wire; and directly, to the last digit.
         let text = serde_json::to_string(&json).unwrap();
         let again: serde_json::Value = serde_json::from_str(&text).unwrap();
         prop_assert!(parse_json(&again).is_ok(), "{}", text);
@@ -267,7 +267,7 @@ proptest! {
         let layout = Layout::of(&schema);
         let mut columns = Projection::none(&layout);
         predicate.add_columns(&layout, &schema, &mut columns);
-        // A column that is missing fails a debug assertion.
+        // A missing column fails a debug assertion.
         prop_assert_eq!(predicate.evaluate(&rows.project(&columns)), predicate.evaluate(&rows));
     }
 
@@ -320,7 +320,7 @@ proptest! {
     ) {
         let text = words.join(" ");
         if let Ok(expr) = parse_text(&text) {
-            // What is read can be written, and bound or refused.
+            // Whatever parses can be written, and binds or is rejected.
             prop_assert_eq!(parse_text(&to_text(&expr)).ok(), Some(expr.clone()));
             let _ = Predicate::bind(&expr, &schema(Kind::Shapes));
         }

@@ -1,4 +1,4 @@
-//! Questions that wait for another process.
+//! Queries that wait for another process.
 
 use super::terms::Class;
 use super::{Admission, At, State, Tenant, Ticket, Verdict};
@@ -6,8 +6,8 @@ use std::hash::Hash;
 use std::time::Duration;
 
 impl<T: Clone + Eq + Hash> Admission<T> {
-    /// A running question that used this much waits for another process: it gives its slot back until [`Admission::wake`]. Does
-    /// nothing to one that does not run.
+    /// Releases the slot of a running query that waits for another process, until [`Admission::wake`], and charges it
+    /// `used`. Does nothing if the query is not running.
     pub fn rest(&mut self, ticket: Ticket, used: Duration) {
         self.charge(ticket, used);
         let Some(question) = self.questions.get_mut(ticket).filter(|question| question.state == State::Running) else {
@@ -22,7 +22,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.away += 1;
     }
 
-    /// What a question was away for has come. It is never refused: without a free slot it waits as one that was overtaken.
+    /// Resumes a query whose awaited response has arrived. It is never refused: without a free slot it queues like a
+    /// preempted one.
     pub fn wake(&mut self, ticket: Ticket) -> Verdict {
         let Some(question) = self.questions.get(ticket).filter(|question| question.state == State::Away) else {
             return Verdict::Continue;
@@ -43,7 +44,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Verdict::Pause
     }
 
-    /// A question that has begun waits for its next turn.
+    /// Queues a started query for its next turn.
     pub(super) fn line_up(&mut self, number: usize, class: Class, since: At, ticket: Ticket) {
         let tenant = &mut self.tenants[number];
         tenant.lines[class as usize].pause(since, ticket);
@@ -51,7 +52,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.paused += 1;
     }
 
-    /// Whether a tenant may begin another question. The more of its questions are away, the more threads must be left for others.
+    /// Whether a tenant may start another query. The more of its queries are away, the more threads must stay free
+    /// for others.
     pub(super) fn may_start(&self, tenant: &Tenant<T>) -> bool {
         let left = self.settings.threads_max.saturating_sub(self.running + self.paused + self.away);
         tenant.started < self.settings.started_max && tenant.away < left

@@ -1,16 +1,17 @@
-//! The questions of one class of one tenant.
+//! The queue of one class of one tenant.
 
 use super::{At, Class, Refusal, Settings, Ticket};
 use crate::policy::share::Share;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a queue's growth is measured by: the questions that arrived within this.
+/// Window over which the growth of a queue is measured.
 const LATELY: Duration = Duration::from_millis(50);
-/// Age of a queue from which its growth counts. So a burst may go on arriving for twice [`LATELY`]: a page asks for its tiles within that.
+/// Min age of a queue for its growth to count. A burst may thus arrive over twice [`LATELY`]: a page requests its
+/// tiles within that time.
 const YOUNG: Duration = Duration::from_millis(150);
 
-/// A question that waits for its first slot.
+/// A query that waits for its first slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub(super) ticket: Ticket,
@@ -21,7 +22,7 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// The class's right within its tenant.
+    /// The class's share within its tenant.
     pub(super) share: Share,
     /// Questions in progress without a slot, with the times of their first slots. They run again in this order, and all before the first
     /// that waits.
@@ -29,13 +30,13 @@ pub(super) struct Line {
     /// Whether the question that began first runs first. Only questions of the most urgent class differ little in size: in the other classes
     /// they take turns, as a long one would hold up short ones.
     in_order: bool,
-    /// Questions that wait, in order of arrival.
+    /// Waiting queries, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
-    /// When it was last empty.
+    /// When the queue last became non-empty.
     filled: At,
-    /// Questions that began since.
+    /// Queries started since then.
     begun: u32,
-    /// Whether it is overloaded, until it is empty: not a burst, which it would clear.
+    /// Whether the queue is overloaded; reset once it is empty. A burst that it can clear does not count.
     overloaded: bool,
 }
 
@@ -46,7 +47,7 @@ impl Line {
         Line { share, paused, in_order, waiting, filled: At::ZERO, begun: 0, overloaded: false }
     }
 
-    /// A question whose first slot was given at that time has none now.
+    /// Queues a query that lost its slot; `since` is the time of its first slot.
     pub(super) fn pause(&mut self, since: At, ticket: Ticket) {
         let earlier = |(other, _): &(At, Ticket)| *other <= since;
         let place = if self.in_order { self.paused.partition_point(earlier) } else { self.paused.len() };
@@ -66,8 +67,8 @@ impl Line {
         self.waiting.push_back(waiting);
     }
 
-    /// Takes the next question: the oldest, or while the line is overloaded the newest. With a refusal where its time
-    /// has passed; those are taken first.
+    /// Takes the next query: the oldest, or the newest while the queue is overloaded. Expired queries are taken
+    /// first, with their refusal.
     pub(super) fn pop(
         &mut self,
         now: At,
@@ -80,12 +81,12 @@ impl Line {
         let waiting =
             if self.is_overloaded(now, patience) { self.waiting.pop_back() } else { self.waiting.pop_front() }?;
         let refusal = (waiting.deadline <= now).then_some(Refusal::Deadline);
-        // Only what begins says how fast work is done.
+        // Only started queries measure the pace of the queue.
         self.begun = self.begun.saturating_add(u32::from(refusal.is_none()));
         Some((waiting, refusal))
     }
 
-    /// Takes the oldest question if its time has passed.
+    /// Takes the oldest query if it has expired.
     pub(super) fn pop_expired(
         &mut self,
         now: At,
@@ -102,7 +103,7 @@ impl Line {
         self.waiting.pop_front().map(|waiting| (waiting, refusal))
     }
 
-    /// Whether at least half of the waiting requests are writes, and another write would wait for longer than this.
+    /// Whether at least half of the waiting requests are writes, and another write would wait longer than `wait_max`.
     pub(super) fn is_late(&self, now: At, wait_max: Duration) -> bool {
         let Some(oldest) = self.waiting.front() else { return false };
         let is_late = now.saturating_sub(oldest.since) > wait_max || self.takes_longer(now, wait_max);
@@ -119,7 +120,8 @@ impl Line {
         self.overloaded
     }
 
-    /// Whether the questions that wait would wait for longer than this, at the pace at which questions began since the line was empty.
+    /// Whether the waiting queries would wait longer than `wait_max`, at the pace at which queries started since the
+    /// queue filled.
     fn takes_longer(&self, now: At, wait_max: Duration) -> bool {
         let stood = now.saturating_sub(self.filled);
         stood.saturating_mul(count(self.waiting.len())) > wait_max.saturating_mul(self.next())
@@ -132,8 +134,8 @@ impl Line {
         stood > YOUNG && stood.saturating_mul(count(self.waiting.len() - earlier)) > LATELY.saturating_mul(self.next())
     }
 
-    /// Questions that began since the line was empty, and one that is about to: without it the first moments of a burst would look like a
-    /// standstill.
+    /// Queries started since the queue filled, plus the one about to start: without it the first moments of a burst
+    /// would look like a standstill.
     fn next(&self) -> u32 {
         self.begun.saturating_add(1)
     }

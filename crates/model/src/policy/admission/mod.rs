@@ -1,24 +1,25 @@
-//! Processor slots, shared fairly by tenants: which question runs next, and which is refused.
+//! Processor slots, shared fairly by tenants: decides which query runs next and which is refused.
 //!
-//! A question that runs holds a slot. There are about as many slots as processors ([`Capacity`]). A question that finds no
-//! free slot waits, or is refused. While it runs, its processor time is charged by slices; after each slice it may be
-//! overtaken by another question that has more right to the slot.
+//! A running query holds a slot. There are about as many slots as processors ([`Capacity`]). A query that finds no
+//! free slot waits or is refused. While it runs, its processor time is charged in slices; after each slice it may be
+//! preempted by a query with more right to the slot.
 //!
-//! Right is decided twice by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996, [`super::share`]): among
-//! tenants by their weights, and within a tenant among classes. A question sinks to the next class when it has used much
-//! processor time. So short questions pass long ones, and long ones keep a share.
+//! Right is decided at two levels by the same rule, start-time fair queueing (Goyal, Vin and Cheng 1996,
+//! [`super::share`]): among tenants by their weights, and within a tenant among classes. A query sinks to the next
+//! class once it has used much processor time. So short queries pass long ones, and long ones keep a share.
 //!
-//! A question that waits for another process is *away*: it gives its slot back, and takes one again in its turn when the answer
-//! has come, as one that was overtaken does. It keeps its thread, so threads bound how many are away. A tenant begins no other
-//! question while as many of its own are away as there are threads left (a dynamic threshold: Choudhury and Hahne 1998). So
-//! however many tenants wait for a process that has stopped, there are threads for the questions of others.
+//! A query that waits for another process is *away*: it releases its slot, and queues for one like a preempted query
+//! when the response has arrived. It keeps its thread, so threads bound the number of queries away. A tenant starts
+//! no further query once it has as many queries away as there are threads left (a dynamic threshold: Choudhury and
+//! Hahne 1998). So however many tenants wait for a stalled process, threads remain for the queries of others.
 //!
-//! Waits are bounded by time. A queue that has not been empty for long, or holds too much, is overloaded: its newest
-//! question runs first, and questions that waited longer than [`Settings::target`] are refused. So the questions that run
-//! have waited little, and are still wanted by their clients (adaptive LIFO and CoDel for requests: Maurer, "Fail at
+//! Waits are bounded by time. A queue that has been non-empty for long, or holds too much, is overloaded: its newest
+//! query runs first, and queries that waited longer than [`Settings::target`] are refused. So running queries have
+//! waited briefly, and their clients still want the result (adaptive LIFO and CoDel for requests: Maurer, "Fail at
 //! Scale", ACM Queue 2015).
 //!
-//! Everything here is a state machine over time that its caller passes in: the server and the simulator run the same code.
+//! Everything here is a state machine over time that the caller passes in: the server and the simulator run the same
+//! code.
 
 mod away;
 mod capacity;
@@ -60,7 +61,7 @@ pub struct Admission<T> {
 }
 
 impl<T: Clone + Eq + Hash> Admission<T> {
-    /// A scheduler with nothing to do.
+    /// An idle scheduler.
     pub fn new(settings: Settings) -> Admission<T> {
         Admission {
             slots: settings.slots.max(1),
@@ -81,13 +82,13 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         &self.settings
     }
 
-    /// The running and waiting queries.
+    /// Numbers of queries, over all tenants.
     pub fn counts(&self) -> Counts {
         let (running, paused, waiting, away) = (self.running, self.paused, self.waiting, self.away);
         Counts { running, paused, waiting, away, slots: self.slots }
     }
 
-    /// The same by tenant.
+    /// Numbers of queries, by tenant.
     pub fn by_tenant(&self) -> impl Iterator<Item = (&T, Counts)> {
         self.tenants.iter().map(|tenant| {
             let (running, paused) = (tenant.running, tenant.started - tenant.running);
@@ -96,7 +97,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         })
     }
 
-    /// The questions of each tenant by [`Class`]; visits all of them.
+    /// Load of each tenant by [`Class`]; visits all queries.
     pub fn load(&self, now: At) -> Vec<(T, [ClassLoad; 3])> {
         let of = |tenant: &Tenant<T>| {
             let mut classes = [ClassLoad::default(); 3];
@@ -120,26 +121,26 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         all
     }
 
-    /// Whether a question that runs may have to give way.
+    /// Whether a running query may have to give way.
     pub fn is_contended(&self) -> bool {
         self.waiting + self.paused > 0
     }
 
-    /// Whether a question that asks now runs at once, unless its tenant runs as many as it may.
+    /// Whether a new query would run at once, unless its tenant already runs as many as it may.
     pub fn is_free(&self) -> bool {
         !self.is_contended() && self.running < self.slots
     }
 
-    /// Changes the number of slots. Questions beyond it give way after their slice.
+    /// Changes the number of slots. Running queries in excess give way after their slice.
     pub fn set_slots(&mut self, slots: usize) {
         self.slots = slots.max(1);
         self.forget_idle();
     }
 
-    /// A question arrives.
+    /// Admits a query.
     ///
     /// # Errors
-    /// [`Refusal::Deadline`] where it has to wait and its deadline has passed, [`Refusal::QueueFull`] where too many wait.
+    /// [`Refusal::Deadline`] if it has to wait and its deadline has passed, [`Refusal::QueueFull`] if too many wait.
     pub fn enter(&mut self, now: At, ask: Ask<&T>) -> Result<Entry, Refusal> {
         let Served { since, used } = ask.resumed.unwrap_or_default();
         let (class, since) = (ask.class.after(used), since.unwrap_or(now));
@@ -152,7 +153,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             self.tenants[number].started += 1;
             return Ok(Entry::Run(ticket));
         }
-        // After the free slot: a question whose deadline has come still runs if nothing has to wait for it.
+        // After the free slot: a query whose deadline has passed still runs if it need not wait.
         if ask.deadline <= now {
             return Err(Refusal::Deadline);
         }
@@ -174,20 +175,20 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Ok(Entry::Wait(ticket))
     }
 
-    /// Whether writes of this tenant and class are too many: one that asked now would wait for more than half of its patience, behind others. It is
-    /// better refused before its body is read than after it has waited. Behind questions it takes its turn: they would shut it out for as long as
-    /// they are asked.
+    /// Whether this tenant and class has too many writes: a new one would wait longer than half of its patience,
+    /// mostly behind other writes. Refusing it before its body is read is better than after it has waited. Behind
+    /// mostly reads a write takes its turn: refusing it would shut writes out for as long as reads arrive.
     pub fn is_late(&self, now: At, tenant: &T, class: Class) -> bool {
         let Some(number) = self.by_name.get(tenant) else { return false };
         self.tenants[*number].lines[class as usize].is_late(now, self.settings.patience[class as usize] / 2)
     }
 
-    /// A running question has used processor time. After a whole slice it may have to give way.
+    /// Charges a running query for processor time. After a whole slice it may have to give way.
     pub fn slice(&mut self, ticket: Ticket, used: Duration) -> Verdict {
         self.charge(ticket, used);
         let Some(question) = self.questions.get(ticket) else { return Verdict::Continue };
         let (number, class, since) = (question.tenant, question.class, question.since);
-        // No question with more right to the slot waits: to pause would cost a switch and help none.
+        // No waiting query has more right to the slot: pausing would cost a switch and help none.
         if !self.is_contended() || !self.must_give_way(number, class, since) {
             let tenant = &self.tenants[number];
             self.virtual_time = self.virtual_time.max(tenant.share.tag);
@@ -202,7 +203,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Verdict::Pause
     }
 
-    /// Charges processor time to a question that runs on.
+    /// Charges processor time to a query that keeps running.
     pub fn charge(&mut self, ticket: Ticket, used: Duration) {
         let Some(question) = self.questions.get_mut(ticket) else { return };
         let tenant = &mut self.tenants[question.tenant];
@@ -210,16 +211,16 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         tenant.lines[question.class as usize].share.charge(used);
         question.used += used;
         let class = question.class.after(question.used);
-        // Only while it runs: a question that waits or is paused stands in the queue of its class.
+        // Only while it runs: a waiting or paused query is in the queue of its class.
         if class == question.class || question.state != State::Running {
             return;
         }
-        // A class that had nothing to do must not use what it missed meanwhile.
+        // An idle class must not use the share that it missed meanwhile.
         tenant.lines[class as usize].share.activate(tenant.virtual_time, Duration::ZERO);
         question.class = class;
     }
 
-    /// Charges a tenant for work outside of its queries: sending and background work.
+    /// Charges a tenant for work outside its queries: sending and background work.
     pub fn bill(&mut self, tenant: &T, weight: u32, used: Duration) {
         let (number, contended) = (self.known(tenant, weight), self.is_contended());
         let share = &mut self.tenants[number].share;
@@ -227,14 +228,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             share.charge(used);
             return;
         }
-        // It kept no question waiting: time that would have been idle costs no right.
+        // It delayed no query: time that would have been idle costs no right.
         share.activate(self.virtual_time, self.settings.credit);
         share.charge(used);
         self.virtual_time = self.virtual_time.max(share.tag);
     }
 
-    /// A question is done, gives its slot back, was refused, or is no longer wanted; `used` is what was not charged before. Returns
-    /// the service that it has had.
+    /// Removes a query that has finished, is cancelled, was refused, or releases its slot. `used` is its processor
+    /// time not charged yet. Returns the service that it received.
     pub fn leave(&mut self, ticket: Ticket, used: Duration) -> Served {
         self.charge(ticket, used);
         let Some(question) = self.questions.remove(ticket) else { return Served::default() };
@@ -242,7 +243,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         Served { since: Some(question.since), used: question.used }
     }
 
-    /// Gives back what a question held.
+    /// Releases what a query held.
     fn release(&mut self, ticket: Ticket, question: &Question) {
         let tenant = &mut self.tenants[question.tenant];
         let line = &mut tenant.lines[question.class as usize];
@@ -252,7 +253,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.running -= 1;
             }
             State::Paused => {
-                // A queue is searched only here. Clients that leave while they wait are rare beside those that are
+                // The queue is searched only here. Clients that leave while waiting are rare compared with those
                 // served.
                 line.paused.retain(|(_, paused)| *paused != ticket);
                 self.paused -= 1;
@@ -273,13 +274,13 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         tenant.started -= 1;
     }
 
-    /// The next question whose wait is over; to be called after every other call, until there is none.
+    /// The next query whose wait is over. Call it after every other call, until it returns `None`.
     pub fn next(&mut self, now: At) -> Option<Turn> {
         while self.running < self.slots {
             let (number, class) = self.best()?;
             let tenant = &mut self.tenants[number];
             let line = &mut tenant.lines[class as usize];
-            // Paused before waiting: a question that has begun holds a thread and memory, which its end frees.
+            // Paused before waiting: a started query holds a thread and memory, which its end frees.
             if let Some((_, ticket)) = line.paused.pop_front() {
                 self.paused -= 1;
                 self.questions.set(ticket, State::Running);
@@ -304,7 +305,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         None
     }
 
-    /// The next question that has waited too long, of all tenants; to be called now and then, until there is none.
+    /// The next query of any tenant that has waited too long. Call it periodically, until it returns `None`.
     pub fn expire(&mut self, now: At) -> Option<Turn> {
         for tenant in &mut self.tenants {
             for (line, patience) in tenant.lines.iter_mut().zip(self.settings.patience) {
@@ -325,14 +326,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             self.tenants.iter().enumerate().filter(|(_, tenant)| tenant.waiting > 0 || tenant.started > tenant.running);
         classes
             .filter_map(|(number, tenant)| Some((number, tenant.best_class(self.may_start(tenant))?)))
-            // Of equal tags the tenant known longest, so that a run of the simulator repeats.
+            // Ties go to the tenant known longest, so that simulator runs are repeatable.
             .min_by_key(|(number, _)| self.tenants[*number].share.tag)
     }
 
-    /// Whether a running question of this tenant and class, with its first slot at that time, must give way to the best one that waits.
+    /// Whether a running query, whose first slot was at `since`, must give way to the best waiting one.
     fn must_give_way(&self, number: usize, class: Class, since: At) -> bool {
         let Some((best, best_class)) = self.best() else { return false };
-        // Slots were taken away: the question that ends its slice first gives one back.
+        // The number of slots was reduced: the first query to end its slice gives one back.
         if self.running > self.slots {
             return true;
         }
@@ -345,14 +346,15 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         }
     }
 
-    /// Whether a tenant may wait although the queue is full: it has fewer than others, whose questions then make room.
+    /// Whether a tenant may wait although the queue is full: it has less than half as many queries waiting as the
+    /// longest queue.
     fn is_owed_room(&self, number: usize) -> bool {
         let longest = self.tenants.iter().map(|tenant| tenant.waiting).max().unwrap_or(0);
-        // At most as many beyond the limit as there are tenants of half the longest queue: still bounded.
+        // The excess is still bounded: at most half the longest queue for each tenant.
         self.tenants[number].waiting < longest / 2
     }
 
-    /// The number of a tenant.
+    /// The number of a tenant; registers it if new.
     fn known(&mut self, name: &T, weight: u32) -> usize {
         let number = match self.by_name.get(name) {
             Some(number) => *number,
@@ -365,12 +367,12 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 number
             }
         };
-        // At each question, as an operator may change a tenant's weight at any time.
+        // On every query, as an operator may change a tenant's weight at any time.
         self.tenants[number].share.weight = weight.max(1);
         number
     }
 
-    /// A tenant that asks for a slot becomes active.
+    /// Activates a tenant and class that request a slot.
     fn activate(&mut self, number: usize, class: Class) {
         let tenant = &mut self.tenants[number];
         if tenant.is_idle() {
@@ -382,7 +384,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         }
     }
 
-    /// A slot is given to a question of this tenant and class.
+    /// Gives a slot to a query of this tenant and class.
     fn begin(&mut self, number: usize, class: Class) {
         let tenant = &mut self.tenants[number];
         tenant.running += 1;
@@ -391,14 +393,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         self.virtual_time = self.virtual_time.max(tenant.share.tag);
     }
 
-    /// Forgets tenants without questions whose debt is paid: they would start again with the same right.
+    /// Drops tenants without queries whose debt is paid: they would start again with the same right.
     fn forget_idle(&mut self) {
         let floor = |share: &Share| self.virtual_time.saturating_sub(share.cost(self.settings.credit));
         let mut last = self.tenants.len();
         while last > 0 {
             last -= 1;
             let tenant = &self.tenants[last];
-            // Only the last ones, so that the numbers of the others, which questions hold, stay what they are.
+            // Only from the end, so that the numbers of the other tenants, which queries hold, stay valid.
             if !tenant.is_unused() || tenant.share.tag > floor(&tenant.share) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! The questions of a scheduler by their tickets.
+//! The queries of a scheduler by their tickets.
 
 use super::{At, Class, Ticket};
 use std::time::Duration;
@@ -14,17 +14,17 @@ pub(super) enum State {
 
 #[derive(Debug, Clone)]
 pub(super) struct Question {
-    /// Number of the tenant that asked.
+    /// Number of the query's tenant.
     pub(super) tenant: usize,
     pub(super) class: Class,
     pub(super) state: State,
-    /// When it was given its first slot; of no use while it waits for that.
+    /// When it got its first slot; meaningless until then.
     pub(super) since: At,
     /// Processor time charged so far.
     pub(super) used: Duration,
 }
 
-/// Questions in slots that are used again, so that a ticket is found without a search.
+/// Queries in reusable entries, so that a ticket is found without a search.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Questions {
     slots: Vec<Option<Question>>,
@@ -50,7 +50,7 @@ impl Questions {
         }
     }
 
-    /// Adds a question.
+    /// Adds a query.
     pub(super) fn add(&mut self, question: Question) -> Ticket {
         match self.free.pop() {
             Some(free) => {

@@ -1,10 +1,10 @@
-//! A tenant, as the scheduler sees it.
+//! The scheduler's state of a tenant.
 
 use super::line::Line;
 use super::terms::Class;
 use crate::policy::share::Share;
 
-/// A tenant with questions, or with a debt from some.
+/// A tenant with queries, or with a debt from earlier ones.
 #[derive(Debug, Clone)]
 pub(super) struct Tenant<T> {
     pub(super) name: T,
@@ -12,11 +12,11 @@ pub(super) struct Tenant<T> {
     pub(super) lines: [Line; 3],
     /// Virtual time among its classes.
     pub(super) virtual_time: u64,
-    /// Questions that run or are paused.
+    /// Queries that run or are paused.
     pub(super) started: usize,
     pub(super) running: usize,
     pub(super) waiting: usize,
-    /// Questions that wait for another process, without a slot.
+    /// Queries that wait for another process, without a slot.
     pub(super) away: usize,
 }
 
@@ -34,23 +34,23 @@ impl<T> Tenant<T> {
         }
     }
 
-    /// Whether it wants no slot now.
+    /// Whether it needs no slot now.
     pub(super) fn is_idle(&self) -> bool {
         self.started == 0 && self.waiting == 0
     }
 
-    /// Whether no question names it.
+    /// Whether no query refers to it.
     pub(super) fn is_unused(&self) -> bool {
         self.is_idle() && self.away == 0
     }
 
-    /// The class with the most right to a slot among the classes with a question to run.
+    /// The class with the most right to a slot among those with a runnable query.
     pub(super) fn best_class(&self, may_start: bool) -> Option<Class> {
         let ready = |class: &Class| {
             let line = &self.lines[*class as usize];
             !line.paused.is_empty() || (may_start && !line.waiting.is_empty())
         };
-        // The more urgent class where tags are equal: `min_by_key` keeps the first.
+        // Ties go to the more urgent class: `min_by_key` keeps the first.
         Class::ALL.into_iter().filter(ready).min_by_key(|class| self.lines[*class as usize].share.tag)
     }
 }

@@ -1,9 +1,9 @@
-//! The terms in which questions are admitted.
+//! The vocabulary of admission: classes, settings and outcomes.
 
 use super::At;
 use std::time::Duration;
 
-/// How urgent a question is.
+/// Urgency of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A person waits for it.
@@ -29,7 +29,7 @@ impl Class {
 
     /// The class of an urgency of the header `Priority` (RFC 9218: 0 to 7, where 7 is background work).
     ///
-    /// Browsers send up to 5 for what a page shows, so these all are interactive.
+    /// Browsers send up to 5 for what a page shows, so these are all interactive.
     pub const fn of_urgency(urgency: u8) -> Class {
         match urgency {
             0..=5 => Class::Interactive,
@@ -47,7 +47,7 @@ impl Class {
         }
     }
 
-    /// The class of a question of this class once it has used so much processor time.
+    /// The class of a query of this class once it has used this much processor time.
     pub(super) fn after(self, used: Duration) -> Class {
         let mut class = self;
         while let Some((next, _)) = class.sinks().filter(|(_, at)| used >= *at) {
@@ -66,28 +66,28 @@ impl Class {
     }
 }
 
-/// What the scheduler is bound by.
+/// Limits of the scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Min slots: the number of processors.
     pub slots: usize,
-    /// Max slots, given while questions wait for a disk rather than for a processor.
+    /// Max slots, reached while queries wait for a disk rather than for a processor.
     pub slots_max: usize,
-    /// Questions of one tenant that run or are paused. More wait, so that started questions finish.
+    /// Max running or paused queries of one tenant. Further ones wait, so that started queries finish.
     pub started_max: usize,
-    /// Questions of all tenants together that run, are paused or are away: each keeps a thread. A tenant begins none while as many
-    /// of its own are away as there is room for more.
+    /// Max queries of all tenants that run, are paused or are away: each keeps a thread. A tenant with as many
+    /// queries away as there are threads left starts no more.
     pub threads_max: usize,
-    /// Questions that wait, of all tenants together.
+    /// Max waiting queries of all tenants.
     pub waiting_max: usize,
-    /// Processor time after which a running question may be overtaken.
+    /// Processor time after which a running query may be preempted.
     pub slice: Duration,
-    /// Processor time that a tenant which was idle may use before others have a right to theirs.
+    /// Processor time that a formerly idle tenant may use before others have a right to theirs.
     pub credit: Duration,
-    /// Longest wait in a queue that is overloaded.
+    /// Max wait in an overloaded queue.
     pub target: Duration,
-    /// Longest wait in any other queue, by class. A queue that was never empty for this long, or holds more work
-    /// than that, is overloaded.
+    /// Max wait in any other queue, by class. A queue that was non-empty for longer, or holds more work than that, is
+    /// overloaded.
     pub patience: [Duration; 3],
 }
 
@@ -107,10 +107,10 @@ impl Default for Settings {
     }
 }
 
-/// A question that wants a slot.
+/// A query that requests a slot.
 #[derive(Debug, Clone)]
 pub struct Ask<T> {
-    /// The tenant that it is charged to.
+    /// The tenant charged for it.
     pub tenant: T,
     /// The tenant's weight, min 1.
     pub weight: u32,
@@ -118,24 +118,24 @@ pub struct Ask<T> {
     pub class: Class,
     /// Whether it is a write ([`super::Admission::is_late`]).
     pub is_write: bool,
-    /// When its client stops waiting for the answer.
+    /// When its client stops waiting for the response.
     pub deadline: At,
-    /// What it had before, if it is in progress and gave its slot back for a client that reads slowly. Such a question is never refused: it
-    /// waits like one that was overtaken.
+    /// Its earlier service, if it was started and had released its slot for a slow client. Such a query is never
+    /// refused: it queues like a preempted one.
     pub resumed: Option<Served>,
 }
 
-/// The service that a question in progress has had.
+/// The service that a started query has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
-    /// When it was given its first slot; absent where it has had none.
+    /// When it got its first slot; `None` if it has had none.
     pub since: Option<At>,
     /// Processor time used: it continues in the class to which it had sunk.
     pub used: Duration,
 }
 
 impl<T> Ask<T> {
-    /// The same with its tenant borrowed.
+    /// The same query with its tenant borrowed.
     pub fn as_ref(&self) -> Ask<&T> {
         let Ask { tenant, weight, class, is_write, deadline, resumed } = self;
         let (weight, class, is_write, deadline) = (*weight, *class, *is_write, *deadline);
@@ -143,23 +143,23 @@ impl<T> Ask<T> {
     }
 }
 
-/// A question, valid until [`super::Admission::leave`].
+/// A query's ticket, valid until [`super::Admission::leave`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u32);
 
-/// What became of a question that asked.
+/// The outcome of a request for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// It runs.
     Run(Ticket),
-    /// It waits: [`super::Admission::next`] says when it runs.
+    /// It waits until [`super::Admission::next`] returns it.
     Wait(Ticket),
 }
 
-/// Why a question is refused.
+/// Why a query is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Too many wait.
+    /// Too many queries wait.
     QueueFull,
     /// It waited too long.
     Waited,
@@ -168,7 +168,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Refusal; 3] = [Refusal::QueueFull, Refusal::Waited, Refusal::Deadline];
 
     /// Its name in metrics.
@@ -181,7 +181,7 @@ impl Refusal {
     }
 }
 
-/// A question whose wait is over.
+/// A query whose wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// It runs.
@@ -190,40 +190,40 @@ pub enum Turn {
     Refuse(Ticket, Refusal),
 }
 
-/// What a question does after a slice.
+/// The action of a query after a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It runs on.
+    /// It keeps running.
     Continue,
     /// It waits, paused, until its next [`Turn::Run`].
     Pause,
 }
 
-/// The questions of one class of one tenant at one moment.
+/// Queries of one class of one tenant at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClassLoad {
-    /// Questions that hold a slot.
+    /// Queries that hold a slot.
     pub running: usize,
-    /// Questions that were overtaken.
+    /// Preempted queries.
     pub paused: usize,
-    /// Questions that have not begun.
+    /// Queries that have not started.
     pub waiting: usize,
-    /// Questions that wait for another process.
+    /// Queries that wait for another process.
     pub away: usize,
-    /// How long the first of them has waited.
+    /// How long the oldest waiting query has waited.
     pub oldest: Option<Duration>,
 }
 
-/// Numbers of one moment, for metrics.
+/// Numbers at one moment, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Questions that hold a slot.
+    /// Queries that hold a slot.
     pub running: usize,
-    /// Questions that were overtaken.
+    /// Preempted queries.
     pub paused: usize,
-    /// Questions that have not begun.
+    /// Queries that have not started.
     pub waiting: usize,
-    /// Questions that wait for another process, without a slot.
+    /// Queries that wait for another process, without a slot.
     pub away: usize,
     /// Slots.
     pub slots: usize,

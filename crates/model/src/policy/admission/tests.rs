@@ -39,7 +39,7 @@ fn a_line_of_writes_is_late_once_another_would_wait_for_half_of_its_patience() {
     let mut admission = one_slot();
     let is_late = |admission: &Admission<u32>, now| admission.is_late(ms(now), &1, Class::Interactive);
     let mut running = runs(&mut admission, 0, &quick(1));
-    // However long a question runs, none waits behind it.
+    // However long a query runs, none waits behind it.
     assert!(!is_late(&admission, 10_000));
     let write = Ask { is_write: true, ..quick(1) };
     for _ in 0..20 {
@@ -53,10 +53,10 @@ fn a_line_of_writes_is_late_once_another_would_wait_for_half_of_its_patience() {
         running = next;
         assert!(!is_late(&admission, 10_000 + 10 * n), "{n}");
     }
-    // Then none: at this pace the ten that wait take longer than 500 ms.
+    // Then no more arrive: at this pace the ten waiting ones take longer than 500 ms.
     assert!(!is_late(&admission, 10_500) && is_late(&admission, 10_560));
     assert!(!admission.is_late(ms(10_560), &2, Class::Interactive), "another tenant");
-    // Behind more questions than writes a write takes its turn among them: it would be refused as long as they are asked.
+    // Behind more queries than writes, a write takes its turn: it would otherwise be refused as long as they arrive.
     for _ in 0..10 {
         waits(&mut admission, 10_560, &quick(1));
     }
@@ -95,7 +95,7 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
     let mut admission = one_slot();
     let mut running = runs(&mut admission, 0, &quick(1));
     let mut refused = Vec::new();
-    // A question every 10 ms, each of 20 ms: the queue stands from the beginning.
+    // A query every 10 ms, each of 20 ms: the queue builds up from the beginning.
     for now in (10..4000).step_by(10) {
         let _ = admission.enter(ms(now), quick(1).as_ref());
         if now % 20 == 0 {
@@ -118,7 +118,8 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
     assert!(admission.counts().waiting <= 26, "{:?}", admission.counts());
 }
 
-/// One slot, and questions of 10 ms that come when `arrive` says: how long each that ran had waited, and how many were refused.
+/// One slot, and queries of 10 ms that arrive at times given by `arrive`. Returns the wait of each that ran, and the
+/// number refused.
 fn waits_of(until: u64, arrive: impl Fn(u64) -> usize) -> (Vec<u64>, usize) {
     let (mut admission, mut since, mut waits, mut refused) = (one_slot(), HashMap::new(), Vec::new(), 0);
     let mut running: Option<(Ticket, u64)> = None;
@@ -160,7 +161,7 @@ fn a_burst_that_can_be_worked_off_is() {
     let (waits, refused) = waits_of(1200, |now| if now == 0 { 90 } else { 0 });
     assert_eq!((waits.len(), refused), (89, 0), "in order: {waits:?}");
     assert!(waits.is_sorted());
-    // A page whose tiles are asked for one after the other.
+    // A page that requests its tiles one after another.
     let (waits, refused) = waits_of(1200, |now| usize::from(now < 90));
     assert_eq!((waits.len(), refused), (89, 0), "in order: {waits:?}");
     assert!(waits.is_sorted());
@@ -170,7 +171,7 @@ fn a_burst_that_can_be_worked_off_is() {
 fn of_urgent_questions_in_progress_the_first_goes_on_and_others_take_turns() {
     let mut admission = one_slot();
     let first = runs(&mut admission, 0, &quick(1));
-    // Its client must read first, and a second one begins meanwhile.
+    // Its client must read first, and a second query starts meanwhile.
     let served = admission.leave(first, ms(2));
     assert_eq!(served, Served { since: Some(ms(0)), used: ms(2) });
     let second = runs(&mut admission, 2, &quick(1));
@@ -219,7 +220,7 @@ fn a_light_tenant_overtakes_a_heavy_one_after_a_slice() {
     assert_eq!(admission.next(ms(200)), None, "not before the slice is over");
     assert_eq!(admission.slice(heavy, ms(2)), Verdict::Pause);
     assert_eq!(admission.next(ms(202)), Some(Turn::Run(light)));
-    // The light one keeps the slot for its credit, then both take turns.
+    // The light tenant keeps the slot for its credit, then both take turns.
     let mut used = 0;
     while admission.slice(light, ms(2)) == Verdict::Continue {
         used += 2;
@@ -288,7 +289,7 @@ fn a_paused_question_that_is_given_up_leaves_its_queue() {
     let light = waits(&mut admission, 0, &quick(2));
     while admission.slice(heavy, Duration::from_micros(100)) == Verdict::Continue {}
     assert_eq!(admission.next(ms(50)), Some(Turn::Run(light)));
-    // What its helpers used comes with its end, and is more than its class may use.
+    // The usage of its helpers is reported at its end, and exceeds the limit of its class.
     admission.leave(heavy, ms(10));
     admission.leave(light, ms(1));
     assert_eq!((admission.next(ms(51)), admission.counts().paused), (None, 0));

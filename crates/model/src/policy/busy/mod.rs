@@ -1,18 +1,18 @@
-//! The executor of a scan server: which scan works, which waits, which is answered busy.
+//! The executor of a scan server: decides which scan runs, which waits, and which is rejected as busy.
 //!
-//! A scan has one state at a time, and these are all ways between them:
+//! A scan has one state at a time, and these are all transitions:
 //!
 //! ```text
 //! waiting -> working -> resting -> queued -> working …   a started scan goes on until it leaves
 //! waiting -> busy                                        a scan that did not start never will
 //! ```
 //!
-//! So a scan is answered busy before its first batch or not at all. `working` holds one of the executor's places. A scan gives its
-//! place up after each batch (`resting`), and joins the end of the queue when it wants the next one (`queued`). The queue is
-//! one line, first in, first out, for new scans and for started ones.
+//! So a scan is rejected as busy before its first batch or never. `working` holds one of the executor's places. A
+//! scan gives its place up after each batch (`resting`), and joins the end of the queue when it wants the next one
+//! (`queued`). New and started scans share one FIFO queue.
 //!
-//! Nothing waits here and no clock is read. The caller holds a lock around each call, which makes a change of
-//! state atomic. A busy timeout and a free place cannot both have the same scan.
+//! Nothing here blocks or reads a clock. The caller holds a lock around each call, so each transition is atomic: a
+//! scan cannot both time out as busy and get a place.
 
 #[cfg(test)]
 mod tests;
@@ -21,47 +21,47 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::time::Duration;
 
-/// How much an executor takes on.
+/// Limits of an executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Scans that work on a batch at a time.
+    /// Max scans that work on a batch at a time.
     pub places: usize,
-    /// Started scans at a time; each holds memory until it leaves.
+    /// Max started scans at a time; each holds memory until it leaves.
     pub started: usize,
-    /// Scans that wait for their start.
+    /// Max scans that wait for their start.
     pub waiting: usize,
 }
 
-/// Why a scan is answered busy as it arrives.
+/// Why a scan is rejected as busy on arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The server ends: nothing starts any more.
+    /// The server is draining: nothing starts any more.
     Draining,
-    /// As many scans as there may be wait already.
+    /// The max number of scans are waiting.
     Full,
-    /// A scan of this name is there already.
+    /// A scan of this name already exists.
     Known,
 }
 
-/// The next step of the caller.
+/// The next action of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn<K> {
-    /// Work on a batch of this scan: its first, or a further one.
+    /// Work on a batch of this scan: its first or a further one.
     Work(K),
-    /// Answer this scan busy. It is forgotten here.
+    /// Reject this scan as busy; the executor has forgotten it.
     Busy(K),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Not started. Its place in the line, and up to when it may wait.
+    /// Not started. Has its position in the queue, and the time until which it may wait.
     Waiting {
         order: u64,
         until: Option<Duration>,
     },
     Working,
     Resting,
-    /// Started, and in the line again.
+    /// Started, and in the queue again.
     Queued {
         order: u64,
     },
@@ -72,19 +72,20 @@ enum State {
 pub struct Executor<K> {
     limits: Limits,
     scans: HashMap<K, State>,
-    /// The line, in two parts: a scan that waits may be held back by the limit of started ones, one that goes on may not.
+    /// The queue, in two parts: the limit of started scans may hold back a waiting scan, but never a started one.
     waiting: BTreeMap<u64, K>,
     queued: BTreeMap<u64, K>,
-    /// Scans that wait for a limited time, the one that ends first in front.
+    /// Scans that wait with a timeout, the earliest first.
     patience: BTreeSet<(Duration, u64)>,
-    /// Given out in the line so far.
+    /// Positions assigned so far.
     orders: u64,
     working: usize,
     draining: bool,
 }
 
 impl<K: Clone + Eq + Hash> Executor<K> {
-    /// An executor without scans. Each limit is at least 1: an executor of no places would take scans and start none.
+    /// An executor without scans. Each limit is at least 1: an executor without places would accept scans and start
+    /// none.
     pub fn new(limits: Limits) -> Executor<K> {
         let Limits { places, started, waiting } = limits;
         Executor {
@@ -99,11 +100,11 @@ impl<K: Clone + Eq + Hash> Executor<K> {
         }
     }
 
-    /// A scan arrives and waits for its start. A busy timeout of zero waits for ever; the request's own deadline ends that, by
-    /// [`Executor::leave`].
+    /// Adds a scan that waits for its start. A busy timeout of zero waits forever; the request's own deadline then
+    /// ends the wait through [`Executor::leave`].
     ///
     /// # Errors
-    /// It is answered busy at once.
+    /// The scan is rejected as busy immediately.
     pub fn arrive(&mut self, scan: K, busy_timeout: Duration, now: Duration) -> Result<(), Refused> {
         if self.draining {
             return Err(Refused::Draining);
@@ -122,8 +123,8 @@ impl<K: Clone + Eq + Hash> Executor<K> {
         Ok(())
     }
 
-    /// The next step now; called again until there is none. Scans whose time to start has passed come first:
-    /// at its last moment a scan is busy, even if a place is free.
+    /// The next action; call it until it returns `None`. Scans whose timeout has expired come first: a scan at its
+    /// timeout is rejected even if a place is free.
     pub fn next(&mut self, now: Duration) -> Option<Turn<K>> {
         if let Some((until, order)) = self.patience.first().copied().filter(|(until, _)| *until <= now) {
             self.patience.remove(&(until, order));
@@ -134,8 +135,10 @@ impl<K: Clone + Eq + Hash> Executor<K> {
         if self.working >= self.limits.places {
             return None;
         }
+        // The limit holds back new scans only: started ones hold memory until they end, so they must always proceed.
         let starts = self.waiting.first_key_value().filter(|_| self.started() < self.limits.started);
         let goes_on = self.queued.first_key_value();
+        // The lower position first: both parts form one FIFO queue.
         let scan = match (starts, goes_on) {
             (Some((a, _)), Some((b, _))) if a < b => self.waiting.pop_first()?.1,
             (Some(_), None) => self.waiting.pop_first()?.1,
@@ -143,22 +146,23 @@ impl<K: Clone + Eq + Hash> Executor<K> {
             (None, None) => return None,
         };
         if let Some(State::Waiting { order, until: Some(until) }) = self.scans.insert(scan.clone(), State::Working) {
-            // From here on it cannot be answered busy any more.
+            // From here on it can no longer be rejected as busy.
             self.patience.remove(&(until, order));
         }
         self.working += 1;
         Some(Turn::Work(scan))
     }
 
-    /// A scan has worked on its batch and gives its place up.
+    /// Releases the place of a scan that has finished a batch.
     pub fn rest(&mut self, scan: &K) {
+        // A scan that left meanwhile has released its place already.
         if let Some(state @ State::Working) = self.scans.get_mut(scan) {
             *state = State::Resting;
             self.working -= 1;
         }
     }
 
-    /// A scan that rests wants its next batch: it joins the end of the line. However long that is, it is never answered busy.
+    /// Queues a resting scan for its next batch. However long the queue is, it is never rejected as busy.
     pub fn again(&mut self, scan: &K) {
         let order = self.order();
         if let Some(state @ State::Resting) = self.scans.get_mut(scan) {
@@ -167,7 +171,7 @@ impl<K: Clone + Eq + Hash> Executor<K> {
         }
     }
 
-    /// A scan is over, in whatever state: at its end, its deadline, or with its client gone.
+    /// Removes a scan in any state: at its end, at its deadline, or when its client has gone.
     pub fn leave(&mut self, scan: &K) {
         match self.scans.remove(scan) {
             Some(State::Waiting { order, until }) => {
@@ -176,37 +180,40 @@ impl<K: Clone + Eq + Hash> Executor<K> {
                     self.patience.remove(&(until, order));
                 }
             }
+            // Otherwise the place would stay taken: no `rest` follows.
             Some(State::Working) => self.working -= 1,
             Some(State::Queued { order }) => _ = self.queued.remove(&order),
             Some(State::Resting) | None => {}
         }
     }
 
-    /// From now on nothing starts. Scans that wait are answered busy, which the caller does; started ones go on to their end.
+    /// Stops all starts. Returns the waiting scans, which the caller rejects as busy; started ones run to their end.
     pub fn drain(&mut self) -> Vec<K> {
         self.draining = true;
+        // Cleared with the waiting scans: `next` expects a waiting scan behind each entry.
         self.patience.clear();
         let turned_away: Vec<K> = std::mem::take(&mut self.waiting).into_values().collect();
         turned_away.iter().for_each(|scan| _ = self.scans.remove(scan));
         turned_away
     }
 
-    /// When [`Executor::next`] answers a scan busy if nothing happens before; `None` if no scan waits for a limited time.
+    /// When [`Executor::next`] will reject a scan as busy if nothing else happens; `None` if no scan waits with a
+    /// timeout.
     pub fn due(&self) -> Option<Duration> {
         self.patience.first().map(|(until, _)| *until)
     }
 
-    /// Scans that work on a batch.
+    /// Number of scans that work on a batch.
     pub fn working(&self) -> usize {
         self.working
     }
 
-    /// Scans that have started and not left. A server that drains may end once there are none.
+    /// Number of scans that have started and not left. A draining server may exit once there are none.
     pub fn started(&self) -> usize {
         self.scans.len() - self.waiting.len()
     }
 
-    /// Scans that wait for their start.
+    /// Number of scans that wait for their start.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

@@ -1,4 +1,4 @@
-//! The executor against a plain list of scans, and what a client relies on.
+//! The executor against a plain list of scans, and the guarantees that clients rely on.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn a_scan_that_did_not_start_in_time_never_does() {
     executor.arrive(2, ms(33), ms(0)).unwrap();
     executor.arrive(3, FOR_EVER, ms(1)).unwrap();
     assert_eq!((turns(&mut executor, 32), executor.due()), (vec![], Some(ms(33))));
-    // Its time and the place come at the same moment.
+    // Its timeout and the place come at the same moment.
     executor.leave(&1);
     assert_eq!(turns(&mut executor, 33), [Turn::Busy(2), Turn::Work(3)]);
     assert_eq!((executor.due(), executor.started(), executor.waiting()), (None, 1, 0));
@@ -43,7 +43,7 @@ fn a_started_scan_is_never_busy_and_gives_its_place_to_those_before_it() {
     assert_eq!(turns(&mut executor, 9), [Turn::Work(2)]);
     executor.rest(&2);
     executor.again(&2);
-    // 3 was before the further batches of 1 and 2, and waited too long; 1 was started, and waited longer.
+    // 3 was queued before the further batches of 1 and 2, and waited too long; 1 was started, and waited longer.
     assert_eq!(turns(&mut executor, 5_000), [Turn::Busy(3), Turn::Work(1)]);
 }
 
@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A scan of the plain list. Scans that want a place are in the order of the list.
+/// A scan of the plain list. Queued scans are in list order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plain {
     scan: u32,
@@ -113,7 +113,7 @@ struct Plain {
 }
 
 proptest! {
-    /// Against a list that is searched from the front each time.
+    /// Agrees with a list that is searched from the front each time.
     #[test]
     fn turns_are_those_of_a_plain_list(
         steps in prop::collection::vec(step(), 0..120), places in 1usize..4, started in 1usize..6, waiting in 1usize..5,

@@ -1,10 +1,11 @@
-//! Who may try to be the owner: rules over a record that candidates replace in turn.
+//! Who may try to become the owner: rules over a record that candidates replace in turn.
 //!
-//! A lease decides only who *tries*. Two holders at a time are possible (a paused process, a clock that runs
-//! slow). They do no harm: the log and the catalog fence all but one of them. The lease keeps candidates from
-//! fencing one another for nothing.
+//! A lease decides only who *tries*. Two holders at a time are possible (a paused process, a slow clock). They do no
+//! harm: the log and the catalog fence all but one of them. The lease keeps candidates from fencing one another
+//! needlessly.
 //!
-//! Nothing compares clocks of two machines. A candidate measures by its own monotonic clock how long a record stays as it is.
+//! Clocks of different machines are never compared. A candidate measures by its own monotonic clock how long a record
+//! stays unchanged.
 
 mod term;
 
@@ -13,58 +14,58 @@ pub use term::{Term, next_epoch};
 use super::level::LEVEL;
 use std::time::Duration;
 
-/// A holder renews after this part of the term's length.
+/// Fraction of the term after which a holder renews.
 const RENEW_PART: u32 = 3;
-/// A candidate waits longer than the term by this part of it: clocks of two machines differ in rate.
+/// Fraction of the term that a candidate waits beyond the term: clocks of two machines differ in rate.
 const MARGIN_PART: u32 = 8;
-/// A candidate looks again after this part of the term at the latest. Its wait counts from when it first saw
-/// the record. A look after the whole wait would find a renewed record, and wait as long again.
+/// Max polling interval of a candidate, as a fraction of the term. Its wait counts from when it first saw the record.
+/// Polling only after the whole wait would find a renewed record, and wait as long again.
 const LOOK_PART: u32 = 12;
-/// The same for a candidate of a later rank, which waits for those before it anyway.
+/// Polling interval of a lower-ranked candidate, which waits for those ranked before it anyway.
 const LATE_LOOK_PART: u32 = 4;
-/// A candidate waits longer than the one ranked before it by this part of the term.
+/// Fraction of the term by which a candidate waits longer than the one ranked before it.
 const RANK_PART: u32 = 6;
-/// The same for a free lease: a process that gave it up for another one leaves that time to look.
+/// The same for a free lease, which gives the process that it was given up for time to poll.
 const FREE_RANK_PART: u32 = 2;
-/// Ranks beyond this wait no longer.
+/// Max rank that lengthens the wait.
 const RANK_MAX: u32 = 6;
-/// The process that a lease passes to looks again after this part of the term: no process owns the data until it has looked.
+/// Polling interval of the heir, as a fraction of the term: the data has no owner until the heir has polled.
 const HEIR_LOOK_PART: u32 = 120;
-/// Others wait for that process for this part of the term. It may have died since it was named.
+/// Fraction of the term that others wait for the heir, which may have died since it was named.
 const HEIR_PART: u32 = 3;
 
-/// The state of the lease as a candidate or the holder knows it.
+/// The lease as seen by a candidate or holder.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     node: String,
     process: u64,
     address: String,
     ttl: Duration,
-    /// How many candidates are to come before this one.
+    /// Number of candidates ranked before this one.
     rank: u32,
-    /// It takes the lease no more, and keeps what it holds.
+    /// Whether it takes no more leases; it keeps the one it holds.
     withdrawn: bool,
     /// The process that renewals name as the next owner.
     heir: Option<u64>,
-    /// The holder before has named this process.
+    /// Whether the previous holder named this process.
     inherited: bool,
-    /// The record of another seen last, or that there is none, and when that was first seen so.
+    /// The last record seen of another process (or none), and when it was first seen.
     seen: Option<(Option<Term>, Duration)>,
-    /// The term that this process holds, and when it began to write the record.
+    /// The term that this process holds, and when the write of its record began.
     held: Option<(Term, Duration)>,
 }
 
-/// The next step after a read of the record.
+/// The next step after reading the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Write this record in the place of the one that was seen, if that is still there.
+    /// Replace the seen record with this one, by compare-and-swap.
     Write(Term),
-    /// Look again after this time.
+    /// Poll again after this time.
     Wait(Duration),
 }
 
 impl Candidate {
-    /// A process that would be the owner. `process` is random: no other start of a process has it.
+    /// A process that wants to be the owner. `process` is random and unique to this start.
     pub fn new(node: impl Into<String>, process: u64, address: impl Into<String>, ttl: Duration) -> Candidate {
         let (node, address) = (node.into(), address.into());
         let (rank, withdrawn, heir, inherited) = (0, false, None, false);
@@ -76,39 +77,40 @@ impl Candidate {
         self.process
     }
 
-    /// Says how many candidates are to come before this one, from now on: it leaves them time to take the lease.
+    /// Sets the number of candidates ranked before this one, which it gives time to take the lease.
     pub fn ranks(&mut self, rank: u32) {
         self.rank = rank.min(RANK_MAX);
     }
 
-    /// Lets renewals name the process that the lease is about to pass to, or none.
+    /// Sets the process that renewals name as the next holder, if any.
     pub fn name_heir(&mut self, heir: Option<u64>) {
         self.heir = heir;
     }
 
-    /// Whether the holder before has passed the lease to this process.
+    /// Whether the previous holder has passed the lease to this process.
     pub fn has_inherited(&self) -> bool {
         self.inherited
     }
 
-    /// Lets it take the lease no more, or again. A lease that it holds it keeps until it gives it up.
+    /// Stops it from taking the lease, or allows it again. It keeps a lease that it holds until it gives it up.
     pub fn withdraw(&mut self, withdrawn: bool) {
         self.withdrawn = withdrawn;
     }
 
-    /// Whether it takes the lease no more.
+    /// Whether it is withdrawn.
     pub fn has_withdrawn(&self) -> bool {
         self.withdrawn
     }
 
-    /// Decides by the newest record. `now` is of this process's monotonic clock.
+    /// Decides the next step from the newest record. `now` is this process's monotonic clock.
     pub fn look(&mut self, newest: Option<&Term>, now: Duration) -> Step {
         if let Some(newest) = newest
             && newest.process == self.process
             && !newest.resigned
         {
             self.seen = None;
-            // A write of this process whose answer was lost: it holds from when it can prove that it does, the next renewal.
+            // A write of this process whose response was lost. It holds the lease only once it can prove it, by the
+            // next renewal.
             let Some((held, since)) = self.held.as_ref().filter(|(held, _)| held == newest) else {
                 return Step::Write(newest.for_heir(self.heir));
             };
@@ -118,7 +120,7 @@ impl Candidate {
         self.held = None;
         let since = match &self.seen {
             Some((seen, since)) if seen.as_ref() == newest => *since,
-            // Changed since the last look, so its owner was there after that: the wait begins again.
+            // Changed since the last poll, so the holder was alive: the wait starts over.
             _ => {
                 self.seen = Some((newest.cloned(), now));
                 now
@@ -131,7 +133,7 @@ impl Candidate {
         let is_held = newest.is_some_and(|newest| !newest.resigned);
         let wait = match heir {
             _ if is_held => ttl + ttl / MARGIN_PART + self.ttl / RANK_PART * rank,
-            // One that was given up, or never held, is free for the candidate of the first rank, after the heir.
+            // A lease that was given up, or never held, is free for the first candidate, after the heir.
             Some(_) if !is_heir => ttl / HEIR_PART + self.ttl / FREE_RANK_PART * rank,
             _ => self.ttl / FREE_RANK_PART * rank,
         };
@@ -146,24 +148,24 @@ impl Candidate {
             _ => LATE_LOOK_PART,
         };
         let look = ttl / look;
-        // One that has withdrawn only looks.
+        // A withdrawn candidate only polls.
         Step::Wait(if now >= due { look } else { look.min(due - now) })
     }
 
-    /// Says that a record of this process stands. `since`: when the write of it began.
+    /// Records that this process's record was written. `since` is when the write began.
     pub fn wrote(&mut self, term: Term, since: Duration) {
         self.held = (!term.resigned).then_some((term, since));
         self.seen = None;
     }
 
-    /// Says that another's record stands in the place of the one to be written.
+    /// Records that another process's record took the place of the one to be written.
     pub fn lost(&mut self) {
         self.held = None;
     }
 
     /// The term that this process holds, by its own clock.
     pub fn held(&self, now: Duration) -> Option<&Term> {
-        // From the beginning of the write: a candidate counts from when it sees the record, which is later.
+        // Counted from the beginning of the write: a candidate counts from when it sees the record, which is later.
         self.held.as_ref().filter(|(term, since)| now < *since + term.ttl()).map(|(term, _)| term)
     }
 

@@ -7,7 +7,7 @@ fn candidate(process: u64) -> Candidate {
     Candidate::new(format!("n{process}"), process, format!("host:{process}"), TTL)
 }
 
-/// Takes the lease, as the record allows.
+/// Takes the lease if the record allows it.
 fn take(candidate: &mut Candidate, newest: Option<&Term>, now: Duration) -> Term {
     let Step::Write(term) = candidate.look(newest, now) else { panic!("it has to wait") };
     candidate.wrote(term.clone(), now);
@@ -24,7 +24,7 @@ fn a_lease_is_taken_once_it_was_unchanged_for_its_time_and_a_margin() {
     let first = take(&mut one, None, seconds(0.0));
     assert_eq!((first.epoch, first.node.as_str()), (1, "n1"));
     assert!(one.held(seconds(2.9)).is_some() && one.held(seconds(3.0)).is_none());
-    // The clocks of the two have nothing in common.
+    // The clocks of the two are unrelated.
     let soon = Step::Wait(seconds(0.25));
     assert_eq!(two.look(Some(&first), seconds(100.0)), soon);
     let second = take(&mut one, Some(&first), seconds(1.0));
@@ -33,12 +33,12 @@ fn a_lease_is_taken_once_it_was_unchanged_for_its_time_and_a_margin() {
     assert_eq!(two.look(Some(&second), seconds(106.6)), Step::Wait(seconds(0.075)));
     let taken = take(&mut two, Some(&second), seconds(106.7));
     assert_eq!((taken.epoch, taken.node.as_str()), (2, "n2"));
-    // The previous one finds that out, and waits its turn.
+    // The previous holder finds that out, and waits its turn.
     assert_eq!(one.look(Some(&taken), seconds(2.0)), soon);
     assert!(one.held(seconds(2.0)).is_none());
 }
 
-/// Whenever its holder dies, the lease goes on at the latest after the term, the margin and one look.
+/// Whenever its holder dies, the lease passes on within the term, the margin and one polling interval.
 #[test]
 fn a_candidate_that_looks_when_it_should_is_never_late() {
     let step = Duration::from_millis(10);
@@ -80,12 +80,12 @@ fn a_candidate_leaves_time_to_those_before_it() {
     let (mut one, mut two, mut three) = (candidate(1), candidate(2), candidate(3));
     two.ranks(1);
     three.ranks(2);
-    // No process has it yet.
+    // No process holds it yet.
     assert_eq!(two.look(None, seconds(0.0)), Step::Wait(seconds(0.75)));
     assert!(matches!(one.look(None, seconds(0.0)), Step::Write(_)), "the first does not wait");
     assert!(matches!(two.look(None, seconds(1.5)), Step::Write(_)), "the first did not come");
     let first = take(&mut one, None, seconds(0.0));
-    // Its holder is gone: they follow one after the other.
+    // Its holder is gone: they take over in rank order.
     let waits = |candidate: &mut Candidate| {
         let mut now = seconds(100.0);
         while let Step::Wait(after) = candidate.look(Some(&first), now) {
@@ -95,7 +95,7 @@ fn a_candidate_leaves_time_to_those_before_it() {
     };
     let (second, third) = (waits(&mut two), waits(&mut three));
     assert_eq!((second, third), (seconds(103.875), seconds(104.375)));
-    // It gave the lease up: its last holder ranks behind now, and does not take it again at once.
+    // It gave the lease up: it is ranked last now, and does not take it again at once.
     let last = first.given_up();
     one.wrote(last.clone(), seconds(1.0));
     one.ranks(1);
@@ -111,7 +111,7 @@ fn the_heir_follows_at_once_and_others_only_if_it_does_not_come() {
     let named = first.for_heir(Some(2));
     one.wrote(named.clone(), seconds(1.0));
     assert!(one.held(seconds(1.0)).is_some(), "it owns until it resigns");
-    // It looks often from now on, the other as ever.
+    // It polls often from now on, the other as before.
     assert_eq!(two.look(Some(&named), seconds(1.0)), Step::Wait(seconds(0.025)));
     assert_eq!(three.look(Some(&named), seconds(1.0)), Step::Wait(seconds(0.25)));
     let last = named.given_up();
@@ -120,11 +120,11 @@ fn the_heir_follows_at_once_and_others_only_if_it_does_not_come() {
     assert_eq!([one.look(Some(&last), seconds(1.5)), three.look(Some(&last), seconds(1.5))], [waits.clone(), waits]);
     let mut late = two.clone();
     assert_eq!(take(&mut two, Some(&last), seconds(1.6)).epoch, 2);
-    // It does not come: another takes it, the one before among them.
+    // It never polls: any other may take the lease, even the previous holder.
     assert_eq!(three.look(Some(&last), seconds(2.49)), Step::Wait(seconds(0.01)));
     assert_eq!(take(&mut three.clone(), Some(&last), seconds(2.5)).epoch, 2);
     assert_eq!(take(&mut one, Some(&last), seconds(2.5)).epoch, 2);
-    // It is not named in the term of the next owner.
+    // The next owner's term does not name it.
     assert_eq!(take(&mut late, Some(&last), seconds(9.0)).heir, None);
     assert_eq!((two.has_inherited(), one.has_inherited()), (true, false));
 }
@@ -160,7 +160,7 @@ fn a_term_of_a_newer_program_reads() {
 fn a_write_whose_answer_was_lost_is_held_only_after_the_next() {
     let mut one = candidate(1);
     let Step::Write(term) = one.look(None, seconds(0.0)) else { panic!("there is none") };
-    // The record stands, and nobody told the process.
+    // The record was written, but the process got no response.
     assert!(one.held(seconds(0.0)).is_none());
     assert_eq!(one.look(Some(&term), seconds(9.0)), Step::Write(term.renewed()));
 }
@@ -172,9 +172,8 @@ fn an_epoch_is_above_all_that_were_seen() {
 }
 
 proptest! {
-    /// Candidates with clocks of their own, over one register with compare-and-swap. With clocks that run at
-    /// about one rate, no two hold at a time and epochs grow. Some process holds it again after all had time
-    /// to wait.
+    /// Candidates with their own clocks over one register with compare-and-swap. As long as clocks run at about one
+    /// rate, no two hold at a time and epochs grow. Some process holds it again after all had time to wait.
     #[test]
     fn no_two_hold_it_at_a_time(
         steps in prop::collection::vec((0..3usize, 1..900u64, 0..20u8), 1..200),
@@ -199,7 +198,7 @@ proptest! {
                     assert!((term.epoch, term.counter) > (before.epoch, before.counter));
                 }
                 *register = Some(term.clone());
-                // Now and then the answer is lost.
+                // Occasionally the response is lost.
                 if luck != 1 {
                     all[at].wrote(term, now);
                 }

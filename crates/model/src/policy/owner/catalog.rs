@@ -1,18 +1,22 @@
 //! The catalog's chain: manifests numbered without a gap, each created after the previous one.
 //!
-//! The number is not the manifest's version: of two writers that follow one manifest both create the next number, and one finds it taken.
+//! The number is not the manifest's version: two writers that follow the same manifest both create the next number,
+//! and one finds it taken.
 //!
-//! Old manifests are deleted, so a number may be free again, and a stalled writer could create it again. Two rules prevent that:
-//! - The first manifest of each writer is never deleted, nor is the end of a collection. Another writer's manifest in the place of the next
-//!   one of a former writer is always such a first one. So the former writer finds it for ever.
-//! - A writer that has just created its first manifest looks whether a newer one exists. If so it started from an older one, and starts again.
-//!   Its manifest stays where it is, as a former writer's next one may be the same number. No reader takes it for the newest.
+//! Old manifests are deleted, so a number may be free again, and a stalled writer could create it again. Two rules
+//! prevent that:
+//! - The first manifest of each writer is never deleted, nor is the end of a collection. If another writer's manifest
+//!   takes the number that a former writer would create next, it is always such a first one. So the former writer will
+//!   always find it.
+//! - A writer that has just created its first manifest checks whether a newer one exists. If so it started from an
+//!   outdated one, and starts over. Its manifest stays in place, as a former writer's next one may have the same
+//!   number. No reader takes it for the newest.
 
 use super::create::Created;
 use super::numbers::{Search, stays};
 use super::rules::{Breakage, Rules};
 
-/// Max searches for the newest manifest, while others commit and delete.
+/// Max searches for the newest manifest while others commit and delete.
 const TURNS: u32 = 16;
 /// Max numbers of old manifests that are remembered.
 const OLD_MAX: usize = 256;
@@ -20,48 +24,48 @@ const OLD_MAX: usize = 256;
 /// The kind of an object of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// There is no object yet.
+    /// No object yet.
     Nothing,
-    /// The first manifest of its writer: it stays for ever.
+    /// The first manifest of its writer; never deleted.
     First,
-    /// A later one of the same writer.
+    /// A later manifest of the same writer.
     Later,
     /// The collection was dropped.
     End,
 }
 
-/// The newest object as far as a process knows.
+/// The newest object known to a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Known {
-    /// Its number; 0: there is none.
+    /// Its number; 0 if there is none.
     pub number: u64,
     /// Its kind.
     pub kind: Kind,
-    /// Version of its manifest; 0: it has none.
+    /// Version of its manifest; 0 if it has none.
     pub version: u64,
-    /// This writer has created it.
+    /// Whether this writer created it.
     pub ours: bool,
-    /// Numbers of manifests that may be there still and need not stay for ever.
+    /// Numbers of manifests that may still exist and can be deleted.
     pub old: Vec<u64>,
 }
 
 impl Known {
-    /// There is no object yet.
+    /// The state of an empty chain.
     pub fn nothing() -> Known {
         Known { number: 0, kind: Kind::Nothing, version: 0, ours: false, old: Vec::new() }
     }
 
-    /// Whether what its writer creates next is not its first object.
+    /// Whether the next object of this writer is not its first.
     fn continues(&self) -> bool {
         self.ours && matches!(self.kind, Kind::First | Kind::Later)
     }
 }
 
-/// Finding the newest object, and reading it.
+/// Finds and reads the newest object.
 ///
-/// It is read before the search that finds nothing above it. Read after that, it could be another one. Newer
-/// ones may have come meanwhile, and its number may have been deleted. A writer that started from an older
-/// one may then have created it again.
+/// The object is read before the search that finds nothing above it. A read after the search could return another
+/// object: newer ones may have been created meanwhile, and this one deleted. A writer that started from an older one
+/// may then have created its number again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lookup {
     rules: Rules,
@@ -72,9 +76,9 @@ pub struct Lookup {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum LookupStage {
     List,
-    /// The object that the search stands at is read.
+    /// Reads the object at which the search stands.
     Get(Search),
-    /// Is there one above it? `held`: it was read.
+    /// Searches for an object above it. `held`: the object has been read.
     Search {
         search: Search,
         held: bool,
@@ -87,13 +91,13 @@ enum LookupStage {
 /// The next step of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LookupStep {
-    /// The max number that a listing shows; [`Lookup::listed`] takes it.
+    /// List the chain and report the max number to [`Lookup::listed`].
     List,
-    /// Whether a number exists; [`Lookup::exists`].
+    /// Check whether a number exists; [`Lookup::exists`].
     Exists(u64),
     /// Read an object, which may be the newest; [`Lookup::got`].
     Get(u64),
-    /// The object that was read last is the newest.
+    /// The object read last is the newest.
     Found,
     /// There is no object.
     Nothing,
@@ -102,12 +106,12 @@ pub enum LookupStep {
 }
 
 impl Lookup {
-    /// A look that has not begun.
+    /// A lookup that has not begun.
     pub fn new(rules: Rules) -> Lookup {
         Lookup { rules, turns: 0, stage: LookupStage::List }
     }
 
-    /// Its next step.
+    /// The next step.
     pub fn step(&self) -> LookupStep {
         match &self.stage {
             LookupStage::List => LookupStep::List,
@@ -119,21 +123,21 @@ impl Lookup {
         }
     }
 
-    /// Takes the max number of a listing, 0 of an empty one. A listing that is behind costs a few more steps, and decides nothing.
+    /// Accepts the max number of a listing, 0 if empty. A stale listing costs a few more steps, and decides nothing.
     pub fn listed(&mut self, max: u64) {
         self.reach(Search::from(max, self.rules));
     }
 
-    /// Takes whether the object was there.
+    /// Accepts whether the object was found.
     pub fn got(&mut self, there: bool) {
         if let LookupStage::Get(search) = &self.stage {
-            // Deleted since: newer ones were made, and the search leads to them.
+            // Deleted since: newer ones exist, and the search leads to them.
             let search = search.clone();
             self.search(search, there);
         }
     }
 
-    /// Takes whether the number exists.
+    /// Accepts whether the number exists.
     pub fn exists(&mut self, exists: bool) {
         if let LookupStage::Search { search, held } = &self.stage {
             let (mut search, held) = (search.clone(), *held);
@@ -170,13 +174,13 @@ impl Lookup {
     }
 }
 
-/// The create of the object after the newest one.
+/// Creates the object after the newest one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Commit {
     rules: Rules,
-    /// Version of the manifest that it follows.
+    /// Version of the preceding manifest.
     follows: u64,
-    /// Version of its own; 0: it has none.
+    /// Version of its own manifest; 0 if it has none.
     version: u64,
     kind: Kind,
     known: Option<Known>,
@@ -188,9 +192,9 @@ pub struct Commit {
 enum CommitStage {
     Look,
     Create,
-    /// Is there a newer one than this first one?
+    /// Searches for a newer object than this first one.
     Check(Search),
-    /// Old manifests that go, the next one last.
+    /// Old manifests to delete, the next one last.
     Tidy(Vec<u64>),
     TakeBack(u64),
     Done(Committed),
@@ -199,57 +203,57 @@ enum CommitStage {
 /// The next step of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommitStep {
-    /// The newest object; [`Commit::looked`] takes it.
+    /// Find the newest object; [`Commit::looked`] accepts it.
     Look,
     /// Create the object of [`Commit::head`]; [`Commit::created`].
     Create(u64),
-    /// Whether a number exists; [`Commit::exists`].
+    /// Check whether a number exists; [`Commit::exists`].
     Exists(u64),
     /// Delete the object of this number; [`Commit::deleted`].
     Delete(u64),
-    /// It has come to an end. [`Commit::into_known`] is what is known from then on.
+    /// The commit has ended; [`Commit::into_known`] returns the resulting state.
     Done(Committed),
 }
 
 /// The outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Committed {
-    /// It is the newest.
+    /// Its object is the newest.
     Stands,
-    /// Another writer's is: this one has to stop, or to start again.
+    /// Another writer's object is the newest: this writer has to stop or start over.
     Stale,
-    /// Nothing took effect, nor will.
+    /// It had no effect, and never will.
     Refused,
-    /// It may have taken effect, or may yet.
+    /// It may have taken effect, or still may.
     Unknown,
 }
 
-/// The fields of an object besides its manifest.
+/// The metadata of an object besides its manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Head {
     /// Its number.
     pub number: u64,
     /// Its kind.
     pub kind: Kind,
-    /// Numbers of manifests that may be there still and need not stay for ever.
+    /// Numbers of manifests that may still exist and can be deleted.
     pub old: Vec<u64>,
 }
 
 impl Commit {
-    /// A commit of a manifest of this version (or of the end, with version 0) after that of version `follows` (0: it is the first).
-    /// `known`: what the process knows of the chain.
+    /// A commit of the manifest `version` (0 for the end of the collection) after the manifest `follows` (0 for
+    /// none). `known` is the process's last known state of the chain.
     pub fn new(rules: Rules, follows: u64, version: u64, end: bool, known: Option<Known>) -> Commit {
         let kind = if end { Kind::End } else { Kind::Later };
         let mut commit =
             Commit { rules, follows, version, kind, known: None, old: Vec::new(), stage: CommitStage::Look };
-        // What is known of another commit, or nothing: the bucket decides.
+        // Without a matching state, the bucket decides.
         if let Some(known) = known.filter(|known| known.version == follows) {
             commit.looked(known);
         }
         commit
     }
 
-    /// Its next step.
+    /// The next step.
     pub fn step(&self) -> CommitStep {
         match &self.stage {
             CommitStage::Look => CommitStep::Look,
@@ -263,17 +267,17 @@ impl Commit {
         }
     }
 
-    /// The fields of the object to be created besides its manifest.
+    /// The metadata of the object to create, besides its manifest.
     pub fn head(&self) -> Head {
         Head { number: self.number(), kind: self.kind, old: self.old.clone() }
     }
 
-    /// The known state of the chain from here on; `None`: the bucket has to be asked.
+    /// The state of the chain after the commit; `None` if the bucket has to be read.
     pub fn into_known(self) -> Option<Known> {
         self.known
     }
 
-    /// Takes the newest object.
+    /// Accepts the newest object.
     pub fn looked(&mut self, known: Known) {
         self.stage =
             if known.version == self.follows { CommitStage::Create } else { CommitStage::Done(Committed::Stale) };
@@ -287,7 +291,7 @@ impl Commit {
         self.known = Some(known);
     }
 
-    /// Takes what came of the create.
+    /// Accepts the outcome of the create.
     pub fn created(&mut self, created: Created) {
         let number = self.number();
         let continues = self.known.as_ref().is_some_and(Known::continues);
@@ -303,7 +307,7 @@ impl Commit {
         }
     }
 
-    /// Takes whether a number above its own exists; `None`: that cannot be found out now.
+    /// Accepts whether a number above its own exists; `None` if that cannot be determined now.
     pub fn exists(&mut self, exists: Option<bool>) {
         let CommitStage::Check(search) = &self.stage else { return };
         match exists {
@@ -327,7 +331,7 @@ impl Commit {
         }
     }
 
-    /// Says whether the object is gone. One that cannot be deleted now is tried again after the next commit.
+    /// Accepts whether the object is gone. A failed delete is retried after the next commit.
     pub fn deleted(&mut self, gone: bool) {
         match &mut self.stage {
             CommitStage::Tidy(going) => {
@@ -346,14 +350,14 @@ impl Commit {
     }
 
     fn number(&self) -> u64 {
-        // After the last number there is none: its name is taken.
+        // There is no number after the last one: it counts as taken.
         self.known.as_ref().map_or(0, |known| known.number).saturating_add(1)
     }
 
     fn check(&mut self, search: Search) {
         match search.asks() {
             Some(_) => self.stage = CommitStage::Check(search),
-            // It followed the newest one, and is the newest now.
+            // It followed the newest one, and is now the newest.
             None => self.stands(),
         }
     }
@@ -363,7 +367,7 @@ impl Commit {
         let mut old = std::mem::take(&mut self.old);
         let mut going: Vec<u64> = old.iter().copied().filter(|at| !stays(self.rules, *at, number)).collect();
         going.reverse();
-        // While nothing can be deleted the oldest are forgotten: they take room, and no more than that.
+        // While deletes fail, the oldest numbers are forgotten: their objects merely take space.
         old.drain(..old.len().saturating_sub(OLD_MAX));
         self.known = Some(Known { number, kind: self.kind, version: self.version, ours: true, old });
         self.stage = if going.is_empty() { CommitStage::Done(Committed::Stands) } else { CommitStage::Tidy(going) };

@@ -1,22 +1,23 @@
-//! A create and what came of it, found out instead of guessed.
+//! A create whose outcome is determined instead of guessed.
 //!
-//! The answer to a create may be lost, late, or "exists" for the caller's own object. So what stands under the name is read back and compared.
-//! A create whose answer was lost is sent again as it was: whichever of the two arrives first, the object is the same. This needs bytes that no
-//! other writer, and no other attempt of this one, would write.
+//! The response to a create may be lost, late, or "exists" for the caller's own object. So the object under the name
+//! is read back and compared. A create without a response is resent unchanged: whichever of the two arrives first,
+//! the object is the same. This needs bytes that no other writer, and no other attempt of this one, would write.
 
 use super::rules::{Breakage, Rules};
 use std::time::Duration;
 
-/// Pause before the second try; it doubles from then on.
+/// Pause before the second attempt; it doubles from then on.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A create on its way.
+/// A create in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Create {
     rules: Rules,
-    /// How often it was sent in vain.
+    /// Number of failed attempts.
     tries: u32,
-    /// One attempt may be on its way: a later one that is surely refused proves nothing about it.
+    /// Whether an earlier attempt may still be in flight: a later attempt that is certainly refused proves nothing
+    /// about it.
     doubt: bool,
     step: CreateStep,
 }
@@ -24,56 +25,56 @@ pub struct Create {
 /// The next step of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CreateStep {
-    /// Send the object; [`Create::put`] takes the answer.
+    /// Send the object; [`Create::put`] accepts the response.
     Put,
-    /// Read what stands under the name; [`Create::got`].
+    /// Read the object under the name; [`Create::got`].
     Get,
-    /// Make durable what was read; [`Create::settled`].
+    /// Make the object that was read durable; [`Create::settled`].
     Settle,
-    /// Wait before the next try; [`Create::paused`].
+    /// Wait before the next attempt; [`Create::paused`].
     Pause(Duration),
-    /// It has come to an end.
+    /// The create has ended.
     Done(Created),
 }
 
 /// The outcome of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Created {
-    /// The caller's object stands under the name, durably.
+    /// The caller's object exists under the name, durably.
     Ours,
-    /// Another object does.
+    /// Another object exists under the name.
     Theirs,
-    /// The object is not there, nor will be.
+    /// The object does not exist, and never will.
     Refused,
-    /// It may be there, or may yet appear.
+    /// The object may exist, or may yet appear.
     Unknown,
 }
 
-/// How a bucket answers a create.
+/// A bucket's response to a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PutOutcome {
-    /// The object is there, durably.
+    /// The object was created durably.
     Created,
     /// The name is taken, perhaps by this very object.
     Exists,
-    /// It had no effect, nor will have: no room, no rights.
+    /// It had no effect, and never will: no space, no permission.
     Refused,
-    /// There was no answer: it may have been done in full.
+    /// There was no response: the create may have been fully applied.
     Lost,
-    /// The bucket says that it failed: an object that can be read may still not be durable.
+    /// The bucket reported a failure: even a readable object may not be durable.
     Failed,
 }
 
-/// The object under the name.
+/// The object found under the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GetOutcome {
     /// The caller's object.
     Ours,
-    /// Another.
+    /// Another object.
     Theirs,
-    /// None.
+    /// No object.
     Absent,
-    /// That could not be read.
+    /// The read failed.
     Failed,
 }
 
@@ -83,12 +84,12 @@ impl Create {
         Create { rules, tries: 0, doubt: false, step: CreateStep::Put }
     }
 
-    /// Its next step.
+    /// The next step.
     pub fn step(&self) -> CreateStep {
         self.step
     }
 
-    /// Takes the answer to the create.
+    /// Accepts the response to the create.
     pub fn put(&mut self, answer: PutOutcome) {
         self.step = match answer {
             PutOutcome::Created => CreateStep::Done(Created::Ours),
@@ -103,12 +104,12 @@ impl Create {
         };
     }
 
-    /// Takes what stands under the name.
+    /// Accepts the object found under the name.
     pub fn got(&mut self, answer: GetOutcome) {
         self.step = match answer {
             GetOutcome::Ours => CreateStep::Settle,
             GetOutcome::Theirs => CreateStep::Done(Created::Theirs),
-            // Not there yet, or deleted since: sent again, it is the same object.
+            // Not there yet, or deleted since: the resent object is the same.
             GetOutcome::Absent => self.again(),
             GetOutcome::Failed => {
                 self.doubt = true;
@@ -117,12 +118,12 @@ impl Create {
         };
     }
 
-    /// Says whether what was read is durable now.
+    /// Accepts whether the object that was read is durable.
     pub fn settled(&mut self, durable: bool) {
         self.step = CreateStep::Done(if durable { Created::Ours } else { Created::Unknown });
     }
 
-    /// Says that the pause is over.
+    /// Accepts the end of the pause.
     pub fn paused(&mut self) {
         self.step = CreateStep::Put;
     }

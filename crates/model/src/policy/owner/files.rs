@@ -1,14 +1,15 @@
-//! Names of files: unique across the processes that write a collection, one after the other; and which of them are leftovers.
+//! File names: unique across the successive writers of a collection. Also decides which files are leftovers.
 //!
-//! A number is the epoch of its writer (24 bits) above a count (40 bits). A process takes an epoch by committing a manifest in it, so of
-//! two that try, compare-and-swap lets one: no name is ever chosen twice. Earlier files have epoch 0.
+//! A number is the epoch of its writer (24 bits) above a count (40 bits). A process claims an epoch by committing a
+//! manifest in it, and of two that try, compare-and-swap admits one: no name is ever chosen twice. Earlier files have
+//! epoch 0.
 
 use super::rules::{Breakage, Rules};
 
 /// Bits of a number that count the files of one writer.
 const COUNT_BITS: u32 = 40;
 
-/// The first number of the epoch after that of another number.
+/// The first number of the epoch after that of a given number.
 pub fn first_of_next_epoch(number: u64) -> u64 {
     (epoch_of(number) + 1) << COUNT_BITS | 1
 }
@@ -18,12 +19,12 @@ pub fn epoch_of(number: u64) -> u64 {
     number >> COUNT_BITS
 }
 
-/// Whether a file that the manifest of a process does not name can be removed by it. `claimed`: a number of the epoch that the process has
-/// taken with its first manifest.
+/// Whether a process can remove a file that its manifest does not name. `claimed` is a number of the epoch that the
+/// process claimed with its first manifest.
 ///
-/// Files of earlier epochs can: their writer's next manifest finds the first one of this process in its
-/// place. Files of this epoch may be under way. Files of later epochs are of an owner that took over while
-/// this process was paused.
+/// Files of earlier epochs can be removed: their writer's next commit fails on the first manifest of this process.
+/// Files of this epoch may be in progress. Files of later epochs belong to an owner that took over while this process
+/// was paused.
 pub fn is_leftover(rules: Rules, file: u64, claimed: u64) -> bool {
     epoch_of(file) < epoch_of(claimed) || rules.breaks(Breakage::RemovalByAge)
 }

@@ -1,12 +1,13 @@
-//! The log's chain: reading it to its end, ending the part of the writer before, and which old objects go.
+//! The log's chain: reads it to its end, fences the previous writer, and selects old objects to delete.
 //!
-//! After the object `(epoch, number)` comes `(epoch, number + 1)`, or, where that object is a fence, `(the fence's epoch, number + 1)`. A writer sends
-//! one object at a time, and always the next one of its own epoch. So a process that creates a fence under that very name has ended the
-//! writer's part for good: its next create finds another object. Fences are never deleted, so no former writer ever finds its next name free.
+//! After the object `(epoch, number)` comes `(epoch, number + 1)`, or, where that object is a fence, `(the fence's
+//! epoch, number + 1)`. A writer sends one object at a time, and always the next one of its own epoch. So a process
+//! that creates a fence under that name has ended the writer's part permanently: the writer's next create finds
+//! another object. Fences are never deleted, so no former writer ever finds its next name free.
 //!
-//! A manifest names the place from which the log continues. Objects before it are deleted once the manifest stands. A process
-//! that starts from an older manifest may meet the deleted names and put a fence where no process looks any more. Its own commit
-//! is then refused, as there is a newer manifest. It starts again from that one.
+//! A manifest names the place from which the log continues. Objects before it are deleted once the manifest is
+//! committed. A process that starts from an older manifest may find these names free and put a fence where no process
+//! reads any more. Its own commit then fails, as there is a newer manifest, and it starts over from that one.
 
 use super::create::Created;
 use super::rules::{Breakage, Rules};
@@ -14,23 +15,23 @@ use crate::policy::lease::next_epoch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Max fences that other objects may come before: each means that another process made progress.
+/// Max number of times that another object may take the fence's place: each time another process made progress.
 const TURNS: u32 = 32;
 
-/// A place in a log of objects: the writer's epoch, and the number of the object since the log began.
+/// A place in a log of objects: the writer's epoch, and the object's number since the log began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LogPlace {
-    /// The writer's.
+    /// Epoch of the writer.
     pub epoch: u64,
-    /// Since the log began, over all epochs.
+    /// Number since the log began, over all epochs.
     pub number: u64,
 }
 
 impl LogPlace {
-    /// Where a log begins.
+    /// The beginning of a log.
     pub const FIRST: LogPlace = LogPlace { epoch: 0, number: 1 };
 
-    /// The place after it, of the same writer.
+    /// The next place, of the same writer.
     #[must_use]
     pub fn next(self) -> LogPlace {
         LogPlace { number: self.number + 1, ..self }
@@ -40,47 +41,47 @@ impl LogPlace {
 /// The object at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Link {
-    /// Nothing.
+    /// No object.
     Absent,
-    /// An object that does not read.
+    /// An unreadable object.
     Damaged,
     /// A group of writes, or a fence.
     Object {
-        /// Checksum of the object before, as this one has it.
+        /// Checksum of the previous object, as recorded in this one.
         before: u32,
         /// Its own checksum.
         sum: u32,
-        /// Of a fence: the epoch that begins after it.
+        /// For a fence, the epoch that begins after it.
         fence: Option<u64>,
     },
 }
 
-/// The meaning of an object, or of its absence, for a replay.
+/// The result of a read, for a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// It is the next of the chain.
+    /// The next object of the chain.
     Next,
-    /// It stands in the place of the next one, and does not follow the previous one: acknowledged writes may be missing.
+    /// An object in the next place that does not follow the previous one: acknowledged writes may be missing.
     Unlinked,
-    /// The next one does not read.
+    /// The next object is unreadable.
     Damaged,
-    /// The object at this place is missing, as later ones are there.
+    /// The object at this place is missing, since later ones exist.
     Missing(LogPlace),
-    /// Nothing: the caller goes on.
+    /// Nothing to replay: the caller goes on.
     Nothing,
 }
 
-/// Becoming the writer: reads the chain, ends it with a fence, and removes what a manifest covers.
+/// Becomes the writer: reads the chain, ends it with a fence, and removes what a manifest covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Replay {
     rules: Rules,
-    /// Number of the place that the manifest names: objects below it are covered.
+    /// Number of the place in the manifest: objects below it are covered.
     from: u64,
-    /// The epoch that the lease has given; 0: none.
+    /// Epoch granted by the lease; 0 for none.
     term: u64,
     /// The next place of the chain.
     at: LogPlace,
-    /// The object that the one there should follow; `None` at the beginning and after damage.
+    /// Checksum that the next object should refer to; `None` at the beginning and after damage.
     follows: Option<u32>,
     /// Checksum of the last object read, or of the fence.
     sum: u32,
@@ -91,14 +92,14 @@ pub struct Replay {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Stage {
     Walk,
-    /// Nothing stands at `at`: a listing hints at what comes after.
+    /// Nothing exists at `at`: a listing hints at later objects.
     Gap,
-    /// Places that a listing shows after `at`, the first one last.
+    /// Listed places after `at`, the first one last.
     After(Vec<LogPlace>),
-    /// A group stands at this later place: was the gap filled between the two looks?
+    /// A group exists at this later place: reads `at` again, in case the gap was filled between the two reads.
     Again(LogPlace),
     Fence,
-    /// The fence stands: what may be removed?
+    /// The fence exists: lists the objects that may be removed.
     Old,
     Remove(Vec<LogPlace>),
     Done,
@@ -108,40 +109,41 @@ enum Stage {
 /// The next step of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReplayStep {
-    /// Read the object at a place; [`Replay::read`] takes it.
+    /// Read the object at a place; [`Replay::read`] accepts it.
     Read(LogPlace),
     /// List all places; [`Replay::listed`].
     List,
-    /// Create a fence; [`Replay::fenced`]. A create that neither stands nor lost to another object ends the replay.
+    /// Create a fence; [`Replay::fenced`]. A create that neither succeeds nor loses to another object ends the
+    /// replay.
     Fence {
-        /// Where.
+        /// Place of the fence.
         at: LogPlace,
-        /// Checksum of the object before.
+        /// Checksum of the previous object.
         before: u32,
-        /// The epoch that begins.
+        /// Epoch that begins after it.
         epoch: u64,
     },
     /// Delete the object at a place; [`Replay::deleted`].
     Delete(LogPlace),
     /// The caller is the writer.
     Done {
-        /// Where its first object goes.
+        /// Place of its first object.
         next: LogPlace,
-        /// Checksum of the object before.
+        /// Checksum of the previous object.
         before: u32,
     },
-    /// Others append without end.
+    /// Others keep appending.
     Busy,
 }
 
 impl Replay {
-    /// A replay from the place that the manifest names, by the holder of a term (0: of none).
+    /// A replay from the place in the manifest, by the holder of a term (0 for none).
     pub fn new(rules: Rules, from: LogPlace, term: u64) -> Replay {
         let (at, from) = (from, from.number);
         Replay { rules, from, term, at, follows: None, sum: 0, turns: 0, stage: Stage::Walk }
     }
 
-    /// Its next step.
+    /// The next step.
     pub fn step(&self) -> ReplayStep {
         match &self.stage {
             Stage::Walk | Stage::Again(_) => ReplayStep::Read(self.at),
@@ -154,7 +156,7 @@ impl Replay {
         }
     }
 
-    /// Takes what stands at the place that it asked for, and says what that means.
+    /// Accepts the object at the requested place, and returns its meaning.
     pub fn read(&mut self, link: Link) -> Reading {
         match std::mem::replace(&mut self.stage, Stage::Walk) {
             Stage::Again(later) if link == Link::Absent => {
@@ -164,7 +166,7 @@ impl Replay {
             }
             Stage::After(mut places) => {
                 let place = places.pop();
-                // Fences after a gap are what processes left that started from an older manifest.
+                // Fences after a gap are leftovers of processes that started from an older manifest.
                 match (link, place) {
                     (Link::Object { fence: None, .. }, Some(place)) if self.continues_without_fence(place) => {
                         self.at = place
@@ -197,7 +199,7 @@ impl Replay {
         }
     }
 
-    /// Takes all places that a listing shows. It may be behind, and show what was deleted: it is a hint.
+    /// Accepts the listed places. A listing is only a hint: it may be stale, and show deleted objects.
     pub fn listed(&mut self, mut places: Vec<LogPlace>) {
         if self.stage == Stage::Old {
             let old = obsolete(self.rules, places, self.from);
@@ -218,14 +220,14 @@ impl Replay {
         };
     }
 
-    /// Takes what came of the fence, and its checksum.
+    /// Accepts the outcome of the fence, and its checksum.
     pub fn fenced(&mut self, created: Created, sum: u32) {
         self.stage = match created {
             Created::Ours => {
                 self.sum = sum;
                 Stage::Old
             }
-            // The writer went on, or another candidate came first: it is read like the rest.
+            // The writer went on, or another candidate came first: its object is read like the rest.
             Created::Theirs if self.turns < TURNS => {
                 self.turns += 1;
                 Stage::Walk
@@ -234,7 +236,7 @@ impl Replay {
         };
     }
 
-    /// Says that the object is gone.
+    /// Accepts the deletion of the object.
     pub fn deleted(&mut self) {
         if let Stage::Remove(places) = &mut self.stage {
             places.pop();
@@ -250,19 +252,19 @@ impl Replay {
     }
 
     fn done(&self) -> ReplayStep {
-        // Without a fence its part begins at the very number that the writer before may send next.
+        // Without a fence its part begins at the very number that the previous writer may send next.
         let fences = u64::from(!self.rules.breaks(Breakage::LeaseAlone));
         ReplayStep::Done { next: LogPlace { epoch: self.epoch(), number: self.at.number + fences }, before: self.sum }
     }
 
-    /// Of a log without fences: whether the part of another writer begins at this place.
+    /// For a log without fences: whether another writer's part begins at this place.
     fn continues_without_fence(&self, place: LogPlace) -> bool {
         self.rules.breaks(Breakage::LeaseAlone) && place.number == self.at.number
     }
 }
 
-/// Objects of a listing that can go once everything below a number is covered. The last of each epoch is its fence, or what a listing that
-/// is behind shows as the last, and stays.
+/// Listed objects that can be deleted once everything below a number is covered. The last of each epoch stays: it is
+/// its fence, or the last one in a stale listing.
 pub fn obsolete(rules: Rules, mut places: Vec<LogPlace>, below: u64) -> Vec<LogPlace> {
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     for place in &places {

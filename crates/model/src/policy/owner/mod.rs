@@ -1,10 +1,10 @@
-//! The protocol of owners over a bucket, as steps without I/O: what to call next, and what an answer means.
+//! The protocol of owners over a bucket, as steps without I/O: the next call to make, and the meaning of its
+//! response.
 //!
-//! Each operation is a state machine. `step` says what it needs, the caller does that and hands the answer
-//! in, until the step is the last one. The store executes the steps against its bucket, and the explorer of
-//! `crates/model/tests/owner` against a bucket in memory. There every call can be delayed, or lost before or
-//! after it took effect. Every process can be killed or paused between any two calls. Both run the lines
-//! below.
+//! Each operation is a state machine. `step` returns the call it needs; the caller makes it and passes the response
+//! in, until the last step. The store executes the steps against its bucket, and the explorer of
+//! `crates/model/tests/owner` against a bucket in memory. There every call can be delayed, or lost before or after it
+//! took effect. Every process can be killed or paused between any two calls. Both run the code below.
 //!
 //! | file | decides |
 //! |---|---|
@@ -17,7 +17,8 @@
 //! | `files.rs` | names of files, and which of them are leftovers |
 //! | `rules.rs` | the numbers of the protocol, and the ways in which tests break it |
 //!
-//! Who may *try* is the lease's to say ([`super::lease`]). Nothing here depends on it: the explorer lets any process try at any time.
+//! The lease decides who may *try* ([`super::lease`]). Nothing here depends on it: the explorer lets any process try
+//! at any time.
 
 mod catalog;
 mod create;

@@ -1,19 +1,21 @@
-//! The newest number of a chain of objects `1, 2, 3...`, found without a listing. Most of the objects were deleted.
+//! The newest number of a chain of objects `1, 2, 3...`, found without a listing. Most of the objects have been
+//! deleted.
 //!
-//! A listing may be behind, and a number that was deleted looks like one that was never there. So a few of the old numbers
-//! stay: the numbers that equal the newest one with low bits cleared. Each number below the newest one has a *successor* among
-//! them: the number with one of its zero bits set, and the bits below cleared. From any number on, successors lead to the
-//! newest, and a number without a successor is it.
+//! A listing may be stale, and a deleted number looks like one that never existed. So a few old numbers stay: those
+//! that equal the newest one with low bits cleared. Each number below the newest one has a *successor* among them:
+//! the number with one of its zero bits set, and the bits below cleared. From any number, successors lead to the
+//! newest, which is the one without a successor.
 //!
-//! While the chain grows this holds as well. A successor is deleted after one with a higher bit was made, and the search begins at the lowest bit.
+//! This also holds while the chain grows: a successor is deleted only after one with a higher bit was created, and
+//! the search begins at the lowest bit.
 
 use super::rules::Rules;
 
-/// A search from a number on: asks whether numbers exist, one at a time.
+/// A search from a number upwards: asks whether numbers exist, one at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Search {
     at: u64,
-    /// The bit of `at` that is tried next; a number of `bits`: all were.
+    /// The bit of `at` to try next; equals `bits` once all were tried.
     bit: u32,
     bits: u32,
 }
@@ -26,12 +28,12 @@ impl Search {
         search
     }
 
-    /// The number to look for next; `None`: when the search began, none above [`Search::at`] existed.
+    /// The number to check next; `None` if none above [`Search::at`] existed when the search began.
     pub fn asks(&self) -> Option<u64> {
         (self.bit < self.bits).then(|| (self.at >> self.bit | 1) << self.bit)
     }
 
-    /// Takes whether the number that it asks for exists.
+    /// Accepts whether the requested number exists.
     pub fn told(&mut self, exists: bool) {
         match self.asks() {
             Some(above) if exists => (self.at, self.bit) = (above, 0),
@@ -45,7 +47,7 @@ impl Search {
         self.at
     }
 
-    /// Moves on to a bit that is zero: only these have a successor.
+    /// Moves on to a zero bit: only these have a successor.
     fn skip(&mut self) {
         while self.bit < self.bits && self.at >> self.bit & 1 == 1 {
             self.bit += 1;
@@ -53,7 +55,7 @@ impl Search {
     }
 }
 
-/// The newest number, from any that is not above it, for a caller that does nothing between two looks.
+/// The newest number, searched from any that is not above it, for a caller that does nothing between two checks.
 pub fn newest<E>(rules: Rules, from: u64, mut exists: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     let mut search = Search::from(from, rules);
     while let Some(number) = search.asks() {
@@ -62,7 +64,7 @@ pub fn newest<E>(rules: Rules, from: u64, mut exists: impl FnMut(u64) -> Result<
     Ok(search.at())
 }
 
-/// Whether a number has to stay once `newest` is there.
+/// Whether a number has to stay once `newest` exists.
 pub fn stays(rules: Rules, number: u64, newest: u64) -> bool {
     let low = number.trailing_zeros().min(63);
     number.saturating_add(rules.recent) > newest || newest >> low << low == number
@@ -96,7 +98,7 @@ mod tests {
     }
 
     proptest! {
-        /// The chain grows, and what need not stay is deleted, between any two looks of a search.
+        /// The chain grows, and deletable numbers are deleted, between any two checks of a search.
         #[test]
         fn a_search_never_takes_an_older_number_for_the_newest(
             top in 1..400u64,

@@ -1,12 +1,13 @@
-//! In which order a process becomes the owner of a partition, and when it serves.
+//! The order in which a process becomes the owner of a partition and starts to serve.
 //!
-//! The fence comes before the first manifest, so that the log that was replayed is all there is. The first manifest comes before anything is
-//! removed, as until then the owner before may commit a manifest that names what looks left over. Writes are taken last.
+//! The fence comes before the first manifest, so that the replayed log is complete. The first manifest comes before
+//! anything is removed: until then the previous owner may commit a manifest that names apparent leftovers. Writes are
+//! accepted last.
 
 use super::catalog::Committed;
 use super::rules::{Breakage, Rules};
 
-/// A process on its way to become the owner.
+/// A process that is becoming the owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Takeover {
     rules: Rules,
@@ -19,17 +20,17 @@ pub struct Takeover {
 pub enum TakeoverStep {
     /// Read the newest manifest and what it names, and replay the log after it; [`Takeover::opened`].
     Open,
-    /// Look whether a newer manifest than that one is there by now; [`Takeover::looked`].
+    /// Check whether a manifest newer than that one exists; [`Takeover::looked`].
     Look,
     /// Commit the first manifest; [`Takeover::claimed`]. Any other end of the commit ends the takeover.
     Claim,
     /// Remove leftovers; [`Takeover::swept`].
     Sweep,
-    /// Serve, and take writes.
+    /// Serve, and accept writes.
     Serve,
-    /// Serve what is there, and take no writes: something is missing.
+    /// Serve read-only: something is missing.
     Show,
-    /// Other processes take over again and again.
+    /// Other processes keep taking over.
     Busy,
 }
 
@@ -39,15 +40,15 @@ impl Takeover {
         Takeover { rules, turns: 0, step: TakeoverStep::Open }
     }
 
-    /// Its next step.
+    /// The next step.
     pub fn step(&self) -> TakeoverStep {
         self.step
     }
 
-    /// Takes whether all that manifest and log name is there.
+    /// Accepts whether everything that manifest and log name exists.
     pub fn opened(&mut self, whole: bool) {
         self.step = match whole {
-            // It may be missing because it was removed, and then a newer manifest is there.
+            // It may be missing because it was removed, in which case a newer manifest exists.
             false => TakeoverStep::Look,
             true if self.rules.breaks(Breakage::SweepBeforeClaim) => TakeoverStep::Sweep,
             true if self.rules.breaks(Breakage::NoClaim) => TakeoverStep::Sweep,
@@ -55,7 +56,7 @@ impl Takeover {
         };
     }
 
-    /// Takes whether a newer manifest is there.
+    /// Accepts whether a newer manifest exists.
     pub fn looked(&mut self, newer: bool) {
         if newer {
             self.again();
@@ -64,18 +65,19 @@ impl Takeover {
         }
     }
 
-    /// Takes what came of the first manifest: it stands, or is stale.
+    /// Accepts the outcome of the first manifest: committed or stale.
     pub fn claimed(&mut self, committed: Committed) {
         match committed {
             Committed::Stands if self.rules.breaks(Breakage::SweepBeforeClaim) => self.step = TakeoverStep::Serve,
             Committed::Stands => self.step = TakeoverStep::Sweep,
-            // The owner before committed once more: what it flushed is in its manifest. It is fenced from the log, so the turns end.
+            // The previous owner committed once more: what it flushed is in its manifest. It is fenced from the log,
+            // so this ends.
             Committed::Stale => self.again(),
             Committed::Refused | Committed::Unknown => self.step = TakeoverStep::Busy,
         }
     }
 
-    /// Says that what was left over is removed, or will be.
+    /// Accepts that the leftovers are removed, or will be.
     pub fn swept(&mut self) {
         self.step = match self.rules.breaks(Breakage::SweepBeforeClaim) {
             true => TakeoverStep::Claim,

@@ -1,33 +1,34 @@
-//! A writer of the log: which object it creates next, what a refusal means, and where a replay after it begins.
+//! A writer of the log: which object it creates next, what a failed create means, and where a later replay begins.
 
 use super::create::Created;
 use super::log::LogPlace;
 use super::rules::{Breakage, Rules};
 use std::collections::VecDeque;
 
-/// A process whose fence stands. It sends one object at a time.
+/// A process with a committed fence. It sends one object at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Writer {
     rules: Rules,
-    /// Where the next object goes. It stays where it is once nothing more may be appended: a manifest may still have to name it.
+    /// Place of the next object. It stays put once nothing more may be appended: a manifest may still have to name
+    /// it.
     next: LogPlace,
-    /// Checksum of the object before.
+    /// Checksum of the previous object.
     before: u32,
     open: bool,
-    /// Another process has taken over: what is left in the log is its to release.
+    /// Whether another process has taken over: what is left in the log is that one's to release.
     fenced: bool,
-    /// Groups that no manifest of this process covers, oldest first.
+    /// Groups not covered by a manifest of this process, oldest first.
     held: VecDeque<Held>,
 }
 
 /// A group in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Held {
-    /// Where it stands.
+    /// Its place.
     pub place: LogPlace,
     /// Position of its last record.
     pub last_position: u64,
-    /// When its first record was accepted, in microseconds since 1970: for readers, no step depends on it.
+    /// When its first record was accepted, in microseconds since 1970: informs readers, no step depends on it.
     pub time: i64,
     /// Its size.
     pub bytes: u64,
@@ -38,11 +39,11 @@ pub struct Held {
 pub enum Appended {
     /// The group is in the log: it can be acknowledged.
     Stored,
-    /// Nothing of it is in the log, nor will be: the writer goes on.
+    /// None of it is in the log, nor will be: the writer goes on.
     Refused,
-    /// Another process has taken over, and nothing of it is in the log: the writer stops.
+    /// Another process has taken over, and none of it is in the log: the writer stops.
     Fenced,
-    /// Whether it is in the log shows at the next replay: the writer stops.
+    /// Unknown until the next replay: the writer stops.
     Unknown,
 }
 
@@ -52,7 +53,7 @@ impl Writer {
         Writer { rules, next, before, open: true, fenced: false, held }
     }
 
-    /// Where the next object goes; `None`: the writer has stopped, and the log has to be replayed first.
+    /// Place of the next object; `None` if the writer has stopped, and the log has to be replayed first.
     pub fn next(&self) -> Option<LogPlace> {
         self.open.then_some(self.next)
     }
@@ -62,7 +63,7 @@ impl Writer {
         self.before
     }
 
-    /// Takes what came of the create of a group, whose checksum is `sum`.
+    /// Accepts the outcome of creating a group with checksum `sum`.
     pub fn appended(&mut self, created: Created, group: Held, sum: u32) -> Appended {
         match created {
             Created::Ours => {
@@ -70,8 +71,8 @@ impl Writer {
                 (self.before, self.next) = (sum, group.place.next());
                 Appended::Stored
             }
-            // The place stays: every further append would find the same object there. So do the groups: a flush that began before may yet
-            // be committed, in a manifest that has to name the first group after it.
+            // The place stays: every further append would find the same object there. So do the groups: a flush that
+            // began earlier may yet be committed, in a manifest that has to name the first group after it.
             Created::Theirs => {
                 self.fenced = true;
                 if self.rules.breaks(Breakage::ForgetsHeld) {
@@ -87,26 +88,27 @@ impl Writer {
         }
     }
 
-    /// Where a replay after `flushed` begins: a manifest that covers writes up to there names it.
+    /// The place where a replay after `flushed` begins: a manifest that covers writes up to there names it.
     pub fn place(&self, flushed: u64) -> LogPlace {
         let first = self.held.iter().find(|held| held.last_position > flushed);
-        // The outcome is unknown: the group may stand at the next place, and a replay from there finds it.
+        // The outcome is unknown: the group may exist at the next place, and a replay from there finds it.
         let next = if self.open || !self.rules.breaks(Breakage::LosesPlace) { self.next } else { LogPlace::FIRST };
         first.map_or(next, |held| held.place)
     }
 
-    /// When the oldest write after `flushed` was accepted, as far as groups are known. The first one need not be it: clocks are set,
-    /// and a process before this one had another.
+    /// When the oldest write after `flushed` was accepted, as far as groups are known. It need not be in the first
+    /// group: clocks get adjusted, and an earlier process had another clock.
     pub fn oldest(&self, flushed: u64) -> Option<i64> {
         self.held.iter().filter(|held| held.last_position > flushed).map(|held| held.time).min()
     }
 
-    /// The group to delete next, once a manifest of this process covers writes up to `flushed`; [`Writer::released`] says that it is gone.
+    /// The group to delete next, once a manifest of this process covers writes up to `flushed`; report its deletion
+    /// to [`Writer::released`].
     pub fn releases(&self, flushed: u64) -> Option<LogPlace> {
         self.held.front().filter(|held| !self.fenced && held.last_position <= flushed).map(|held| held.place)
     }
 
-    /// Says that the group is gone.
+    /// Accepts the deletion of the group.
     pub fn released(&mut self) {
         self.held.pop_front();
     }

@@ -1,7 +1,7 @@
-//! The fallback of a scan whose profile has found no scan server within its wait.
+//! The fallback for a scan that found no scan server within its profile's wait.
 //!
-//! If all scans then go to the owners at once, they can bring these down. Owners hold one copy of the data
-//! and write it besides (Accumulo's issues 4532 and 4814). So each owner takes only a limited number of them a second.
+//! If all such scans went to the owners at once, they could bring them down. Owners hold one copy of the data and
+//! also write it (Accumulo's issues 4532 and 4814). So each owner takes only a limited number of them a second.
 
 use super::tokens::Tokens;
 use crate::Invalid;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Owners whose allowance is remembered at a time.
+/// Max owners whose allowance is remembered.
 const OWNERS_MAX: usize = 4_096;
-/// The longest time after which a scan is told to try again: a rate near zero would name years.
+/// Max time after which a scan is told to retry: a rate near zero would yield years.
 const LATER_MAX_MS: f64 = 3_600_000.0;
 
-/// The rule.
+/// The configured fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Absent {
-    /// Go on waiting, until the scan's own deadline.
+    /// Keep waiting until the scan's own deadline.
     #[default]
     Wait,
     /// Refuse the scan.
     Fail,
-    /// Ask the tablet's owner, within its allowance.
+    /// Use the tablet's owner, within its allowance.
     Fallback,
 }
 
@@ -42,31 +42,31 @@ impl FromStr for Absent {
 /// The next step of a scan without a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on waiting.
+    /// It keeps waiting.
     Wait,
     /// It is refused: there is no scan server.
     Fail,
     /// It asks the owner.
     Owner,
-    /// It is refused: the owner takes no further one now. It may try again after this time.
+    /// It is refused: the owner takes no more for now. It may retry after this time.
     Later(Duration),
 }
 
-/// The rule, with the allowance of each owner.
+/// The fallback, with the allowance of each owner.
 #[derive(Debug, Clone)]
 pub struct Fallback {
     rule: Absent,
     per_second: f64,
     burst: f64,
-    /// By owner, with when it was brought up to date. An owner that is not here has its whole allowance.
+    /// Allowance and time of its last update, by owner. An owner not listed has its full allowance.
     owners: BTreeMap<String, (Tokens, Duration)>,
 }
 
 impl Fallback {
-    /// A rule under which an owner takes `per_second` scans a second, and up to `burst` at once after a pause.
+    /// A fallback under which an owner takes `per_second` scans a second, and up to `burst` at once after a pause.
     ///
     /// # Errors
-    /// A number that is below 0 or not finite, or a burst below 1, with which no scan could ever go to an owner.
+    /// A rate that is not finite and above 0, or a burst below 1, with which no scan could ever go to an owner.
     pub fn new(rule: Absent, per_second: f64, burst: f64) -> Result<Fallback, Invalid> {
         if !(per_second.is_finite() && per_second > 0.0) {
             let detail = format!("{per_second}: expected scans a second above 0");
@@ -78,7 +78,7 @@ impl Fallback {
         Ok(Fallback { rule, per_second, burst, owners: BTreeMap::new() })
     }
 
-    /// The step of a scan of this owner's tablet. `now` is the time of any clock that never goes back.
+    /// The step of a scan of this owner's tablet. `now` is the time of any monotonic clock.
     pub fn ask(&mut self, owner: &str, now: Duration) -> Verdict {
         match self.rule {
             Absent::Wait => return Verdict::Wait,

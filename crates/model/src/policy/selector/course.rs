@@ -1,9 +1,9 @@
-//! The course of a scan of one tablet: from its first attempt to the one that answers, with a trace of all of them.
+//! The course of a scan of one tablet: from its first attempt to the one that completes it, with a trace of all.
 //!
 //! ```text
 //! next -> Ask -> (waits for `delay`) asked -> busy, failed -> next …
 //!                                          -> started -> done
-//!                                                     -> failed -> next …   the caller asks for what is missing only
+//!                                                     -> failed -> next …   the caller requests only the missing rows
 //! hedge -> Ask, beside one that has not started; the first to start wins, the other is dropped
 //! ```
 
@@ -11,10 +11,10 @@ use super::trace::{End, Made};
 use super::{Attempt, Hedging, Outcome, Profile, Selection, Tablet};
 use std::time::Duration;
 
-/// Attempts of a scan. The profiles' timeouts grow, so that deadlines end a scan long before; a profile that lets nothing
-/// grow must end too.
+/// Max attempts of a scan. The profiles' timeouts grow, so deadlines end a scan long before; this also ends a scan
+/// whose profile has no growth.
 pub const ATTEMPTS_MAX: usize = 128;
-/// A server is not asked twice within this time, even where its busy timeout is shorter or waits for ever.
+/// Min interval between two requests to a server, even if its busy timeout is shorter or infinite.
 const AGAIN_MIN: Duration = Duration::from_millis(10);
 
 /// A scan of one tablet.
@@ -23,7 +23,7 @@ pub struct Course {
     tablet: String,
     begun: Duration,
     made: Vec<Made>,
-    /// Since when there has been no server.
+    /// Time since which there has been no server.
     alone_since: Option<Duration>,
     hedged: bool,
 }
@@ -31,11 +31,11 @@ pub struct Course {
 /// The next step of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// It asks a server.
+    /// Send a request to a server.
     Ask(Ask),
-    /// There is no scan server: it looks again, for this much longer at most.
+    /// There is no scan server: retry, for at most this much longer.
     Wait(Duration),
-    /// There is no scan server, and the profile waits no longer: [`super::Fallback`] says what to do.
+    /// There is no scan server, and the profile's wait is over: apply [`super::Fallback`].
     Absent,
     /// It was busy or failed too often.
     GiveUp,
@@ -46,21 +46,21 @@ pub enum Step {
 pub struct Ask {
     /// The attempt, for [`Course::started`] and [`Course::ended`].
     pub attempt: usize,
-    /// Which of the servers.
+    /// The server, as an index.
     pub server: usize,
-    /// To be waited before the request is sent.
+    /// Wait before the request is sent.
     pub delay: Duration,
     /// How long the server may leave the scan unstarted.
     pub busy_timeout: Duration,
 }
 
 impl Course {
-    /// A scan that begins.
+    /// A new scan.
     pub fn new(tablet: impl Into<String>, now: Duration) -> Course {
         Course { tablet: tablet.into(), begun: now, made: Vec::new(), alone_since: None, hedged: false }
     }
 
-    /// The next attempt, while none is under way. `draw(n)` gives an index below `n`.
+    /// The next attempt, while none is in progress. `draw(n)` returns an index below `n`.
     pub fn next(
         &mut self,
         profile: &Profile,
@@ -84,8 +84,8 @@ impl Course {
         }
     }
 
-    /// A second attempt beside the only one under way. It needs another server and an attempt in the budget,
-    /// and the first must not have started for long enough. A scan is hedged once, until an attempt of it
+    /// Starts a second attempt beside the only one in progress. It needs another server and an attempt in the budget,
+    /// and the first must have gone unstarted for long enough. A scan is hedged once, until one of its attempts
     /// fails.
     pub fn hedge(
         &mut self,
@@ -101,7 +101,7 @@ impl Course {
         }
         let mut ask = self.select(profile, servers, now, draw)?;
         let name = servers.get(ask.server)?;
-        // The plan may have no other server: the one that is asked already, or one that a delay applies to, is no help.
+        // The plan may have no other server: the one already asked, or a delayed one, is no help.
         if self.made.iter().any(|made| made.server == *name) || !hedging.take() {
             return None;
         }
@@ -112,7 +112,7 @@ impl Course {
         Some(ask)
     }
 
-    /// When [`Course::hedge`] may ask a second server.
+    /// When [`Course::hedge`] may start a second attempt.
     pub fn hedge_due(&self, hedging: &Hedging) -> Option<Duration> {
         let mut under_way = self.made.iter().filter(|made| made.end.is_under_way());
         match (under_way.next(), under_way.next()) {
@@ -123,13 +123,13 @@ impl Course {
         }
     }
 
-    /// The scan goes to the tablet's owner, as there is no scan server.
+    /// Records that the scan goes to the tablet's owner, as there is no scan server.
     pub fn fall_back(&mut self, owner: &str, now: Duration) -> usize {
         self.made.push(Made { server: owner.to_owned(), owner: true, asked: self.since(now), ..Made::default() });
         self.made.len() - 1
     }
 
-    /// The first data of an attempt have arrived. Returns the attempt to be cancelled, if another was under way.
+    /// Records the first data of an attempt. Returns the attempt to cancel, if another was in progress.
     pub fn started(&mut self, attempt: usize, now: Duration) -> Option<usize> {
         let at = self.since(now);
         let made = self.made.get_mut(attempt).filter(|made| made.end == End::Asked)?;
@@ -139,7 +139,7 @@ impl Course {
         Some(other)
     }
 
-    /// An attempt has ended.
+    /// Records the end of an attempt.
     pub fn ended(&mut self, attempt: usize, end: End, now: Duration) {
         let at = self.since(now);
         if let Some(made) = self.made.get_mut(attempt).filter(|made| made.end.is_under_way()) {
@@ -148,7 +148,7 @@ impl Course {
         }
     }
 
-    /// Whether an attempt is under way.
+    /// Whether an attempt is in progress.
     pub fn is_under_way(&self) -> bool {
         self.made.iter().any(|made| made.end.is_under_way())
     }
@@ -162,7 +162,7 @@ impl Course {
         now.saturating_sub(self.begun)
     }
 
-    /// The server of the next attempt by the profile, with what was tried so far.
+    /// The server of the next attempt by the profile, given the attempts so far.
     fn select(
         &self,
         profile: &Profile,
@@ -184,8 +184,8 @@ impl Course {
             return None;
         };
         let server = *chosen.first()?;
-        // A server that is full or ends says so at once. It is asked again only once its busy timeout would have passed: else
-        // a scan would go round all servers without a pause.
+        // A full or draining server responds at once. It is asked again only once its busy timeout would have passed:
+        // otherwise a scan would cycle through all servers without a pause.
         let again = self.made.iter().filter(|made| Some(&made.server.as_str()) == servers.get(server));
         let pause = again.map(|made| made.asked + made.busy_timeout.max(AGAIN_MIN)).max().unwrap_or_default();
         let delay = delay.max(pause.saturating_sub(self.since(now)));
@@ -274,7 +274,7 @@ mod tests {
         let none = |course: &mut Course, ms| course.next(&profile, &[], at(ms), |_| 0);
         assert_eq!(none(&mut course, 500), Step::Wait(at(2_000)));
         assert_eq!(none(&mut course, 1_500), Step::Wait(at(1_000)));
-        // A server that was there meanwhile begins the wait again.
+        // A server that appeared meanwhile restarts the wait.
         let ask = asked(course.next(&profile, &SERVERS, at(1_600), |_| 0));
         course.ended(ask.attempt, End::Failed, at(1_700));
         assert_eq!(none(&mut course, 3_000), Step::Wait(at(2_000)));
@@ -323,7 +323,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever servers answer, a scan ends; and no server is asked while another attempt runs, except for one hedge.
+        /// Whatever servers respond, a scan ends; and no server is asked while another attempt runs, except for one
+        /// hedge.
         #[test]
         fn a_scan_ends_and_has_at_most_two_attempts_at_a_time(answers in prop::collection::vec((0..4u8, 1..50u64), 1..300)) {
             let profile = profile(r#"{"servers":"2","busyTimeout":"5ms"},{"servers":"100%","busyTimeout":"5ms"}"#);

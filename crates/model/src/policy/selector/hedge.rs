@@ -1,13 +1,14 @@
-//! Hedging: a second server is asked while the first one still has not begun to answer.
+//! Hedging: a second server is asked if the first one has not begun to respond.
 //!
-//! Few slow answers make most of a tail, so few second attempts shorten it much ("The tail at scale", Dean and Barroso 2013). They are
-//! load too. A budget keeps them a small share of all scans: where every server is slow, hedging ends instead of doubling the load.
+//! Few slow answers make most of a tail, so few second attempts shorten it much ("The tail at scale", Dean and
+//! Barroso 2013). They also add load. A budget keeps them a small share of all scans: if every server is slow,
+//! hedging stops instead of doubling the load.
 
 use super::tokens::Tokens;
 use crate::Invalid;
 use std::time::Duration;
 
-/// When a scan is hedged, and how many may be.
+/// When a scan is hedged, and how often.
 #[derive(Debug, Clone)]
 pub struct Hedging {
     after: Duration,
@@ -16,7 +17,7 @@ pub struct Hedging {
 }
 
 impl Hedging {
-    /// A second attempt `after` this time without an answer, for at most a `share` of all scans, and `burst` more at once
+    /// Hedges a scan that got no response `after` this time, for at most a `share` of all scans, plus `burst` at once
     /// after quiet times.
     ///
     /// # Errors
@@ -29,22 +30,22 @@ impl Hedging {
             return Err(Invalid::field("hedge_burst", format_args!("{burst}: expected at least 1")));
         }
         let mut tokens = Tokens::full(burst);
-        // Nothing in advance: at a share of 0 there is no hedge at all.
+        // Starts empty: at a share of 0 there is no hedge at all.
         tokens.empty();
         Ok(Hedging { after, share, tokens })
     }
 
-    /// How long an attempt may go without an answer.
+    /// How long an attempt may go without a response.
     pub fn after(&self) -> Duration {
         self.after
     }
 
-    /// A scan begins: it pays its share into the budget.
+    /// Records a new scan, which pays its share into the budget.
     pub fn scan_begins(&mut self) {
         self.tokens.add(self.share);
     }
 
-    /// Whether the budget has a second attempt.
+    /// Whether the budget allows a second attempt.
     pub(super) fn has_one(&self) -> bool {
         self.tokens.missing() <= 0.0
     }
@@ -69,7 +70,7 @@ mod tests {
     }
 
     proptest! {
-        /// From any scan to any later one there are at most `burst` hedges more than their share.
+        /// Between any two scans there are at most `burst` hedges more than their share.
         #[test]
         fn hedges_are_a_share_of_scans(wanted in prop::collection::vec(any::<bool>(), 1..300), tenths in 0..=10u32, burst in 1..5u32) {
             let (share, burst) = (f64::from(tenths) / 10.0, f64::from(burst));

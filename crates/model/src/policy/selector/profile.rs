@@ -1,18 +1,18 @@
-//! Profiles: the JSON in which operators say how scan servers are tried.
+//! Profiles: the JSON with which operators configure how scan servers are tried.
 
 use super::read;
 use crate::Invalid;
 use std::time::Duration;
 
-/// Where servers are waited for without limit, the request's own deadline is the limit.
+/// Limit of a wait configured as unlimited; the request's own deadline applies.
 pub(super) const WAIT_FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// How many servers a plan takes.
+/// The number of servers in a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ServerShare {
     /// This many, or all if there are fewer.
     Count(usize),
-    /// This share of all, in (0, 100] percent; at least one.
+    /// This share of all, in (0, 100] percent; at least one server.
     Percent(f64),
 }
 
@@ -30,24 +30,24 @@ impl ServerShare {
 /// The plan of one attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptPlan {
-    /// How many servers are candidates.
+    /// Number of candidate servers.
     pub servers: ServerShare,
     /// How long a server may leave the scan unstarted.
     pub busy_timeout: Duration,
-    /// Decides the order of servers together with the tablet. Plans of one salt extend each other.
+    /// Determines the order of servers together with the tablet. Plans with one salt extend each other.
     pub salt: String,
 }
 
-/// How the scans of a type try scan servers.
+/// How scans of a type try scan servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Whether scans take it that name no type, or one that no profile names.
+    /// Whether it applies to scans that name no type, or one that no profile names.
     pub is_default: bool,
-    /// The scan types that take it.
+    /// The scan types to which it applies.
     pub scan_types: Vec<String>,
     /// The group of servers that it chooses from.
     pub group: String,
-    /// No busy timeout grows past this.
+    /// Max busy timeout.
     pub max_busy_timeout: Duration,
     /// Growth of the busy timeout with each attempt past the last plan.
     pub busy_timeout_multiplier: u32,
@@ -57,7 +57,7 @@ pub struct Profile {
     pub attempt_plans: Vec<AttemptPlan>,
 }
 
-/// Every profile of a client, exactly one of them the default.
+/// Every profile of a client; exactly one is the default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profiles(Vec<Profile>);
 
@@ -89,7 +89,7 @@ impl Profiles {
     /// Reads a JSON list of profiles.
     ///
     /// # Errors
-    /// A mistake, with the field that it is in.
+    /// The invalid value, with its field.
     pub fn parse(json: &str) -> Result<Profiles, Invalid> {
         let profiles = read::profiles(json)?;
         match profiles.iter().filter(|profile| profile.is_default).count() {
@@ -101,7 +101,7 @@ impl Profiles {
         }
         let mut seen = std::collections::BTreeSet::new();
         for name in profiles.iter().flat_map(|profile| &profile.scan_types) {
-            // Otherwise the order of the list would decide silently which profile applies.
+            // Otherwise the order of the list would silently decide which profile applies.
             if !seen.insert(name) {
                 let detail = format!("{name:?} is named twice: a scan type belongs to one profile");
                 return Err(Invalid::field("scanTypeActivations", detail));
@@ -110,7 +110,7 @@ impl Profiles {
         Ok(Profiles(profiles))
     }
 
-    /// The profile of a scan type; the default where no profile names it.
+    /// The profile of a scan type; the default if no profile names it.
     pub fn for_scan_type(&self, scan_type: Option<&str>) -> &Profile {
         let named = |profile: &&Profile| profile.scan_types.iter().any(|name| Some(name.as_str()) == scan_type);
         let fallback = || self.0.iter().find(|profile| profile.is_default).unwrap_or(&self.0[0]);

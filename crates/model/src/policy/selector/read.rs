@@ -1,11 +1,11 @@
-//! The JSON of profiles, field by field, so that each mistake names the field that it is in.
+//! Reads profiles from JSON field by field, so that errors name the field.
 
 use super::profile::{AttemptPlan, Profile, ServerShare, WAIT_FOR_EVER};
 use crate::Invalid;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// A JSON object whose fields are taken one by one. Fields that are left in the end are unknown.
+/// A JSON object whose fields are taken one by one. Fields left at the end are unknown.
 struct Fields {
     /// The name of the object, for its errors: `profile 2`.
     name: String,
@@ -54,7 +54,7 @@ fn profile(mut fields: Fields) -> Result<Profile, Invalid> {
 
 fn plan(mut fields: Fields) -> Result<AttemptPlan, Invalid> {
     let servers = match fields.take("servers") {
-        // Operators write a count without quotes too, and it can mean nothing else.
+        // Operators also write counts without quotes, which is unambiguous.
         Some(Value::Number(number)) => number.to_string(),
         Some(Value::String(text)) => text,
         Some(other) => return Err(fields.wrong("servers", format!("{}: {SHARE}", kind(&other)))),
@@ -78,7 +78,7 @@ impl Fields {
         }
     }
 
-    /// A field; `null` stands for its absence.
+    /// A field; `null` counts as absent.
     fn take(&mut self, field: &str) -> Option<Value> {
         self.map.remove(field).filter(|value| !value.is_null())
     }
@@ -125,7 +125,7 @@ impl Fields {
         }
     }
 
-    /// Refuses what is left: a field with a typing mistake would otherwise mean its default.
+    /// Rejects remaining fields: a misspelt field would otherwise silently take its default.
     fn end(self) -> Result<(), Invalid> {
         match self.map.keys().next() {
             None => Ok(()),
@@ -134,7 +134,7 @@ impl Fields {
     }
 }
 
-/// The kind of a value, without quoting it: it may be of any size.
+/// The type of a value, without quoting it: it may be of any size.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -158,7 +158,7 @@ fn share(text: &str) -> Result<ServerShare, String> {
     read.ok_or_else(|| format!("{text:?}: {SHARE}"))
 }
 
-/// Reads a duration with one of the units d, h, m, s, ms; seconds without one.
+/// Parses a duration with one of the units d, h, m, s, ms; seconds without one.
 fn duration(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());

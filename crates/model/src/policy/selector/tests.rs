@@ -144,7 +144,7 @@ fn several_tablets_follow_the_highest_attempt_among_them() {
 }
 
 proptest! {
-    /// Every choice lies in the plan's set, is fresh while a fresh one is left, and chance can reach each of them.
+    /// Every choice lies in the plan's set, is fresh while a fresh one is left, and can be any of these.
     #[test]
     fn a_choice_is_an_untried_server_of_the_plan(
         total in 1usize..30, count in 1usize..40, percent in 1u32..=100, attempt in 0usize..4, tablet in "[a-z]{1,8}",
@@ -174,8 +174,8 @@ proptest! {
         prop_assert_eq!(&reached, expected);
     }
 
-    /// A server that comes moves only what it takes over; one that goes moves only its own.
-    /// Against the rule as written: the plan's, then multiplied again and again, up to the limit.
+    /// Adding a server moves only what it takes over; removing one moves only its own. Checked against the rule as
+    /// documented: the plan's timeout, then multiplied each time, up to the limit.
     #[test]
     fn busy_timeouts_grow_up_to_the_limit(
         (first, second) in (1u64..10_000, 1u64..10_000),

@@ -1,6 +1,6 @@
-//! An allowance in tokens: what is put in is for later, up to a limit.
+//! A token allowance: deposits accumulate up to a limit.
 
-/// Tokens that are left.
+/// A token bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tokens {
     left: f64,
@@ -8,12 +8,12 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// As many as there may be.
+    /// A full bucket.
     pub(super) fn full(most: f64) -> Tokens {
         Tokens { left: most, most }
     }
 
-    /// None are left.
+    /// An empty bucket.
     pub(super) fn empty(&mut self) {
         self.left = 0.0;
     }
@@ -22,7 +22,7 @@ impl Tokens {
         self.left = (self.left + tokens.max(0.0)).min(self.most);
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token, if there is one.
     pub(super) fn take(&mut self) -> bool {
         let taken = self.missing() <= 0.0;
         if taken {
@@ -31,9 +31,9 @@ impl Tokens {
         taken
     }
 
-    /// The missing part until one can be taken.
+    /// The amount missing for the next token.
     pub(super) fn missing(&self) -> f64 {
-        // Sums of tenths end a hair below one.
+        // Sums of tenths end slightly below one.
         (1.0 - 1e-9 - self.left).max(0.0)
     }
 

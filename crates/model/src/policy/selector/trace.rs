@@ -8,17 +8,17 @@ use std::time::Duration;
 pub struct Made {
     /// The server's name.
     pub server: String,
-    /// It is the tablet's owner, asked as there was no scan server.
+    /// Whether it is the tablet's owner, asked for lack of a scan server.
     pub owner: bool,
-    /// It was asked beside another one that was slow.
+    /// Whether it was asked as a hedge beside a slow one.
     pub hedge: bool,
-    /// The wait before the request, after failures.
+    /// Wait before the request, after failures.
     pub delay: Duration,
     /// How long the server might leave the scan unstarted.
     pub busy_timeout: Duration,
-    /// When it was asked.
+    /// When the request was sent.
     pub asked: Duration,
-    /// When its first data came.
+    /// When its first data arrived.
     pub started: Option<Duration>,
     /// When it ended.
     pub ended: Option<Duration>,
@@ -26,26 +26,26 @@ pub struct Made {
     pub end: End,
 }
 
-/// How an attempt ended, if it has.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum End {
-    /// Not yet, and nothing has come.
+    /// In progress, with no data yet.
     #[default]
     Asked,
-    /// Not yet; data come.
+    /// In progress, with data arriving.
     Started,
-    /// With the whole answer.
+    /// Completed.
     Done,
     /// The server did not start it in time, and never will.
     Busy,
-    /// The server failed, or the connection to it.
+    /// The server, or the connection to it, failed.
     Failed,
-    /// Another attempt started first, or nobody waits for the scan any more.
+    /// Another attempt started first, or the scan is no longer wanted.
     Dropped,
 }
 
 impl End {
-    /// Whether the attempt has not ended.
+    /// Whether the attempt is in progress.
     pub fn is_under_way(self) -> bool {
         matches!(self, End::Asked | End::Started)
     }

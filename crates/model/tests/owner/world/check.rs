@@ -1,4 +1,4 @@
-//! What must hold after every step of any process.
+//! The invariants after every step of any process.
 
 use super::{Fate, World};
 use crate::bucket::{Content, Event, LogObject};
@@ -6,7 +6,7 @@ use meridian_model::policy::owner::{Breakage, LogPlace};
 use std::sync::Arc;
 
 impl World {
-    /// What newest manifest and log hold together: everything that was acknowledged, once, in order.
+    /// Checks the contents of newest manifest and log together: everything acknowledged, once, in order.
     pub(super) fn check_bucket(&self) -> Result<(), String> {
         let newest = self.bucket.manifests.get(&self.head).ok_or("the newest manifest is gone")?;
         let manifest = &newest.manifest;
@@ -37,14 +37,15 @@ impl World {
         self.check_content(&content, false)
     }
 
-    /// Of a log without fences: where another writer's part begins.
+    /// For a log without fences: where another writer's part begins.
     fn without_fence(&self, at: LogPlace) -> Option<&Arc<LogObject>> {
         let later = |place: &&LogPlace| place.number == at.number && place.epoch > at.epoch;
         let place = self.rules.breaks(Breakage::LeaseAlone).then(|| self.bucket.log.keys().find(later))??;
         self.bucket.log.get(place)
     }
 
-    /// Holds events against what is known of the writes. `whole`: none may be there in part, as a client would see it.
+    /// Checks events against the known fates of the writes. With `whole`, none may be there in part, as a client
+    /// would see it.
     pub(super) fn check_content(&self, content: &[Event], whole: bool) -> Result<(), String> {
         for (write, fate) in self.fates.iter().enumerate() {
             let count =

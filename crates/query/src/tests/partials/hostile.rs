@@ -1,4 +1,4 @@
-//! Record batches that no partition wrote are refused, or read as far as they make sense; nothing panics.
+//! Record batches that no partition wrote are rejected, or read as far as they make sense; nothing panics.
 
 use super::super::numbers::{all_functions, by_fields, functions};
 use super::super::world::*;
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::sync::Arc;
 
-/// What is done to a batch.
+/// A mutation of a batch.
 #[derive(Debug, Clone)]
 enum Harm {
     Drop(Index),
@@ -91,7 +91,7 @@ fn harmed(batch: &RecordBatch, harm: &Harm) -> RecordBatch {
     RecordBatch::try_new_with_options(Arc::new(Schema::new_with_metadata(fields, metadata)), columns, &options).unwrap()
 }
 
-/// The version of a batch changed.
+/// Changes the version of a batch.
 fn of_version(batch: &RecordBatch, version: &str) -> RecordBatch {
     let mut metadata = batch.schema().metadata().clone();
     metadata.insert("meridian.version".to_owned(), version.to_owned());
@@ -134,7 +134,7 @@ proptest! {
         let orders = [Order::Natural, Order::Near { lon: 1.0, lat: 2.0, k: None }, Order::Fields(keys)];
         for harms in harms {
             let hurt = |batch: &RecordBatch| harms.iter().fold(batch.clone(), |batch, harm| harmed(&batch, harm));
-            // What is read may be merged with itself and finished.
+            // Whatever decodes may be merged with itself and finished.
             let read = || PartialGroups::from_arrow(&hurt(&groups), &question, schema, &control);
             if let (Ok(mut one), Ok(other)) = (read(), read()) {
                 one.merge(other).unwrap();

@@ -1,4 +1,4 @@
-//! Partial answers of several partitions, sent as Arrow and merged, against one collection with all events.
+//! Partial results of several partitions, sent as Arrow and merged, against one collection with all events.
 
 mod hostile;
 mod numbers;
@@ -19,13 +19,13 @@ pub(super) struct Partitions {
     pub(super) parts: Vec<World>,
 }
 
-/// What is done to all of them.
+/// An operation on all of them.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     /// Events, each with a number that chooses its partition.
     Write(Vec<(Event, u8)>),
     Delete(usize),
-    /// The whole, or the partition of this number.
+    /// The whole, or the partition with this number.
     Flush(Option<u8>),
     Maintain,
 }
@@ -45,7 +45,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..7)
 }
 
-/// Kinds with given ids: by these an event is known in both worlds.
+/// Kinds with given ids, by which an event is known in both worlds.
 pub(super) fn given_kinds() -> impl Strategy<Value = Kind> {
     kinds().prop_map(|kind| Kind { made_ids: false, ..kind })
 }
@@ -98,7 +98,7 @@ impl Partitions {
     }
 }
 
-/// A record batch after its way over the wire.
+/// A record batch after a round trip over the wire.
 pub(super) fn shipped(batch: &RecordBatch) -> RecordBatch {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     writer.write(batch).unwrap();

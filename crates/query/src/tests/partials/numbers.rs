@@ -123,7 +123,7 @@ proptest! {
             let merged = merged.unwrap().finish(&question, &control).unwrap();
             let whole = track(&snapshot, &question, &control).unwrap();
             prop_assert!(merged.points.is_sorted_by_key(|p| p.time));
-            // Sequence numbers are those of each partition: of places at one time any may come first.
+            // Sequence numbers are per partition: places at the same time may come in any order.
             let places = |points: &[TrackPoint]| {
                 let mut places: Vec<(i64, u64, u64)> = points.iter().map(|p| (p.time, p.lon.to_bits(), p.lat.to_bits())).collect();
                 places.sort_unstable();

@@ -1,4 +1,4 @@
-//! What each check of a partial answer refuses: nulls, tags of no table, values and windows of another question.
+//! The rejections of each check of a partial result: nulls, tags of no table, values and windows of another query.
 
 use super::super::numbers::all_functions;
 use super::super::world::*;
@@ -57,7 +57,7 @@ fn tile(world: &World) -> RecordBatch {
     PartialTile::of(&world.collection.snapshot(), &tile, &world.control()).unwrap().to_arrow().unwrap()
 }
 
-/// The batch with another column of this name.
+/// The batch with the column of this name replaced.
 fn with_column(batch: &RecordBatch, name: &str, column: ArrayRef) -> RecordBatch {
     let schema = batch.schema();
     let mut columns = batch.columns().to_vec();
@@ -89,7 +89,7 @@ fn a_column_of_nulls_is_refused_wherever_a_value_must_stand() {
         PartRows::of(&snapshot, &items, &control).unwrap().next().unwrap().unwrap().to_arrow(order).unwrap()
     };
     let by_distance = Order::Near { lon: 1.0, lat: 2.0, k: None };
-    // Events may lack values of fields that are not required; groups a window and a value. Half a position is refused.
+    // Events may lack values of optional fields, groups a window and a value. Half a position is rejected.
     let (of_groups, of_events) = (["@window_start", "@window_end", "@by"], ["u", "n", "x", "s", "b"]);
     type Read<'a> = Box<dyn Fn(&RecordBatch) -> Result<(), WireError> + 'a>;
     let all: [(&str, RecordBatch, &[&str], Read<'_>); 8] = [
@@ -184,7 +184,7 @@ fn groups_of_values_or_windows_of_another_question_are_refused() {
     let windows = [None, Some("PT1H"), Some("PT2H")].map(|window| aggregate(&world, &[], window));
     for (i, asked) in windows.iter().enumerate() {
         for (j, by) in windows.iter().enumerate() {
-            // Without a window all events are of the group that has none, which a question for windows has as well.
+            // Without a window, all events are in the group that has none, which a query for windows has as well.
             assert_eq!(is_malformed(read(asked, by)), i != j && i != 0, "{i} as {j}");
         }
     }

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 const LAYOUT: SeqLayout = SeqLayout::Partitioned;
 
-/// The rows of one partition after their way over the wire.
+/// The rows of one partition after a round trip over the wire.
 struct Shipped {
     rows: std::vec::IntoIter<PartialRows>,
     summary: RowsSummary,
@@ -45,7 +45,7 @@ fn seq_of(cursor: &mut Cursor) -> &mut Seq {
     }
 }
 
-/// A cursor with the number that a store of this partition will give its event.
+/// A cursor with the number that a store of this partition will assign to its event.
 fn in_partition(mut cursor: Cursor, part: u8) -> Cursor {
     let seq = seq_of(&mut cursor);
     *seq = LAYOUT.seq(seq.position(), part, SeqLayout::Embedded.ordinal(*seq));
@@ -69,7 +69,7 @@ fn pieces(rows: &PartialRows) -> Vec<PartialRows> {
     cursors.map(|(i, c)| PartialRows { batch: rows.batch.slice(i * 7, c.len()), cursors: c.to_vec() }).collect()
 }
 
-/// Asks every partition for a page.
+/// Queries every partition for a page.
 fn ask(all: &Partitions, question: &Items) -> Vec<Shipped> {
     let parts = all.parts.iter().enumerate().map(|(i, part)| {
         let after = question.after.clone().map(|cursor| in_store(cursor, i as u8));
@@ -90,7 +90,7 @@ fn ask(all: &Partitions, question: &Items) -> Vec<Shipped> {
     parts.collect()
 }
 
-/// The ids of all pages, with what the first page says of their number.
+/// The ids of all pages, with the total reported by the first page.
 fn pages(all: &Partitions, question: &Items) -> (Vec<String>, Option<u64>) {
     let mut question = question.clone();
     let (mut ids, mut matched) = (Vec::new(), None);
@@ -116,7 +116,7 @@ fn pages(all: &Partitions, question: &Items) -> (Vec<String>, Option<u64>) {
     (ids, matched)
 }
 
-/// Checks that these are the expected events in an order that the question allows: equal ones may come in any.
+/// Checks that these are the expected events in an order that the query allows: ties may come in any.
 fn check(
     all: &Partitions,
     ids: &[String],

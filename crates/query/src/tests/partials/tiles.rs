@@ -1,4 +1,4 @@
-//! Tiles of several partitions are, byte by byte, those of all events.
+//! Tiles of several partitions equal, byte by byte, those of all events.
 
 use super::super::world::*;
 use super::{Partitions, Step, shipped, steps};
@@ -13,7 +13,7 @@ fn sent(world: &World, question: &Tile) -> PartialTile {
     PartialTile::from_arrow(&shipped(&part.to_arrow().unwrap())).unwrap()
 }
 
-/// Asks all partitions as a gateway does: once more for counts, where they must be.
+/// Queries all partitions like a gateway: once more for counts, if needed.
 fn ask(all: &Partitions, question: &Tile) -> (TileResult, bool) {
     let parts = all.parts.iter().map(|part| sent(part, question)).collect();
     if let Some(merged) = PartialTile::merge(parts, question).unwrap() {
@@ -54,7 +54,7 @@ proptest! {
             let (merged, again) = ask(&all, &question);
             prop_assert!(!again, "so few events are drawn");
             let whole = whole(&all, &question);
-            // Sequence numbers are those of each partition: of events with one key any may come first.
+            // Sequence numbers are per partition: events with the same key may come in any order.
             let mut keys: Vec<_> = all.whole.live.iter().map(|event| all.whole.key(event)).collect();
             keys.sort_unstable();
             let length = keys.len();

@@ -1,4 +1,4 @@
-//! Filters, and what they hold of an event by the oracle.
+//! Filters, and their result for an event by the oracle.
 
 use super::{Event, Kind, Spot, Times, World};
 use meridian_model::Interval;
@@ -38,7 +38,7 @@ impl Filter {
             Filter::Not(inner) => inner.predicate(world).not(),
             Filter::And(a, b) => Predicate::and(vec![a.predicate(world), b.predicate(world)]),
             Filter::Or(a, b) => Predicate::or(vec![a.predicate(world), b.predicate(world)]),
-            // Made ids are no property; asking for one goes through `Snapshot::find`.
+            // Generated ids are not a property; queries for one go through `Snapshot::find`.
             Filter::Ids(_) if world.kind.made_ids => Predicate::all(),
             Filter::Ids(picks) => {
                 let ids = self.ids(picks, world);
@@ -54,7 +54,7 @@ impl Filter {
         ids
     }
 
-    /// What the filter says of an event; `None`: unknown.
+    /// The filter's result for an event; `None` is unknown.
     pub(crate) fn holds(&self, event: &Event, kind: Kind) -> Option<bool> {
         match self {
             Filter::All => Some(true),
@@ -88,7 +88,7 @@ impl Filter {
         }
     }
 
-    /// Events that match, ids included (only as the whole filter).
+    /// Matching events, ids included (only as the whole filter).
     pub(crate) fn matching<'w>(&self, world: &'w World) -> Vec<&'w Event> {
         match self {
             Filter::Ids(_) if world.kind.made_ids => world.live.iter().collect(),

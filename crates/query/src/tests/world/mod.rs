@@ -18,7 +18,7 @@ use meridian_store::{Collection, Options, Settings, Snapshot, Store, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where an event is.
+/// Location of an event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Spot {
     Nowhere,
@@ -27,7 +27,7 @@ pub(crate) enum Spot {
     Rect([f64; 4]),
 }
 
-/// An event as the oracle knows it.
+/// An event as known to the oracle.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Event {
     pub seq: Seq,
 }
 
-/// What a collection holds.
+/// The kind of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Places {
     None,
@@ -64,7 +64,7 @@ pub(crate) struct Kind {
     pub made_ids: bool,
 }
 
-/// Something done to the collection.
+/// An operation on the collection.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
     Write(Vec<Event>),
@@ -113,7 +113,7 @@ pub(crate) fn schema_of(kind: Kind) -> Arc<Schema> {
     Arc::new(Schema { fields, geometry, time, id, object: Some(4), ..Schema::default() })
 }
 
-/// An aggregate worked out in a number of slices.
+/// An aggregate computed in a given number of slices.
 pub(crate) fn aggregate_in(
     slices: usize,
     snapshot: &Snapshot,
@@ -175,20 +175,20 @@ impl World {
         }
     }
 
-    /// Writes events with the ids that they have.
+    /// Writes events with their own ids.
     pub(crate) fn write_as_they_are(&mut self, events: &[Event]) {
         let events = events.iter().map(|event| self.fit(event)).collect();
         self.write(events, false);
     }
 
-    /// Deletes those of these ids that are here.
+    /// Deletes the existing events among these ids.
     pub(crate) fn delete(&mut self, ids: &[String]) {
         let here: Vec<String> = self.live.iter().filter(|e| ids.contains(&e.id)).map(|e| e.id.clone()).collect();
         assert_eq!(self.collection.delete(&here).unwrap().deleted, here.len() as u64);
         self.live.retain(|e| !ids.contains(&e.id));
     }
 
-    /// The event as this kind of collection keeps it.
+    /// The event as this kind of collection stores it.
     fn fit(&self, event: &Event) -> Event {
         let mut event = event.clone();
         event.spot = match (self.kind.places, event.spot) {
@@ -256,7 +256,7 @@ impl World {
         Grid::of(&self.schema).key(&event.bounds())
     }
 
-    /// Events that match by the oracle.
+    /// Matching events by the oracle.
     pub(crate) fn matching(&self, filter: &Filter) -> Vec<&Event> {
         self.live.iter().filter(|e| filter.holds(e, self.kind) == Some(true)).collect()
     }

@@ -85,7 +85,7 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
 pub(crate) fn batches(most: usize) -> impl Strategy<Value = Vec<Event>> {
     prop_oneof![
         3 => prop::collection::vec(events(), 1..most),
-        // Some events many times over, so that there are nodes of one value and trees of several levels.
+        // Some events many times, so that there are nodes with a single value and trees of several levels.
         1 => (prop::collection::vec(events(), 1..20), 1..most).prop_map(|(events, times)| {
             events.iter().cycle().take(events.len() * times.min(40)).cloned().collect()
         }),

@@ -1,4 +1,4 @@
-//! Questions that wait for another process.
+//! Queries that wait for another process.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_question_that_is_away_leaves_its_slot_and_takes_one_in_its_turn() {
     assert_eq!(admission.wake(first), Verdict::Pause, "the slot is another's");
     assert_eq!((admission.counts().paused, admission.counts().away), (1, 0));
     admission.leave(second, ms(1));
-    // It has begun, so it goes before one that has not.
+    // It has started, so it goes before one that has not.
     assert_eq!(admission.next(ms(3)), Some(Turn::Run(first)));
     admission.rest(first, ms(1));
     assert_eq!(admission.next(ms(4)), Some(Turn::Run(third)));
@@ -54,7 +54,7 @@ fn time_that_a_tenant_was_away_saves_it_no_right() {
     assert_eq!(admission.wake(away), Verdict::Pause);
     assert_eq!(admission.slice(other, ms(2)), Verdict::Pause);
     assert_eq!(admission.next(ms(1_000)), Some(Turn::Run(away)));
-    // It has the credit of one that was idle, and no second of right.
+    // It has the credit of an idle tenant, and not a second more.
     let mut used = 0;
     while admission.slice(away, ms(2)) == Verdict::Continue {
         used += 2;
@@ -80,7 +80,7 @@ fn a_question_that_is_given_up_while_it_is_away_is_gone() {
     assert_eq!((admission.next(ms(4)), admission.counts().paused), (None, 0));
 }
 
-/// A question of a tenant that begins, now that it asks; `None`: it waits.
+/// Admits a query of a tenant; `None` if it has to wait.
 fn begins(admission: &mut Admission<u32>, tenant: u32) -> Option<Ticket> {
     match admission.enter(ms(0), quick(tenant).as_ref()).unwrap() {
         Entry::Run(ticket) => Some(ticket),

@@ -1,4 +1,4 @@
-//! Random runs.
+//! Randomized runs.
 
 use super::*;
 use proptest::prelude::*;
@@ -35,8 +35,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Against plain sets of running, waiting and absent questions: every question has one end, none runs twice, slots are neither
-    /// exceeded by new questions nor left idle while a question may run, and threads are not exceeded by what is away.
+    /// Checks against plain sets of running, waiting and absent queries. Every query ends once, and none runs twice.
+    /// New queries never exceed the slots, no slot is idle while a query may run, and queries away do not exceed the
+    /// threads.
     #[test]
     fn every_question_ends_once_and_no_slot_idles(steps in prop::collection::vec(step(), 0..300)) {
         let settings = Settings { slots: 2, started_max: 3, threads_max: 10, waiting_max: 12, ..Settings::default() };
@@ -114,12 +115,12 @@ proptest! {
             prop_assert_eq!(counts.away, away.len());
             let distinct: HashSet<_> = running.iter().chain(&idle).chain(&away).collect();
             prop_assert_eq!(distinct.len(), running.len() + idle.len() + away.len());
-            // Only work that was admitted elsewhere comes beyond the threads.
+            // Only work admitted elsewhere exceeds the threads.
             let threads = counts.running + counts.paused + counts.away;
             prop_assert!(threads <= 10 + resumed_ever, "{threads} threads");
             if running.len() < slots {
                 prop_assert_eq!(counts.paused, 0, "a slot idles");
-                // A tenant that waits then has started as many as it may, or has as many away as there are threads left.
+                // A waiting tenant then has started as many as it may, or has as many away as there are threads left.
                 for (_, tenant) in admission.by_tenant().filter(|(_, tenant)| tenant.waiting > 0) {
                     let left = 10_usize.saturating_sub(threads);
                     let may_start = tenant.running + tenant.paused < 3 && tenant.away < left;
@@ -129,7 +130,7 @@ proptest! {
         }
     }
 
-    /// Tenants that always have questions get processor time by their weights, whatever the size of their questions.
+    /// Tenants that always have queries get processor time by their weights, whatever the size of their queries.
     #[test]
     fn backlogged_tenants_share_by_weight(
         weights in prop::collection::vec(1..6u32, 2..5),
@@ -162,7 +163,7 @@ proptest! {
                     }
                 }
             }
-            // All that run do so for one slice.
+            // All running queries do so for one slice.
             now += 2;
             for ticket in std::mem::take(&mut running) {
                 let (tenant, size) = left.get_mut(&ticket).unwrap();
@@ -177,7 +178,7 @@ proptest! {
                 }
             }
         }
-        // A tenant of weight w of W has w/W of every slot, but at most as many slots as it has questions.
+        // A tenant of weight w of W has w/W of every slot, but at most as many slots as queries.
         let total: u64 = used.iter().sum();
         let weight: u32 = weights.iter().sum();
         for (tenant, used) in used.iter().enumerate() {
