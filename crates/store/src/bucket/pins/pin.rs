@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A reader renews its pin after this part of its time.
+/// A reader renews its pin after this fraction of its lifetime.
 const RENEW_PART: i64 = 3;
 /// Max numbers of earlier pins that a reader remembers to delete.
 const OLD_MAX: usize = 64;
 
-/// Says what a scan server is and has to do now.
+/// Returns what a scan server currently is and has to do.
 pub(crate) type Announcement = Arc<dyn Fn() -> Serves + Send + Sync>;
 
 /// The pin of this process.
@@ -29,7 +29,7 @@ pub(crate) struct Pin {
     folder: String,
     reader: u64,
     announcement: OnceLock<Announcement>,
-    /// Until when it holds, in microseconds of the clock's elapsed time.
+    /// Time until which it holds, in microseconds of the clock's elapsed time.
     until: Arc<AtomicI64>,
     written: Mutex<Written>,
 }
@@ -37,11 +37,11 @@ pub(crate) struct Pin {
 #[derive(Debug)]
 struct Written {
     number: u64,
-    /// Numbers of pins that may be there.
+    /// Numbers of pins that may exist.
     there: Vec<u64>,
-    /// When the next one is due.
+    /// When the next renewal is due.
     due: i64,
-    /// Whether the reader has let go: it writes no other.
+    /// Whether the reader has released the pin; it writes no other.
     released: bool,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Pin {
 }
 
 impl Pin {
-    /// The pin of a reader, not written yet. `reader` is random: no other start of a process has it.
+    /// Creates the pin of a reader, not written yet. `reader` is random: no other start of a process has it.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, reader: u64) -> Pin {
         Pin {
             bucket,
@@ -65,12 +65,12 @@ impl Pin {
         }
     }
 
-    /// The number of the reader.
+    /// Returns the number of the reader.
     pub(crate) fn reader(&self) -> u64 {
         self.reader
     }
 
-    /// From now on the pin says that its process answers gateways. Only the first call counts.
+    /// Makes the pin announce its process to gateways from now on. Only the first call counts.
     pub(crate) fn announce(&self, announcement: Announcement) {
         let mut written = self.written.lock();
         if self.announcement.set(announcement).is_ok() {
@@ -78,15 +78,15 @@ impl Pin {
         }
     }
 
-    /// Until when the pin holds, in microseconds of the clock's elapsed time.
+    /// Returns the time until which the pin holds, in microseconds of the clock's elapsed time.
     pub(crate) fn until(&self) -> Arc<AtomicI64> {
         self.until.clone()
     }
 
-    /// Renews the pin, if that is due, with what `in_use` says.
+    /// Renews the pin if due, with the result of `in_use`.
     ///
     /// # Errors
-    /// Errors of the bucket: then the pin holds for as long as it did.
+    /// Errors of the bucket: the pin then holds for as long as it did before.
     pub(crate) fn renew(&self, in_use: impl FnOnce() -> Vec<InUse>) -> Result<(), StoreError> {
         let mut written = self.written.lock();
         // Before anything is written: the owner counts from later.
