@@ -94,7 +94,7 @@ impl Pin {
         if begun < written.due || written.released {
             return Ok(());
         }
-        // Whatever becomes of it, no other pin has the number.
+        // Whatever the outcome, no other pin gets this number.
         written.number += 1;
         let number = written.number;
         let name = self.name(number);
@@ -102,7 +102,7 @@ impl Pin {
         let path = Path::new(&self.bucket.place()).join(&name);
         let json = serde_json::to_vec(&said.into_form()).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
         written.there.push(number);
-        // Also while the bucket does not answer: those beyond are the owner's to delete.
+        // Applies while the bucket does not answer too: the owner deletes the rest.
         let over = written.there.len().saturating_sub(OLD_MAX);
         written.there.drain(..over);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
@@ -112,12 +112,12 @@ impl Pin {
         }
         written.due = begun.saturating_add(ttl_us() / RENEW_PART);
         self.until.store(begun.saturating_add(ttl_us()), Ordering::Release);
-        // One that cannot be deleted now is tried again, and is the owner's to delete in the end.
+        // Failed deletes are retried; the owner deletes the pin in the end.
         written.there.retain(|there| *there == number || self.bucket.delete(&self.name(*there)).is_err());
         Ok(())
     }
 
-    /// Lets go of everything, for good.
+    /// Releases everything permanently.
     pub(crate) fn release(&self) {
         let there = {
             let mut written = self.written.lock();
@@ -125,7 +125,8 @@ impl Pin {
             std::mem::take(&mut written.there)
         };
         self.until.store(i64::MIN, Ordering::Release);
-        // One that stays counts for its time and no longer. A bucket that does not answer is waited for once.
+        // A pin that remains counts until it expires. Stops at the first failure, so only one call waits for a bucket
+        // that does not answer.
         let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(number)));
     }
 

@@ -1,4 +1,4 @@
-//! Changes of what a partition is, by its manifest.
+//! Changes to the schema or settings of a partition, by its manifest.
 
 use super::Partition;
 use crate::catalog::manifest::Manifest;
@@ -24,7 +24,7 @@ impl Partition {
         let mut changed = self.manifest.clone();
         changed.schema = schema.unwrap_or(changed.schema);
         changed.settings = settings.unwrap_or(changed.settings);
-        // A manifest takes its own number: it shows the newer of two.
+        // A manifest takes a number of its own, which shows the newer of two.
         changed.next_file = self.shared.number_file() + 1;
         // Durable before visible: a write in the new schema may be acknowledged as soon as the context is replaced.
         self.write_manifest(&changed)?;
