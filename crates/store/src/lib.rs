@@ -1,22 +1,23 @@
 //! Collections: log, memory trees, segments, catalog, snapshots and recovery.
 //!
-//! A [`Store`] is a folder of collections that one process holds locked. Their data may lie in a bucket instead
-//! ([`bucket`]). [`Collection::write`] returns once a batch is durable and visible. [`Collection::snapshot`] gives a
-//! reader a state that never changes. A snapshot consists of [`PartView`]s, one for each memory tree and segment file,
-//! which the query crate walks.
+//! A [`Store`] is a folder of collections that one process holds locked. Their data may be in a bucket instead
+//! ([`bucket`]). [`Collection::write`] returns once a batch is durable and visible. [`Collection::snapshot`] returns a
+//! state that never changes. A snapshot consists of [`PartView`]s, one for each memory tree and segment file, which the
+//! query crate walks.
 //!
 //! # What it promises
-//! - An acknowledged batch survives whole: a process kill, a power loss that takes every byte not yet synced.
-//! - A batch becomes visible whole; readers never wait for writers.
+//! - An acknowledged batch survives completely: a process kill, or a power loss that takes every byte not yet synced.
+//! - A batch becomes visible as a whole; readers never wait for writers.
 //! - A batch sent twice under one idempotency key is stored once, for a day, across restarts.
-//! - Damage is detected by checksums, named by file, and contained; intact data stays served.
+//! - Damage is detected by checksums, reported by file, and contained; intact data stays served.
 //! - Memory is bounded: when flushes lag behind, writes wait and are then refused.
 //! - Disk, time and randomness are used through [`seams`] only.
 //!
 //! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
 //!
 //! # Where to start reading
-//! Each folder's `mod.rs` says what it is for. `ingest/partition/` is the state machine: how a group of writes is committed.
+//! Each folder's `mod.rs` describes its purpose. `ingest/partition/` is the state machine that commits a group of
+//! writes.
 //!
 //! | folder | holds |
 //! |---|---|

@@ -57,7 +57,7 @@ pub struct BucketStorage {
 }
 
 impl BucketStorage {
-    /// The storage of partitions below the data folder `root`.
+    /// Creates the storage of partitions below the data folder `root`.
     ///
     /// `term` is the epoch of this process's lease, 0 without one. `grace` is how long objects stay after the last
     /// manifest that names them.

@@ -1,4 +1,7 @@
 //! Single flight: when several callers miss a value at once, one of them makes it and the others wait.
+//!
+//! A key is in flight from its claim until it lands, fails or its claim is dropped. The lock of the map makes a claim
+//! atomic, so each key has at most one maker.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -92,6 +95,8 @@ impl<K: Copy + Eq + Hash, V: Clone> Claims<'_, K, V> {
     }
 
     fn end(&mut self, key: &K, with: Result<V, (ErrorKind, String)>) {
+        // Out of the map before the waiters wake: a later caller finds the stored value, or makes it again after an
+        // error.
         if let Some(flight) = self.open.remove(key) {
             self.flights.0.lock().remove(key);
             flight.end(with);
