@@ -95,9 +95,9 @@ impl<K: Copy + Eq + Hash, V: Clone> Claims<'_, K, V> {
     }
 
     fn end(&mut self, key: &K, with: Result<V, (ErrorKind, String)>) {
-        // Out of the map before the waiters wake: a later caller finds the stored value, or makes it again after an
-        // error.
         if let Some(flight) = self.open.remove(key) {
+            // Out of the map before the waiters wake: a later caller finds the stored value, or makes it again after an
+            // error.
             self.flights.0.lock().remove(key);
             flight.end(with);
         }

@@ -38,7 +38,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes files that are leftovers for certain; keeps all others.
+    /// Removes files that are certain to be leftovers; keeps all others.
     pub(crate) fn sweep_leftovers(&mut self, proof: &Proof) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
         let remove = |name: &String| objects.delete(name).map_err(StoreError::io("remove", &objects.path(name)));

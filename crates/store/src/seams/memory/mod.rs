@@ -1,4 +1,8 @@
 //! A disk in memory that can crash, tear, fill up and rot.
+//!
+//! Content and names exist twice: as seen by readers, and as after a crash. A change reaches the first at once and is
+//! queued; a sync applies the queue to the second. A crash applies none or a part of the queue, and readers then see
+//! the second.
 
 mod calls;
 mod crash;
@@ -124,6 +128,7 @@ impl DiskLock for MemoryLock {}
 impl Drop for MemoryLock {
     fn drop(&mut self) {
         let mut state = self.disk.state.lock();
+        // A lock of an earlier life was already released by the crash, and another process may hold it now.
         if state.life == self.life {
             state.locks.remove(&self.path);
         }
