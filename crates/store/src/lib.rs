@@ -22,18 +22,18 @@
 //! | folder | holds |
 //! |---|---|
 //! | `store/` | the data folder: its collections, its lock, its threads |
-//! | `collection/` | a collection as callers hold it |
-//! | `ingest/` | what writes: queue, stage, commit |
-//! | `log/` | what makes a write durable |
+//! | `collection/` | a collection, as its callers use it |
+//! | `ingest/` | writes: queue, stage, commit |
+//! | `log/` | the write-ahead log, which makes a write durable |
 //! | `part/` | stored data: memory trees, segments, dead rows, keys |
-//! | `catalog/` | what a collection consists of: manifest and sidecars |
-//! | `maintenance/` | what tends it: flushes, merges, the archive, retention |
-//! | `snapshot/` | what reads |
-//! | `recovery/` | what opens, checks and repairs |
-//! | `backup/` | what copies it out of a live store, and back |
-//! | `audit/` | who changed what: a log of administrative acts |
-//! | `bucket/` | collections in a bucket that processes share, and the lease of their owner |
-//! | `stream/` | the log of such collections in streams, in the place of the bucket |
+//! | `catalog/` | the content of a collection: manifest and sidecars |
+//! | `maintenance/` | background work: flushes, merges, archiving, retention |
+//! | `snapshot/` | reads |
+//! | `recovery/` | opens, checks and repairs partitions |
+//! | `backup/` | backups of a live store, and restores |
+//! | `audit/` | the log of administrative acts |
+//! | `bucket/` | collections in a bucket shared by processes, and the lease of their owner |
+//! | `stream/` | the log of such collections in streams instead of the bucket |
 //! | `seams/` | disk, clock and randomness |
 //!
 //! `docs/format.md` has the byte layout of every file.

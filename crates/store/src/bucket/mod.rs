@@ -17,22 +17,22 @@
 //!
 //! | name | holds |
 //! |---|---|
-//! | `collections/{tenant}/{collection}/{life}` | that there is such a collection |
+//! | `collections/{tenant}/{collection}/{life}` | empty: the collection exists |
 //! | `tenants/{tenant}/{collection}/p0/{life}/wal/{epoch}-{number}` | a group of writes, or a fence |
-//! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or that the collection was dropped |
+//! | `tenants/{tenant}/{collection}/p0/{life}/manifests/{number}` | a manifest, or the mark of a drop |
 //! | `tenants/{tenant}/{collection}/p0/{life}/manifests/0-newest-{number}` | empty: this manifest was the newest |
-//! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | what a manifest names, as in a data folder |
+//! | `tenants/{tenant}/{collection}/p0/{life}/segments/{file}` | an object named by a manifest, as in a data folder |
 //! | `leases/{name}/{number}` | a term of a lease |
 //! | `records/{kind}/{number}` | a change of records, or all of them |
 //! | `audit/{number}` | lines of the audit log |
-//! | `pins/{reader}/{number}` | what a reader uses, and where it answers gateways |
-//! | `peers/{server}/{number}` | what a server tells the others, for as long as it runs |
-//! | `restoring`, `restoring-empty` | that a restore is at work, of which backup, and that it began with an empty bucket |
-//! | `groups` | into how many groups of partitions the bucket is divided, each with an owner |
-//! | `nodes/{process}/{number}` | what a process is, for as long as it runs |
-//! | `orders/{process}/{number}` | what a process is to do |
-//! | `levels/{level}` | that forms of this level are written |
-//! | `log` | that the log of the collections is not in the bucket, where it is, and the bucket's id there |
+//! | `pins/{reader}/{number}` | the objects a reader uses, and the address at which gateways reach it |
+//! | `peers/{server}/{number}` | what a running server needs of quotas |
+//! | `restoring`, `restoring-empty` | the backup being restored, and that the bucket was empty before |
+//! | `groups` | the number of groups of partitions, each with an owner |
+//! | `nodes/{process}/{number}` | the state of a running process |
+//! | `orders/{process}/{number}` | an order to a process |
+//! | `levels/{level}` | formats of this level are written |
+//! | `log` | the kind of an external log, and the bucket's id there |
 
 mod ahead;
 mod catalog;

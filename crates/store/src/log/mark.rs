@@ -4,10 +4,10 @@
 //! group. So one readable mark always exists, even if a power failure tore the other. Each slot has its own page, so a
 //! torn write of one does not reach the other.
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | magic `MRDNMARK` |
-//! | 8 | 8 | position of the last acknowledged write, in whichever file it is |
+//! | 8 | 8 | position of the last acknowledged write, in any file |
 //! | 16 | 8 | offset in this file at which acknowledged records end |
 //! | 24 | 4 | CRC32C of the file's epoch (8 bytes) and of bytes 0..24 |
 

@@ -2,7 +2,7 @@
 //!
 //! A record is a header of 48 bytes, the idempotency key, the body, and zeros up to a multiple of 8:
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | magic `MRLG` |
 //! | 4 | 4 | CRC32C of the file's epoch (8 bytes) and of bytes 8..48 |

@@ -1,15 +1,15 @@
 //! A message of a stream, encoded as bytes.
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 2 | magic `MS` |
-//! | 2 | 1 | version of the form |
+//! | 2 | 1 | version of the format |
 //! | 3 | 1 | 0: a chunk; 1: the last chunk of its group; 2: an owner record |
 //! | 4 | 4 | CRC32C of everything else |
 //! | 8 | 4 | generation of the stream |
 //! | 12 | 4 | epoch of the writer |
-//! | 16 | 8 | position of the group's first record; of an owner record the last position that counts |
-//! | 24 | 8 | hash of the message before: the first bytes of its SHA-256; 0 where there is none |
+//! | 16 | 8 | position of the group's first record; in an owner record the last position that counts |
+//! | 24 | 8 | hash of the previous message: the first bytes of its SHA-256; 0 if there is none |
 //! | 32 | 8 | group: random, so that no two attempts have the same bytes |
 //! | 40 | 4 | records of the group |
 //! | 44 | 2 | number of the chunk, from 0 |
