@@ -1,4 +1,5 @@
-//! The lease over a bucket: terms in a chain of objects, each created after the previous one. The rules are `model::policy::lease`.
+//! The lease over a bucket: terms in a chain of objects, each created after the previous one. The rules are
+//! `model::policy::lease`.
 
 use super::Bucket;
 use super::create::{Created, create};

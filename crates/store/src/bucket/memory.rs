@@ -101,7 +101,8 @@ impl MemoryBucket {
         }
     }
 
-    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes
+    /// effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }

@@ -1,4 +1,5 @@
-//! Collections in a bucket that several processes share: log, catalog and objects of a partition, and the lease of their owner.
+//! Collections in a bucket that several processes share: log, catalog and objects of a partition, and the lease of
+//! their owner.
 //!
 //! Everything builds on one operation: [`Bucket::put`] creates an object if its name is free, so exactly one of the
 //! competitors succeeds. No object is ever replaced. `docs/decisions/043-log-in-a-bucket.md` argues why a former owner

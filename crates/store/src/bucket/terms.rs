@@ -34,8 +34,8 @@ impl Terms {
         self.newest_from(0)
     }
 
-    /// As [`Terms::newest`], for a caller that knows the number of a term (0: none). If that term still exists and is
-    /// the newest, this takes two reads and no listing.
+    /// Does the same for a caller that knows the number of a term (0: none). While that term exists no listing is
+    /// needed, and two reads suffice if it is the newest.
     ///
     /// # Errors
     /// Those of [`Terms::newest`].

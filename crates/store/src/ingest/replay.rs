@@ -103,15 +103,16 @@ pub(super) fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
     let mut known = UNKNOWN;
     let change = match kind {
         Kind::Delete => decode_targets(&body).map(Change::DeleteRows),
-        // Rows are searched again. The record does not name them, and the parts of that time may have been merged since.
+        // Rows are searched again. The record does not name them, and the parts of that time may have been merged
+        // since.
         Kind::Expire => decode_expiry(&body).map(|before| Change::Expire(Expiry { before, found: HashMap::new() })),
         Kind::Write | Kind::Replace => decode_events(context, &body).and_then(|batch| {
             if !key.is_empty() {
                 // Computed here because records do not store it; only batches with a key pay for it.
                 known = digest::of(seed, &batch)?;
             }
-            // Ids of a plain write were free when it was accepted. Replacing has the same effect, and tolerates ids that
-            // damage has hidden.
+            // Ids of a plain write were free when it was accepted. Replacing has the same effect, and tolerates ids
+            // that damage has hidden.
             let events = Events::of(context, batch, true).map_err(|e| format!("{} ids stand twice", e.len()))?;
             Ok(Change::Write(events))
         }),

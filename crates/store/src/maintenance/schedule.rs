@@ -127,8 +127,8 @@ impl Partition {
         let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
         match chosen {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
-            // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged indexes,
-            // then new archives.
+            // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged
+            // indexes, then new archives.
             None => self
                 .next_unarchiving()
                 .or_else(|| self.next_rebuild())

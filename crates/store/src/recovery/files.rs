@@ -64,7 +64,7 @@ impl Partition {
         // From here on the depth of runs is known, which decides whether merges pause for requests.
         self.measure();
         if lost_dead {
-            // Further writes would make the loss permanent: deleted events would be back permanently.
+            // Further writes would make the loss permanent: deleted events would never be hidden again.
             self.refuses =
                 Some("the record of deleted or superseded events is damaged; see the problems listed".to_owned());
         } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
@@ -79,8 +79,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are opened
-    /// one by one.
+    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are
+    /// opened one by one.
     fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
         let open = |meta: &SegmentEntry| {
             let (mut meta, mut note) = (meta.clone(), None);

@@ -174,7 +174,8 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
     }
     for name in &inside {
         let within = match name.as_str() {
-            // Written before the first manifest, which alone gets this temporary name before there is a copy.
+            // The temporary file of the first manifest. A copy has no such file here, as it is written after the
+            // manifest.
             "MANIFEST.new" => continue,
             "log" | "segments" => names(disk, &dir.join(name))?,
             _ => vec![String::new()],

@@ -32,7 +32,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Calls `each` for each collection, for several at a time if that pays off.
+    /// Calls `act` for each collection, for several at a time if that pays off.
     pub(super) fn for_each_of(
         &self,
         all: impl ExactSizeIterator<Item = (String, String)> + Send,

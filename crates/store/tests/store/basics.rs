@@ -383,7 +383,8 @@ fn ids_of_a_large_batch_are_found_wherever_they_are() {
             (from..to).map(|i| Event::new(format!("id-{i}"), n)).collect()
         };
         let write = |events: &[Event]| Write::new(batch(&c.schema(), events));
-        // Two segments, two large memory trees and one too small for a filter; ids 2,000 to 3,000 were replaced in each.
+        // Two segments, two large memory trees and one too small for a filter; ids 2,000 to 3,000 were replaced in
+        // each.
         for (from, to, n) in [(0, 3_000, 0), (2_000, 6_000, 1), (5_000, 9_000, 2), (2_000, 3_000, 3), (9_000, 9_100, 4)]
         {
             c.write(write(&numbered(from, to, n)).replacing()).unwrap();

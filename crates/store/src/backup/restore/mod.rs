@@ -61,12 +61,12 @@ impl Restore {
     /// Creates the data folder of `options`, and opens it once. That rebuilds the files served beside archives. Each
     /// collection must have the events that the backup lists, and each partition its position.
     ///
-    /// The folder must be absent or empty, or hold the beginning of the same restore. It becomes a data folder in the last step. `progress`
-    /// receives the bytes copied.
+    /// The folder must be absent or empty, or hold the beginning of the same restore. It becomes a data folder in the
+    /// last step. `progress` receives the bytes copied.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if there is no backup, the folder is not empty or the key is the wrong one. [`StoreError::Corrupt`] naming a file
-    /// of the backup that has changed. [`StoreError::Io`].
+    /// [`StoreError::Invalid`] if there is no backup, the folder is not empty or the key is the wrong one.
+    /// [`StoreError::Corrupt`] naming a file of the backup that has changed. [`StoreError::Io`].
     pub fn to_folder(
         &self,
         options: Options,

@@ -122,7 +122,8 @@ impl Partition {
                 }
             }
         }
-        // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the subscribers.
+        // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the
+        // subscribers.
         for (key, what) in fresh {
             self.keys.remember(key.as_bytes(), what);
         }

@@ -276,7 +276,8 @@ impl<'a> Stage<'a> {
             let seqs = order.iter().map(|row| seqs[sorted(row)]).collect();
             (batch.take(&order), keys, seqs)
         };
-        // Rows that later writes of the group killed are dead from the start, at the number of the write that killed them.
+        // Rows that later writes of the group killed are dead from the start, at the number of the write that killed
+        // them.
         let (dead, hidden) = self.marks_of(&order);
         let part = Part::of_rows(number, batch, keys, seqs)?;
         let run = Entry::of(part, dead, hidden);

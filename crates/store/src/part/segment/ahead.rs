@@ -70,17 +70,17 @@ impl Segment {
         blocks.filter_map(|block| self.block_ahead(time.first_block + block)).collect()
     }
 
-    /// Returns the tree over the order of time.
+    /// Returns the bytes of the tree over the order of time, to be read ahead.
     pub(crate) fn time_trees_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.time.as_ref()?.forest_block)
     }
 
-    /// Returns the counts per map cell.
+    /// Returns the bytes of the counts per map cell, to be read ahead.
     pub(crate) fn pyramid_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.pyramid_block?)
     }
 
-    /// Returns the filter of keys.
+    /// Returns the bytes of the filter of keys, to be read ahead.
     pub(crate) fn filter_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.filter_block?)
     }

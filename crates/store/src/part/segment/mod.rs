@@ -10,8 +10,8 @@
 //! Footers, trees and the fences of the key sidecar are read when a segment is opened. Everything else is read block
 //! by block through the block cache. Each block is checked against its CRC32C when it is fetched.
 //!
-//! Blocks are LZ4 if that saves a quarter, else raw. Decoding must be cheap: blocks that do not fit into the block cache are
-//! decoded repeatedly from the page cache (decision 022).
+//! Blocks are LZ4 if that saves a quarter, else raw. Decoding must be cheap: blocks that do not fit into the block
+//! cache are decoded repeatedly from the page cache (decision 022).
 
 mod ahead;
 mod archive;
