@@ -95,7 +95,7 @@ const CLOSES: &str =
     "the server is shutting down, the collection is being renamed, or another server takes it over: try again";
 
 impl StoreError {
-    /// The refusal of a store that was closed.
+    /// Returns the error for a store that was closed.
     pub(crate) fn closes() -> StoreError {
         StoreError::Busy(CLOSES.to_owned())
     }
@@ -198,23 +198,23 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The error for a collection whose store was closed.
+    /// Returns the error for a collection whose store was closed.
     pub(crate) fn closes() -> WriteError {
         WriteError::Busy(CLOSES.to_owned())
     }
 
-    /// The error for a collection that refuses writes. `reopens` is true if that ends once its process has reopened it,
-    /// or another one has.
+    /// Returns the error for a collection that refuses writes. `reopens` is true if that ends once its process has
+    /// reopened it, or another one has.
     pub(crate) fn refused(why: &str, reopens: bool) -> WriteError {
         if reopens { WriteError::Busy(why.to_owned()) } else { WriteError::Refused(why.to_owned()) }
     }
 
-    /// The error for a write that would wait long behind others.
+    /// Returns the error for a write that would wait long behind others.
     pub fn late() -> WriteError {
         WriteError::Busy("more is written than the log takes: try again later".to_owned())
     }
 
-    /// The error for a write for which no flush has made room in time.
+    /// Returns the error for a write for which no flush has made room in time.
     pub fn no_room() -> WriteError {
         WriteError::Busy("memory for new events is full and its flush to disk lags behind: try again later".to_owned())
     }

@@ -54,7 +54,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl Act {
-    /// The same act with its texts cut to their max length: some come from clients.
+    /// Returns the same act with its texts cut to their max length: some come from clients.
     fn bounded(&self) -> Act {
         let mut act = self.clone();
         let texts = [&mut act.request, &mut act.who, &mut act.tenant, &mut act.from, &mut act.act, &mut act.target];

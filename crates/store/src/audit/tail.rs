@@ -61,7 +61,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// A log that accepts no lines.
+    /// Creates a log that accepts no lines.
     pub fn refusing(error: &StoreError) -> Tail {
         Tail::of(BTreeMap::new(), Some(format!("the audit log cannot be read: {error}")))
     }

@@ -212,7 +212,7 @@ impl BucketCatalog {
         }
     }
 
-    /// The error for a receipt whose manifest is gone although no newer one exists.
+    /// Returns the error for a receipt whose manifest is gone although no newer one exists.
     fn lost(&self, receipt: u64) -> StoreError {
         let detail = format!(
             "it is missing: the object {RECEIPT}{receipt:016x} beside it says that it was the newest manifest; put it back from a copy of the \

@@ -4,7 +4,7 @@
 //! what it wrote and retry. A link holds a change, or is *whole*: it replaces all links before it. A reader begins
 //! there, and older links can be deleted.
 //!
-//! A deleted number looks like one that never existed. So
+//! A deleted number looks like one that never existed. Therefore:
 //! - the end is found as that of manifests is (`model::policy::owner`), and all links from the newest whole one on
 //!   exist;
 //! - the newest [`KEPT`] links stay. So if the number is still that recent right after its create, it never existed
@@ -226,7 +226,7 @@ impl Chain {
         Ok(end)
     }
 
-    /// The error of a process that others keep overtaking.
+    /// Returns the error of a process that others keep overtaking.
     pub fn too_fast(&self) -> StoreError {
         StoreError::Busy(format!("the objects in {} change too fast: try again later", self.folder))
     }

@@ -41,7 +41,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// For a program of level `own`.
+    /// Creates one for a program of level `own`.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, own: u32, program: &str) -> Levels {
         Levels { bucket, seams: seams.clone(), own, program: program.to_owned() }
     }

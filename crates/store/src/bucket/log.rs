@@ -96,7 +96,7 @@ impl BucketLog {
         }
     }
 
-    /// The error for an object that does not follow from the previous one.
+    /// Returns the error for an object that does not follow from the previous one.
     pub(super) fn unlinked(&self, place: LogPlace) -> StoreError {
         let detail = "it does not follow the object before it, so acknowledged writes may be missing";
         StoreError::corrupt(&self.path(&self.name(place)), detail)

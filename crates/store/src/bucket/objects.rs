@@ -119,7 +119,7 @@ pub(crate) struct BucketObjects {
 }
 
 impl BucketObjects {
-    /// The objects of the partition in a folder. `committed` is the version of its newest manifest.
+    /// Creates the objects of the partition in a folder. `committed` is the version of its newest manifest.
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
         partition: String,

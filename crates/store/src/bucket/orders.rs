@@ -72,7 +72,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// The orders to the process of this number.
+    /// Addresses the process of this number.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, process: u64) -> Orders {
         Orders { bucket, seams: seams.clone(), process }
     }

@@ -64,12 +64,12 @@ struct Other {
 }
 
 impl Peers {
-    /// A server that has not published anything yet.
+    /// Creates a server that has not published anything yet.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams) -> Peers {
         Peers::within(FOLDER, TTL, bucket, seams, seams.random.next_u64())
     }
 
-    /// The same in another folder. `ttl` is how long a silent process counts; `process` is random.
+    /// Does the same in another folder. `ttl` is how long a silent process counts; `process` is random.
     pub(super) fn within(
         folder: &'static str,
         ttl: Duration,

@@ -92,7 +92,7 @@ impl BucketStorage {
         BucketStorage { log, id: id.into(), ..self }
     }
 
-    /// Also keeps extents in the data folder, which this process has locked.
+    /// Keeps extents in the data folder too, which this process has locked.
     pub(crate) fn keep_on_disk(&self, disk: &Arc<dyn Disk>, options: &Options) {
         if let Some(extents) = self.extents.as_ref().filter(|_| options.extent_disk > 0) {
             extents.keep_on_disk(disk, &self.root.join(EXTENTS), options.extent_disk, options.background);

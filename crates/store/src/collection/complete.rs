@@ -24,7 +24,7 @@ struct Followed {
 }
 
 impl Completeness {
-    /// For a followed collection, created at `made`. Times are in microseconds since 1970.
+    /// Creates one for a followed collection, created at `made`. Times are in microseconds since 1970.
     pub(crate) fn followed(made: i64) -> Completeness {
         Completeness(Some(Mutex::new(Followed { made, position: 0, time: made, passed: VecDeque::new() })))
     }

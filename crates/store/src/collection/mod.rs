@@ -179,14 +179,14 @@ impl Collection {
         self.snapshot_of(&state, Seq::end_of(state.position))
     }
 
-    /// Like [`Collection::snapshot`], with every live event; in mode `latest` that includes events that are not their
-    /// object's newest.
+    /// Returns what [`Collection::snapshot`] does, with every live event; in mode `latest` that includes events that
+    /// are not their object's newest.
     pub fn history(&self) -> Snapshot {
         let seq = self.snapshot().seq;
         self.history_of(seq)
     }
 
-    /// Like [`Collection::snapshot_at`], with every live event.
+    /// Returns what [`Collection::snapshot_at`] does, with every live event.
     pub fn history_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
         self.snapshot_at(seq).map(|snapshot| self.history_of(snapshot.seq))
     }

@@ -163,7 +163,7 @@ impl<W, A> Queue<W, A> {
     }
 }
 
-/// The outcome of a write whose commit panicked: its group may be in the log.
+/// Returns the outcome of a write whose commit panicked: its group may be in the log.
 fn unanswered() -> WriteError {
     WriteError::Unknown("the server failed while it wrote them".to_owned())
 }
@@ -273,7 +273,7 @@ impl<W, A> Drop for Ticket<W, A> {
     }
 }
 
-/// The error for a write whose deadline passed while it was queued.
+/// Returns the error for a write whose deadline passed while it was queued.
 pub(crate) fn too_late() -> WriteError {
     WriteError::Busy("the write waited for others until its deadline: try again later".to_owned())
 }

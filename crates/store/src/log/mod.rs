@@ -141,7 +141,7 @@ impl WriteLog for Log {
         self.release_files(flushed)
     }
 
-    /// Unknown: no other process reads what is flushed.
+    /// Returns `None`: no other process reads what is flushed.
     fn oldest(&self, _: u64) -> Option<i64> {
         None
     }

@@ -92,7 +92,7 @@ fn a_record_larger_than_a_file_is_taken() {
     assert_eq!(positions(&open(&disk, 0).1), [1, 2, 3]);
 }
 
-/// Every bit of a log of three groups, flipped one at a time.
+/// Flips every bit of a log of three groups, one at a time.
 #[test]
 fn a_flipped_bit_is_damage_unless_it_lies_in_the_last_group() {
     let build = || {
@@ -191,7 +191,7 @@ fn a_log_that_is_covered_leaves_nothing_to_read() {
     assert_eq!(open(&disk, 3).1.damage.len(), 1);
 }
 
-/// A log of 50 groups, and its newest file.
+/// Creates a log of 50 groups; returns its newest file too.
 fn fifty() -> (MemoryDisk, PathBuf) {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk, 0);

@@ -26,7 +26,7 @@ pub(crate) fn merge_runs(
     }))
 }
 
-/// Like [`merge_runs`], but returns the map of rows instead of the dead rows.
+/// Does the same as [`merge_runs`], but returns the map of rows instead of the dead rows.
 pub(crate) fn merge_runs_mapped(
     shared: &Shared,
     context: &Context,

@@ -16,8 +16,8 @@
 //!   [`ARCHIVE_QUIET_US`]. If no merge will touch it again, it is written at once. Smaller segments are archived only
 //!   when the files are listed.
 //!
-//! The work terminates: the output ranges of a merge are disjoint, so no period is covered by more runs than before,
-//! and the chosen period by at least three fewer.
+//! The work terminates: the output ranges of a merge are disjoint, so no period is covered by more runs than before.
+//! The chosen period is covered by at least three fewer.
 
 use super::job::{Job, Work, is_gone};
 use crate::catalog::manifest::segment_name;

@@ -104,7 +104,7 @@ pub(crate) struct BlockCache {
 }
 
 impl BlockCache {
-    /// `bytes` limits blocks; `tree_bytes` limits the trees of segments opened for queries.
+    /// Creates the cache. `bytes` limits blocks; `tree_bytes` limits the trees of segments opened for queries.
     pub(crate) fn new(bytes: u64, tree_bytes: u64) -> BlockCache {
         // Sized for blocks of some 32 KiB; the estimate only shapes the table.
         let items = (bytes / (32 << 10)).clamp(64, 1 << 22) as usize;

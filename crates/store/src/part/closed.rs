@@ -107,7 +107,7 @@ impl Closed {
         Err(StoreError::corrupt(&place.objects.path(&segment_name(meta.file)), detail))
     }
 
-    /// The error for a read before it is opened, which is a bug in the reader.
+    /// Returns the error for a read before it is opened, which is a bug in the reader.
     pub(super) fn unopened(&self) -> StoreError {
         StoreError::Busy(format!("the segment {} is read and was not opened", segment_name(self.meta.file)))
     }

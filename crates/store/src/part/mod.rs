@@ -146,7 +146,7 @@ impl Part {
         self.find_key(rule, layout, key, id)
     }
 
-    /// Like [`Part::find`], with a known key.
+    /// Does the same as [`Part::find`], with a known key.
     pub(crate) fn find_key(
         &self,
         rule: KeyRule,

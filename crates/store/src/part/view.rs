@@ -140,14 +140,14 @@ impl PartView {
         self.part.segment().map_or(CHUNK_ROWS, |segment| segment.page_rows_min(column))
     }
 
-    /// Returns the number of rows to read at once if an event takes kilobytes in one of these columns, as a chunk of
-    /// them would take megabytes. `None` if all are small, or nothing has to be read.
+    /// Returns the number of rows to read at once if an event takes kilobytes in one of these columns; a chunk would
+    /// take megabytes. `None` if all are small, or nothing has to be read.
     pub fn rows_at_once(&self, wanted: &Projection) -> Option<u32> {
         let rows = wanted.columns().map(|column| self.page_rows(column)).min()?;
         (rows <= PAGE_ROWS_MIN).then_some(rows)
     }
 
-    /// Like [`PartView::read`], without evicting from the cache what readers use.
+    /// Does the same as [`PartView::read`], without evicting from the cache what readers use.
     pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         self.columns(rows, wanted, Fill::Pass)
     }
@@ -178,7 +178,7 @@ impl PartView {
         (batch.layout().columns.len() == self.context.layout.columns.len()).then_some(batch)
     }
 
-    /// Like [`PartView::seqs`], if they are in memory.
+    /// Returns what [`PartView::seqs`] does, if it is in memory.
     pub fn seqs_at_hand(&self, rows: Range<u32>) -> Option<&[u64]> {
         self.part.run()?.seqs.get(rows.start as usize..rows.end as usize)
     }

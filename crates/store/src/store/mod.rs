@@ -105,8 +105,8 @@ impl Store {
         Store::open_over(options, seams, |disk| Arc::new(DiskStorage(disk)))
     }
 
-    /// Like [`Store::open`], with partitions in another storage. `storage` receives the disk of the data folder, which
-    /// holds the lock, the marker and the records.
+    /// Opens a store like [`Store::open`], with partitions in another storage. `storage` receives the disk of the data
+    /// folder, which holds the lock, the marker and the records.
     pub fn open_over(
         options: Options,
         seams: Seams,

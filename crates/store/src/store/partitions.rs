@@ -217,7 +217,7 @@ impl Inner {
     }
 }
 
-/// The error for a collection that lacks the partition in a folder although its first one exists.
+/// Returns the error for a collection that lacks the partition in a folder although its first one exists.
 pub(super) fn missing(dir: &Path, (partition, partitions): (u32, u32)) -> StoreError {
     StoreError::corrupt(&dir.join(MANIFEST), format!("partition {partition} of {partitions} is missing"))
 }

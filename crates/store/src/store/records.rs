@@ -136,7 +136,7 @@ impl Records {
         self.write(&self.dir, name, content)
     }
 
-    /// Like [`Records::put`], with a copy: damage to one of the two is repaired from the other.
+    /// Writes a record like [`Records::put`], with a copy: damage to one of the two is repaired from the other.
     pub fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
         self.write(&self.dir, name, content)?;
@@ -153,7 +153,7 @@ impl Records {
         Ok(())
     }
 
-    /// Only the record counts: a copy that cannot be written is created later.
+    /// Writes the copy of a record. Only the record counts: a copy that cannot be written is created later.
     fn write_copy(&self, name: &str, content: &[u8]) {
         if let Err(error) = self.write(&self.copies, name, content) {
             tracing::warn!(%error, "the copy of a record was not written");

@@ -5,9 +5,9 @@
 //! `docs/decisions/049-log-in-a-stream.md` has the argument, and the handling of a stream that lost acknowledged
 //! messages.
 //!
-//! Start at `message.rs`, the format of a message. `publish.rs` determines the outcome of a publish, `chain.rs` reads a
-//! stream and reports what is missing, `log.rs` is the log over both, `reader.rs` reads it in a process that does not
-//! write. `memory.rs` is a stream with fault injection.
+//! Start at `message.rs`, the format of a message. `publish.rs` determines the outcome of a publish; `chain.rs` reads a
+//! stream and reports what is missing. `log.rs` is the log over both, and `reader.rs` reads it in a process that does
+//! not write. `memory.rs` is a stream with fault injection.
 
 mod chain;
 #[doc(hidden)]

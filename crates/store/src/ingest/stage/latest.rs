@@ -57,7 +57,7 @@ impl Stage<'_> {
         Ok(touched)
     }
 
-    /// After a write at `position`: shows the newest event of each touched object, and hides the others.
+    /// Shows the newest event of each object touched by a write at `position`, and hides the others.
     pub(crate) fn show_newest(&mut self, touched: Touched, position: u64) -> Result<(), StoreError> {
         if touched.is_empty() {
             return Ok(());

@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// A journal keeps the order of changes: a prefix of each folder's changes survives.
+    /// Keeps a prefix of each folder's name changes: a journal preserves their order.
     fn keep_some_names(&mut self, pending: Vec<NameChange>, random: &dyn Random) {
         let mut folders: BTreeMap<PathBuf, Vec<NameChange>> = BTreeMap::new();
         for change in pending {

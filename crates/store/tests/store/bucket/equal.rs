@@ -1,5 +1,5 @@
-//! A store over a bucket behaves like one over a folder, and a reader of the bucket like the folder at the time of the
-//! flush.
+//! A store over a bucket behaves like one over a folder. A reader of the bucket shows the folder's content at the time
+//! of the flush.
 
 use super::{PROCESSES, seams};
 use crate::world::{Event, World, batch, content, options, schema};

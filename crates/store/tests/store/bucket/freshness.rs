@@ -121,7 +121,7 @@ fn idle_and_behind(cluster: &Cluster) {
     assert!((39..=42).contains(&cluster.age(&seen)), "{}", cluster.age(&seen));
 }
 
-/// Like a folder that is no longer mounted.
+/// The bucket looks like a folder that is no longer mounted.
 #[test]
 fn a_reader_of_a_bucket_that_is_empty_all_at_once_keeps_what_it_has_and_writes_nothing() {
     let cluster = Cluster::new();

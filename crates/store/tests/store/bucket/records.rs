@@ -256,7 +256,7 @@ fn a_create_that_goes_wrong_is_made_once() {
     assert_eq!(writer.get("a").unwrap().unwrap(), b"4");
 }
 
-/// For example in a folder that is no longer mounted.
+/// Happens, for example, in a folder that is no longer mounted.
 #[test]
 fn records_that_are_gone_are_not_taken_for_unchanged() {
     let bucket = MemoryBucket::new();
