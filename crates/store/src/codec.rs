@@ -24,7 +24,7 @@ pub(crate) fn put_i64(bytes: &mut Vec<u8>, n: i64) {
     bytes.extend_from_slice(&n.to_le_bytes());
 }
 
-/// A length and the bytes.
+/// Appends a length and the bytes.
 pub(crate) fn put_bytes(bytes: &mut Vec<u8>, part: &[u8]) {
     put_u32(bytes, part.len() as u32);
     bytes.extend_from_slice(part);
@@ -103,8 +103,8 @@ pub(crate) fn frame(magic: &[u8; 8], version: u32, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Undoes [`frame`]. The checksum is verified first and covers the version, so a flipped bit in the version is damage, not a
-/// newer format. So every version keeps this frame.
+/// Verifies and removes the frame of [`frame`]. The checksum is verified first and covers the version, so a flipped bit
+/// in the version is damage, not a newer format. So every version keeps this frame.
 pub(crate) fn unframe<'a>(
     path: &Path,
     magic: &[u8; 8],
@@ -144,7 +144,7 @@ pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result
     replace_file_as(OpenMode::Create, disk, path, bytes)
 }
 
-/// The same, opening the file in this mode.
+/// Does the same, opening the file in this mode.
 pub(crate) fn replace_file_as(mode: OpenMode, disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");

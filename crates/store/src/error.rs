@@ -1,4 +1,4 @@
-//! Errors, by the remedy of the caller.
+//! Errors, grouped by what the caller can do about them.
 
 use crate::store::damaged::Damaged;
 use crate::store::full;
@@ -12,7 +12,7 @@ pub enum StoreError {
     /// The request is at fault: correct it.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// There is a collection of this name already.
+    /// A collection of this name already exists.
     #[error("the collection {name} of tenant {tenant} exists already")]
     Exists {
         /// Tenant.
@@ -23,13 +23,13 @@ pub enum StoreError {
     /// The collection exists but cannot be opened: it is neither served nor overwritten.
     #[error("{0}")]
     Damaged(Box<Damaged>),
-    /// The folder was written by a newer Meridian: use that one.
+    /// The folder was written by a newer Meridian, which is needed to open it.
     #[error(
         "{} has format version {found}, and this program reads versions up to {supported}: \
          it was made by a newer Meridian, use that version or a newer one", path.display()
     )]
     NewerFormat {
-        /// File that says so.
+        /// The file with that version.
         path: PathBuf,
         /// Version found.
         found: u32,
@@ -47,10 +47,10 @@ pub enum StoreError {
     ReadOnly {
         /// The data folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A file does not hold what was written to it.
+    /// The content of a file differs from what was written.
     #[error("{} is damaged: {detail}", path.display())]
     Corrupt {
         /// The file.
@@ -58,31 +58,31 @@ pub enum StoreError {
         /// The error.
         detail: String,
     },
-    /// The disk refused.
+    /// A disk operation failed.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
         /// The attempted call: `read`, `write`, `sync`...
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The program is at fault.
+    /// A bug in the program.
     #[error("a {what} ended by a fault of the program: {detail}")]
     Internal {
         /// The job.
         what: &'static str,
-        /// What it said at its end.
+        /// The panic message.
         detail: String,
     },
-    /// Something else is at work: try again later.
+    /// Something else is in progress: retry later.
     #[error("{0}")]
     Busy(String),
-    /// Whether it was done is not known: look, and try again.
+    /// The outcome is unknown: check, and retry.
     #[error("{0}")]
     Unknown(String),
-    /// Another process writes the collection now: this one has to stop.
+    /// Another process now writes the collection: this one has to stop.
     #[error("{0}")]
     Fenced(String),
     /// The collection was dropped, or a job was cancelled.
@@ -90,12 +90,12 @@ pub enum StoreError {
     Closed,
 }
 
-/// The error of a store that has released its collections, which are still there.
+/// The error of a store that has released its collections, which still exist.
 const CLOSES: &str =
     "the server is shutting down, the collection is being renamed, or another server takes it over: try again";
 
 impl StoreError {
-    /// The refusal of a store that was closed.
+    /// Returns the error for a store that was closed.
     pub(crate) fn closes() -> StoreError {
         StoreError::Busy(CLOSES.to_owned())
     }
@@ -104,12 +104,12 @@ impl StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }
 
-    /// Whether the cause is a full disk.
+    /// Returns true if the cause is a full disk.
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Io { source, .. } if full::is_full(source))
     }
 
-    /// Whether bytes are damaged or missing, and not merely unreadable for now.
+    /// Returns true if bytes are damaged or missing, and not merely unreadable for now.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             StoreError::Corrupt { .. } => true,
@@ -118,7 +118,7 @@ impl StoreError {
         }
     }
 
-    /// Whether a later try to open may succeed: nothing is known to be damaged.
+    /// Returns true if a later attempt to open may succeed: nothing is known to be damaged.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             StoreError::Io { .. } => !self.is_damage(),
@@ -132,32 +132,32 @@ impl StoreError {
     }
 }
 
-/// Why a write was refused. Nothing of it is stored, except with [`WriteError::Failed`], where the whole write may appear
-/// after a crash, and with [`WriteError::Partly`].
+/// Why a write was refused. Nothing of it is stored, with two exceptions: after [`WriteError::Failed`] the whole write
+/// may appear after a crash, and [`WriteError::Partly`] stores a part.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The batch is invalid: up to 100 errors, each with its line.
     #[error("{}", .0.first().map_or_else(|| "the batch is not valid".to_owned(), ToString::to_string))]
     Invalid(Vec<Invalid>),
-    /// Ids that the collection holds already.
+    /// Ids that the collection already holds.
     #[error("{} of the ids are in the collection already, the first is {:?}", total, ids.first().map_or("", String::as_str))]
     Conflict {
         /// The first 100 of them.
         ids: Vec<String>,
-        /// How many there are.
+        /// Their total number.
         total: usize,
     },
-    /// The idempotency key came with other events before.
+    /// The idempotency key was used before with other events.
     #[error("the idempotency key came with other events before, as write {position} of {events}: nothing was written")]
     KeyReused {
-        /// Position of the write that it came with.
+        /// Position of the earlier write.
         position: u64,
-        /// The partition whose log has that position; `None` of a collection of one.
+        /// The partition whose log has that position; `None` for a collection of one partition.
         partition: Option<usize>,
-        /// How many events that was.
+        /// Number of events of the earlier write.
         events: u64,
     },
-    /// The event that was to be replaced is not the one that was read.
+    /// The event to be replaced is not the one that was read.
     #[error("the event was changed or deleted by another write meanwhile")]
     Changed,
     /// The batch is too large.
@@ -168,27 +168,28 @@ pub enum WriteError {
         /// Max size.
         limit: u64,
     },
-    /// The store is behind: try again later.
+    /// The store is behind: retry later.
     #[error("{0}")]
     Busy(String),
-    /// The disk has no room: try again once it has.
+    /// The disk is full: retry once there is space.
     #[error("{0}")]
     Full(String),
-    /// The collection accepts no writes until an operator has repaired it.
+    /// The collection refuses writes until an operator has repaired it.
     #[error("the collection accepts no writes: {0}")]
     Refused(String),
-    /// The disk failed while the batch was being written: whether it is stored is known only after a restart.
+    /// The disk failed while the batch was being written: only a restart shows whether it is stored.
     #[error("the write failed and the collection takes no more: {0}")]
     Failed(String),
-    /// Whether the events are stored is not known: the server that wrote them went away before it answered, or its log does not answer.
+    /// It is unknown whether the events are stored: the server that wrote them went away before it answered, or its log
+    /// does not answer.
     #[error("whether the events are stored is not known: {0}")]
     Unknown(String),
-    /// Some partitions have stored their events, and others have not.
+    /// Some partitions have stored their events, others have not.
     #[error("{stored} of the events are stored, and the others are not: {why}")]
     Partly {
         /// Events stored.
         stored: u64,
-        /// Why the others are not.
+        /// Why the others have not.
         why: Box<WriteError>,
     },
     /// The collection was dropped.
@@ -197,22 +198,23 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The refusal of a collection whose store was closed.
+    /// Returns the error for a collection whose store was closed.
     pub(crate) fn closes() -> WriteError {
         WriteError::Busy(CLOSES.to_owned())
     }
 
-    /// The refusal of a collection that takes no writes. `reopens`: until its process has opened it again, or another one has.
+    /// Returns the error for a collection that refuses writes. `reopens` is true if that ends once its process has
+    /// reopened it, or another one has.
     pub(crate) fn refused(why: &str, reopens: bool) -> WriteError {
         if reopens { WriteError::Busy(why.to_owned()) } else { WriteError::Refused(why.to_owned()) }
     }
 
-    /// The refusal of a write that would wait long behind others.
+    /// Returns the error for a write that would wait long behind others.
     pub fn late() -> WriteError {
         WriteError::Busy("more is written than the log takes: try again later".to_owned())
     }
 
-    /// The refusal of a write for which no flush has made room in time.
+    /// Returns the error for a write for which no flush has made room in time.
     pub fn no_room() -> WriteError {
         WriteError::Busy("memory for new events is full and its flush to disk lags behind: try again later".to_owned())
     }
@@ -222,21 +224,21 @@ impl WriteError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the snapshot {seq} is gone: it was last used more than five minutes ago; ask again without it")]
 pub struct Gone {
-    /// The snapshot asked for.
+    /// The requested snapshot.
     pub seq: Seq,
 }
 
-/// Damage in the data folder, as `check` and [`crate::Store::problems`] list it.
+/// Damage in the data folder, as reported by `check` and [`crate::Store::problems`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The damaged file.
     pub path: PathBuf,
-    /// The error, and its consequence.
+    /// The error and its consequence.
     pub detail: String,
 }
 
 impl Problem {
-    /// The same, with what was done about it.
+    /// Appends what was done about it.
     pub(crate) fn and(mut self, done: &str) -> Problem {
         self.detail.push_str("; ");
         self.detail.push_str(done);

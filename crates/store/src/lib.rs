@@ -1,38 +1,39 @@
 //! Collections: log, memory trees, segments, catalog, snapshots and recovery.
 //!
-//! A [`Store`] is a folder of collections that one process holds locked. Their data may lie in a bucket instead
-//! ([`bucket`]). [`Collection::write`] returns once a batch is durable and visible. [`Collection::snapshot`] gives a
-//! reader a state that never changes. A snapshot consists of [`PartView`]s, one for each memory tree and segment file,
-//! which the query crate walks.
+//! A [`Store`] is a folder of collections that one process holds locked. Their data may be in a bucket instead
+//! ([`bucket`]). [`Collection::write`] returns once a batch is durable and visible. [`Collection::snapshot`] returns a
+//! state that never changes. A snapshot consists of [`PartView`]s, one for each memory tree and segment file, which the
+//! query crate walks.
 //!
 //! # What it promises
-//! - An acknowledged batch survives whole: a process kill, a power loss that takes every byte not yet synced.
-//! - A batch becomes visible whole; readers never wait for writers.
+//! - An acknowledged batch survives completely: a process kill, or a power loss that takes every byte not yet synced.
+//! - A batch becomes visible as a whole; readers never wait for writers.
 //! - A batch sent twice under one idempotency key is stored once, for a day, across restarts.
-//! - Damage is detected by checksums, named by file, and contained; intact data stays served.
+//! - Damage is detected by checksums, reported by file, and contained; intact data stays served.
 //! - Memory is bounded: when flushes lag behind, writes wait and are then refused.
 //! - Disk, time and randomness are used through [`seams`] only.
 //!
 //! It knows nothing of queries, formats, HTTP or async: calls block, and each wait has a deadline.
 //!
 //! # Where to start reading
-//! Each folder's `mod.rs` says what it is for. `ingest/partition/` is the state machine: how a group of writes is committed.
+//! Each folder's `mod.rs` describes its purpose. `ingest/partition/` is the state machine that commits a group of
+//! writes.
 //!
 //! | folder | holds |
 //! |---|---|
 //! | `store/` | the data folder: its collections, its lock, its threads |
-//! | `collection/` | a collection as callers hold it |
-//! | `ingest/` | what writes: queue, stage, commit |
-//! | `log/` | what makes a write durable |
+//! | `collection/` | a collection, as its callers use it |
+//! | `ingest/` | writes: queue, stage, commit |
+//! | `log/` | the write-ahead log, which makes a write durable |
 //! | `part/` | stored data: memory trees, segments, dead rows, keys |
-//! | `catalog/` | what a collection consists of: manifest and sidecars |
-//! | `maintenance/` | what tends it: flushes, merges, the archive, retention |
-//! | `snapshot/` | what reads |
-//! | `recovery/` | what opens, checks and repairs |
-//! | `backup/` | what copies it out of a live store, and back |
-//! | `audit/` | who changed what: a log of administrative acts |
-//! | `bucket/` | collections in a bucket that processes share, and the lease of their owner |
-//! | `stream/` | the log of such collections in streams, in the place of the bucket |
+//! | `catalog/` | the content of a collection: manifest and sidecars |
+//! | `maintenance/` | background work: flushes, merges, archiving, retention |
+//! | `snapshot/` | reads |
+//! | `recovery/` | opens, checks and repairs partitions |
+//! | `backup/` | backups of a live store, and restores |
+//! | `audit/` | the log of administrative acts |
+//! | `bucket/` | collections in a bucket shared by processes, and the lease of their owner |
+//! | `stream/` | the log of such collections in streams instead of the bucket |
 //! | `seams/` | disk, clock and randomness |
 //!
 //! `docs/format.md` has the byte layout of every file.

@@ -1,21 +1,21 @@
-//! Options of an operator.
+//! Options of the operator.
 
 use meridian_model::{Invalid, SeqLayout};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a store is opened. Make it with [`Options::at`] or [`Options::ephemeral`], then change what you need.
+/// How a store is opened. Create it with [`Options::at`] or [`Options::ephemeral`], then change fields as needed.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The data folder.
     pub data: PathBuf,
-    /// Keep everything in memory and acknowledge at once; nothing survives the process.
+    /// Whether everything is kept in memory and acknowledged at once; nothing survives the process.
     pub ephemeral: bool,
     /// Max bytes of decoded blocks kept for readers.
     pub cache_bytes: u64,
-    /// Max bytes of memory trees over all collections: from half of it on the largest is flushed; at all of it writes
-    /// wait.
+    /// Max bytes of memory trees over all collections. From half of it on the largest is flushed; when it is exhausted
+    /// writes wait.
     pub memory_bytes: u64,
     /// Max bytes of log that a collection keeps before its memory trees are flushed.
     pub log_bytes: u64,
@@ -29,44 +29,46 @@ pub struct Options {
     pub segment_rows_max: u32,
     /// Max events of one merge, which keeps four bytes of each in memory. Runs beyond a quarter of it are not merged.
     pub merge_rows_max: u64,
-    /// Max bytes on disk over all collections to serve archived segments: `.segment` files, which always stay, and Arrow
-    /// rows. Beyond it the least recently used Arrow rows are removed, and read from GeoParquet.
+    /// Max bytes on disk over all collections to serve archived segments: `.segment` files, which always stay, and
+    /// Arrow rows. Beyond it the least recently used Arrow rows are removed, and read from GeoParquet.
     pub serving_bytes: u64,
     /// Min events of a segment that is archived (as GeoParquet) without a request.
     pub archive_rows_min: u32,
-    /// How long files that were listed for other programs stay after a merge replaced them.
+    /// How long files that were listed for other programs stay after a merge has replaced them.
     pub files_memory: Duration,
     /// How long an idempotency key is remembered.
     pub key_memory: Duration,
-    /// Max idempotency keys remembered by a collection; more within [`Options::key_memory`] are refused.
+    /// Max idempotency keys remembered for a collection; more within [`Options::key_memory`] are refused.
     pub keys_max: usize,
     /// How long a snapshot stays available after its last use.
     pub snapshot_memory: Duration,
-    /// Max duration of a query: objects of a bucket that no manifest names any more stay at least so long.
+    /// Max duration of a query: objects of a bucket stay at least this long after the last manifest that names them.
     pub query_max: Duration,
-    /// Max age of a write before it is flushed, for readers that follow the collections of a bucket; `None`: there are none.
+    /// Max age of a write before it is flushed, for readers that follow the collections of a bucket; `None` without
+    /// such readers.
     pub staleness_max: Option<Duration>,
-    /// Max difference between the clocks of two machines: answers from followed collections count as so much older.
+    /// Max difference between the clocks of two machines, added to the age of responses from followed collections.
     pub skew: Duration,
-    /// Followed collections are read up to the end of their log; otherwise up to what is flushed.
+    /// Whether followed collections are read up to the end of their log; otherwise up to the last flush.
     pub follow_log: bool,
     /// How long a write without a deadline waits for room.
     pub write_wait: Duration,
     /// Max bytes of the audit log; beyond it the oldest file is removed.
     pub audit_bytes: u64,
-    /// Max bytes of pieces of a bucket's objects kept in memory; 0: none are kept, also not on disk.
+    /// Max bytes of pieces of a bucket's objects kept in memory; 0 disables them, also on disk.
     pub extent_memory: u64,
     /// Max bytes of such pieces kept in a file of the data folder.
     pub extent_disk: u64,
-    /// Max bytes of trees of segments of followed collections: a segment is opened when a question needs it. `None`: all are opened with their
-    /// manifest, and stay open.
+    /// Max bytes of trees of segments of followed collections: a segment is opened when a query needs it. `None` opens
+    /// all with their manifest, and keeps them open.
     pub tree_bytes: Option<u64>,
-    /// Start the threads that flush and merge. A simulator leaves them out and calls [`crate::Collection::maintain`].
+    /// Whether to start the threads that flush and merge. A simulator leaves them out and calls
+    /// [`crate::Collection::maintain`].
     pub background: bool,
 }
 
 impl Options {
-    /// A store in this folder.
+    /// Returns options for a store in this folder.
     pub fn at(data: impl Into<PathBuf>) -> Options {
         Options {
             data: data.into(),
@@ -98,7 +100,7 @@ impl Options {
         }
     }
 
-    /// A store in memory.
+    /// Returns options for a store in memory.
     pub fn ephemeral() -> Options {
         Options { ephemeral: true, ..Options::at("/ephemeral") }
     }
@@ -126,10 +128,10 @@ pub struct Settings {
     /// The failures that an acknowledged event survives.
     #[serde(default)]
     pub durability: Durability,
-    /// Age, by event time, from which events are dropped: an interval's age begins at its end.
+    /// Age, by event time, at which events are dropped; an interval's age begins at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Duration>,
-    /// Bytes of events, in files and in memory, from which the oldest are dropped.
+    /// Bytes of events, in files and in memory, beyond which the oldest are dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_bytes: Option<u64>,
     /// Number of partitions, each with a log of its own.
@@ -144,15 +146,15 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Bytes of events from which one partition drops its oldest.
+    /// Returns the bytes of events beyond which one partition drops its oldest.
     pub(crate) fn retention_bytes_each(&self) -> Option<u64> {
         self.retention_bytes.map(|bytes| (bytes / u64::from(self.partitions.max(1))).max(1))
     }
 
-    /// Checks that a collection with the settings `before` can have these.
+    /// Checks that a collection with the settings `before` can change to these.
     ///
     /// # Errors
-    /// Names the setting that only a new collection takes.
+    /// Reports the setting that only a new collection accepts.
     pub(crate) fn may_follow(&self, before: &Settings) -> Result<(), Invalid> {
         if self.durability != before.durability {
             return Err(Invalid::field("durability", "the durability of a collection cannot be changed"));
@@ -173,21 +175,21 @@ fn is_one(partitions: &u16) -> bool {
     *partitions == 1
 }
 
-/// Settings that a caller names; the others stay as they are.
+/// Settings given by a caller; the others stay as they are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SettingsChange {
-    /// Another durability, which only a new collection takes.
+    /// Another durability, which only a new collection accepts.
     pub durability: Option<Durability>,
     /// Another retention by age, or none.
     pub retention: Option<Option<Duration>>,
     /// Another retention by size, or none.
     pub retention_bytes: Option<Option<u64>>,
-    /// Another number of partitions, which only a new collection takes.
+    /// Another number of partitions, which only a new collection accepts.
     pub partitions: Option<u16>,
 }
 
 impl SettingsChange {
-    /// These settings with the named ones replaced.
+    /// Returns these settings with the given ones replaced.
     pub fn of(&self, settings: &Settings) -> Settings {
         Settings {
             durability: self.durability.unwrap_or(settings.durability),

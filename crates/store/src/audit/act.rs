@@ -5,46 +5,46 @@ use meridian_model::time;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Max bytes of a text in a line; longer ones are cut.
+/// Max bytes of a text in a line; longer texts are cut.
 const TEXT_BYTES_MAX: usize = 512;
-/// Max bytes of the text of a request. The longest pattern of collections fits: a part that is cut off could be the one that
-/// matters.
+/// Max bytes of the text of a request. It fits the longest collection pattern: a part that is cut off could be the one
+/// that matters.
 const CHANGE_BYTES_MAX: usize = 2048;
 
-/// An administrative act, or a step of one. It never holds a secret.
+/// An administrative act or one step of it. It never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Act {
     /// The id of the request.
     pub request: String,
     /// The actor: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
     pub who: String,
-    /// The tenant that it concerns; empty for the server.
+    /// The tenant concerned; empty for the server itself.
     pub tenant: String,
     /// The client's address, or `socket`.
     pub from: String,
-    /// The operation, by the name that the API's description gives it.
+    /// The operation, by its name in the API description.
     pub act: String,
     /// The object of the act, as a path.
     pub target: String,
-    /// The collection, where it is one.
+    /// The collection, if the object is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<String>,
     /// The request, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// The status of the response. A line without one says that the act began.
+    /// Status of the response. A line without one records the start of the act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The line that says that this act began.
+    /// Number of the line that recorded the start of this act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<u64>,
-    /// The number of this line when it was first written; that one was removed to make room.
+    /// Number of this line when it was first written; that copy was removed to make room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// The lines up to this number were removed to make room.
+    /// Number up to which lines were removed to make room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trimmed: Option<u64>,
-    /// Refused attempts before this line that got none of their own.
+    /// Number of refused attempts before this line that have no line of their own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unrecorded: u64,
 }
@@ -54,7 +54,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl Act {
-    /// The same act with its texts cut to their max length: some come from clients.
+    /// Returns the same act with its texts cut to their max length: some come from clients.
     fn bounded(&self) -> Act {
         let mut act = self.clone();
         let texts = [&mut act.request, &mut act.who, &mut act.tenant, &mut act.from, &mut act.act, &mut act.target];
@@ -75,7 +75,7 @@ pub(super) struct Line<'a> {
     pub time: i64,
     pub act: &'a Act,
     pub previous: [u8; 32],
-    /// The first of the lines that are synced together.
+    /// Number of the first line of the group that is synced together.
     pub group: u64,
 }
 
@@ -85,14 +85,14 @@ struct Text {
     time: String,
     #[serde(flatten)]
     act: Act,
-    /// The first of the lines that were synced with it, in all others of them.
+    /// Number of the first line of the sync group; set in all of its other lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<u64>,
     previous: String,
 }
 
 impl Line<'_> {
-    /// The line, without its end.
+    /// Encodes the line, without a line ending.
     pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
         let (time, previous) = (time::format_instant(self.time), hex(&self.previous));
         let group = Some(self.group).filter(|first| *first < self.n);
@@ -101,7 +101,7 @@ impl Line<'_> {
     }
 }
 
-/// A line that was read.
+/// A line read back from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audited {
     /// Its number in the log, from 1.
@@ -117,7 +117,7 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// Reads a line; `None` where it is not one, or has another number.
+    /// Parses a line; `None` if it is malformed or has another number.
     pub(super) fn read(n: u64, line: &[u8]) -> Option<Audited> {
         let text = std::str::from_utf8(line).ok()?;
         let Text { n: found, time, act, previous, .. } = serde_json::from_str(text).ok()?;
@@ -126,25 +126,25 @@ impl Audited {
     }
 }
 
-/// The fields that make lines a chain.
+/// The fields that link lines into a chain.
 #[derive(Deserialize)]
 struct Chained<'a> {
     n: u64,
     previous: &'a str,
 }
 
-/// The number of a line, and the SHA-256 of the line before it in hexadecimal; `None` where it is no line.
+/// Returns the number of a line and the SHA-256 of the previous line in hexadecimal; `None` if it is not a line.
 pub(super) fn chained(line: &[u8]) -> Option<(u64, &str)> {
     let Chained { n, previous } = serde_json::from_slice(line).ok()?;
     Some((n, previous))
 }
 
-/// The first of the lines that were synced with this one; `None` where it is the first itself, or no line.
+/// Returns the first line of this line's sync group; `None` if this is the first line itself, or not a line.
 pub(super) fn group(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<Text>(line).ok()?.group
 }
 
-/// Whether a text is these bytes in hexadecimal.
+/// Returns true if `text` is `bytes` in hexadecimal.
 pub(super) fn is_hex(text: &str, bytes: &[u8]) -> bool {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     text.chars().map(Some).eq(digits.map(|digit| char::from_digit(digit.into(), 16)))

@@ -10,11 +10,11 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Reads the lines of a file up to a length.
 pub(super) struct Lines {
     file: Arc<dyn DiskFile>,
-    /// Where the next piece begins, and where the last one ends.
+    /// Offset of the next piece; the field below is the end of the last one.
     at: u64,
     end: u64,
     buffer: Vec<u8>,
-    /// The part of the buffer that is not read yet begins here.
+    /// Start of the unread part of the buffer.
     start: usize,
 }
 
@@ -23,10 +23,10 @@ impl Lines {
         Lines { file, at: 0, end, buffer: Vec::new(), start: 0 }
     }
 
-    /// The next line without its end; `None` where there is no whole one.
+    /// Returns the next line without its line ending; `None` if no complete line is left.
     ///
     /// # Errors
-    /// Errors of the disk, or `InvalidData` for a line that is longer than any of the log.
+    /// Disk errors, or `InvalidData` for a line that exceeds the max length of a log line.
     pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let mut from = self.start;
         loop {
@@ -50,7 +50,7 @@ impl Lines {
         }
     }
 
-    /// Bytes of what was given out, with the ends of its lines.
+    /// Returns the bytes of the lines returned so far, including line endings.
     pub fn read(&self) -> u64 {
         self.at - (self.buffer.len() - self.start) as u64
     }

@@ -1,11 +1,11 @@
 //! The audit log: a line of JSON for each administrative act, in the folder `audit` of the data folder.
 //!
-//! Lines are on disk when [`AuditLog::append`] returns. Each holds the SHA-256 of the line before it, so a line that was changed,
-//! removed or inserted is detected (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that grows, `lines.rs` reads lines
-//! back.
+//! Lines are on disk when [`AuditLog::append`] returns. Each holds the SHA-256 of the previous line, so a line that was
+//! changed, removed or inserted is detected (`verify.rs`). `act.rs` has the fields, `tail.rs` the file that is appended
+//! to; `lines.rs` reads lines back.
 //!
-//! Files are named by the number of their first line. Before all of them exceed the limit, the oldest goes (`trim.rs`). `shared.rs` is the
-//! log of a cluster, in its bucket.
+//! Files are named by the number of their first line. The oldest file is removed before the total exceeds the limit
+//! (`trim.rs`). `shared.rs` is the log of a cluster, in its bucket.
 
 mod act;
 mod lines;
@@ -29,19 +29,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tail::Tail;
 
-/// The folder's name.
+/// Name of the folder.
 pub(crate) const FOLDER: &str = "audit";
 const EXTENSION: &str = ".ndjson";
-/// Min and max size of a file; between them it is a sixteenth of all.
+/// Min and max size of a file; within these bounds it is a sixteenth of the total.
 const FILE_BYTES: (u64, u64) = (64 << 10, 16 << 20);
-/// Max bytes of a store in memory: nothing of it survives anyway.
+/// Max bytes for a store in memory: it does not survive the process anyway.
 const MEMORY_BYTES: u64 = 1 << 20;
-/// Max bytes that one page of [`AuditLog::page`] reads, apart from the line at which it ends.
+/// Max bytes that one call of [`AuditLog::page`] reads, not counting the line at which it ends.
 const PAGE_BYTES: u64 = 16 << 20;
-/// The placeholder for a hash in the first line of all.
+/// The placeholder for the previous hash in the very first line.
 const NO_LINE: [u8; 32] = [0; 32];
 
-/// Takes lines, with the number of the first.
+/// Receives lines, and the number of the first one.
 pub(crate) type Lined<'a> = dyn FnMut(u64, &[u8]) -> Result<(), StoreError> + 'a;
 
 /// The administrative acts of a server, oldest first.
@@ -49,11 +49,11 @@ pub(crate) type Lined<'a> = dyn FnMut(u64, &[u8]) -> Result<(), StoreError> + 'a
 pub struct AuditLog {
     files: Files,
     clock: Arc<dyn Clock>,
-    /// Held while a line is written: its number and its hash follow from the previous line.
+    /// Held while a line is written: number and hash follow from the previous line.
     tail: Mutex<Tail>,
 }
 
-/// The folder, and how much it may hold.
+/// The folder, and its size limit.
 #[derive(Debug)]
 struct Files {
     disk: Arc<dyn Disk>,
@@ -66,15 +66,15 @@ struct Files {
 /// Lines of the log, in order.
 #[derive(Debug)]
 pub struct AuditPage {
-    /// The lines that match, at most as many as asked for.
+    /// The matching lines, up to the limit asked for.
     pub lines: Vec<Audited>,
-    /// Where to read on; `None` at the end of the log. A page may be short, or empty, and not be the last.
+    /// Where to continue; `None` at the end of the log. A page may be short or empty without being the last.
     pub next: Option<u64>,
 }
 
 impl AuditLog {
-    /// Opens the log of a data folder, and cuts off a partial line that a crash left. A log that cannot be read accepts no
-    /// lines, which [`AuditLog::append`] reports. The rest of the store is not affected.
+    /// Opens the log of a data folder, and cuts off a partial line left by a crash. A log that cannot be read accepts
+    /// no lines; [`AuditLog::append`] reports that. The rest of the store is not affected.
     pub(crate) fn open(seams: &Seams, root: &Path, bytes_total: u64, ephemeral: bool) -> AuditLog {
         let bytes_total = if ephemeral { bytes_total.min(MEMORY_BYTES) } else { bytes_total };
         let file_bytes = (bytes_total / 16).clamp(FILE_BYTES.0, FILE_BYTES.1);
@@ -87,23 +87,23 @@ impl AuditLog {
         AuditLog { files, clock: seams.clock.clone(), tail: Mutex::new(tail) }
     }
 
-    /// Adds a line for each act, all of them with one sync, and returns the number of the first. They are on disk when this
-    /// returns.
+    /// Appends a line for each act, all with one sync, and returns the number of the first. The lines are on disk when
+    /// this returns.
     ///
     /// # Errors
-    /// The error of the disk: no act is recorded. After a failed sync the lines may be there after a restart, and all further
-    /// lines are refused until the store is opened again.
+    /// The disk error; none of the acts is recorded. After a failed sync the lines may still be present after a
+    /// restart. All further lines are then refused until the store is reopened.
     pub fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
         let now = self.clock.now();
         self.tail.lock().append(&self.files, now, acts)
     }
 
-    /// The lines after this number for which `wanted` is true, at most `limit` of them.
+    /// Returns up to `limit` lines after this number for which `wanted` is true.
     ///
     /// # Errors
-    /// The error of the disk. Lines that cannot be parsed are left out; [`crate::Store::check`] names them.
+    /// The disk error. Lines that cannot be parsed are left out; [`crate::Store::check`] reports them.
     pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
-        // Lines written meanwhile lie beyond these lengths, and go to the next page.
+        // Lines written from here on lie beyond these lengths, and belong to the next page.
         let sizes = self.tail.lock().sizes.clone();
         let first = sizes.range(..=after.saturating_add(1)).next_back().map_or(0, |(first, _)| *first);
         let (mut lines, mut read) = (Vec::new(), 0);
@@ -133,9 +133,9 @@ impl AuditLog {
         Ok(AuditPage { lines, next: None })
     }
 
-    /// Gives all lines to `sink`, some at a time, with the number of the first: for a backup.
+    /// Passes all lines to `sink` in pieces, with the number of the first; used by backups.
     pub(crate) fn copy(&self, sink: &mut Lined<'_>) -> Result<(), StoreError> {
-        // Lines written meanwhile lie beyond these lengths.
+        // Lines written from here on lie beyond these lengths.
         let sizes = self.tail.lock().sizes.clone();
         for (first, bytes) in sizes {
             let path = self.files.path(first);
@@ -152,7 +152,8 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Writes the lines of another log into the folder of a log that is not open, as a restore does. The caller syncs the folder above.
+    /// Writes lines of another log into the folder of a log that is not open, as a restore does. The caller syncs the
+    /// parent folder.
     pub(crate) fn write_copied(disk: &dyn Disk, root: &Path, first: u64, lines: &[u8]) -> Result<(), StoreError> {
         let dir = root.join(FOLDER);
         disk.create_private_dir(&dir).map_err(StoreError::io("create", &dir))?;
@@ -162,15 +163,15 @@ impl AuditLog {
         written.map_err(StoreError::io("write", &path))
     }
 
-    /// The numbers of the first and the last line, and the SHA-256 of the last in hexadecimal; `None` where there is none. Kept
-    /// elsewhere, they show later that no line was cut off.
+    /// Returns the numbers of the first and last line, and the SHA-256 of the last in hexadecimal; `None` for an empty
+    /// log. Kept elsewhere, they prove later that no line was cut off.
     pub fn ends(&self) -> Option<(u64, u64, String)> {
         let tail = self.tail.lock();
         let (first, _) = tail.sizes.first_key_value()?;
         (tail.next > 1).then(|| (*first, tail.next - 1, act::hex(&tail.previous)))
     }
 
-    /// The first place where the log is not what was written.
+    /// Returns the first place at which the log differs from what was written.
     pub(crate) fn verify(&self) -> Option<Problem> {
         let tail = self.tail.lock();
         match tail.refuses() {
@@ -185,7 +186,7 @@ impl Files {
         self.dir.join(format!("{first:016}{EXTENSION}"))
     }
 
-    /// Bytes of the files by the number of their first line.
+    /// Returns the size of each file, by the number of its first line.
     fn sizes(&self) -> Result<BTreeMap<u64, u64>, StoreError> {
         let names = crate::store::folder::names(self.disk.as_ref(), &self.dir)?;
         let firsts = names.iter().filter_map(|name| name.strip_suffix(EXTENSION)?.parse::<u64>().ok());

@@ -1,9 +1,11 @@
-//! The audit log in a bucket: a chain of links to which all processes append (`bucket/chain.rs`), with the lines of the log in a data folder.
+//! The audit log in a bucket: a chain of links to which all processes append (`bucket/chain.rs`), with the lines of the
+//! log in a data folder.
 //!
-//! A link holds the lines of one group. Once there are many, the next link holds them all as well, as a *chapter*, and they go. The
-//! newest chapter lists those before it that are still there. Over the limit the oldest goes (`shared/trim.rs`), and a line says so.
+//! A link holds the lines of one group. Once there are many links, the next one repeats all of their lines as a
+//! *chapter*, and the old links are deleted. The newest chapter lists the earlier chapters that still exist. Over the
+//! limit the oldest chapter is removed (`shared/trim.rs`), and a line records that.
 //!
-//! Reads are checked: each line has its number, and the hash of the line before it.
+//! Reads verify that each line has the expected number and the hash of the previous line.
 
 mod moved;
 mod trim;
@@ -22,11 +24,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use trim::Trimmed;
 
-/// The weight of links before their lines become a chapter.
+/// Weight of the links at which their lines become a chapter.
 const CHAPTER_WEIGHT: u64 = 1 << 20;
 /// Max chapters of a log.
 const CHAPTERS_MAX: usize = 4096;
-/// How often a group is tried while others append.
+/// Max attempts to append a group while others append.
 const TURNS: usize = 256;
 
 /// The administrative acts of a cluster, oldest first.
@@ -35,7 +37,7 @@ pub struct SharedAudit {
     chain: Chain,
     clock: Arc<dyn Clock>,
     bytes_total: u64,
-    /// Held over calls to the bucket: the number and the hash of a line follow from the one before.
+    /// Held across calls to the bucket: number and hash of a line follow from the previous one.
     state: Mutex<State>,
 }
 
@@ -43,18 +45,18 @@ pub struct SharedAudit {
 struct State {
     end: End,
     chapters: Vec<Chapter>,
-    /// The lines after those of the newest chapter, and the number of the first of them.
+    /// The lines after the newest chapter, and the number of the first of them.
     tail: Vec<u8>,
     first: u64,
     /// Number of the next line.
     next: u64,
     /// SHA-256 of the last line.
     previous: [u8; 32],
-    /// What each holder has in a chapter, once it was needed.
+    /// Bytes by holder of each chapter, filled in on first use.
     shares: BTreeMap<u64, Shares>,
 }
 
-/// Lines in one link.
+/// A link that is a chapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Chapter {
     number: u64,
@@ -65,7 +67,7 @@ struct Chapter {
 
 /// The content of a link.
 struct Content<'a> {
-    /// With itself; none in a link that is no chapter.
+    /// The chapters including this one; empty in a link that is not a chapter.
     chapters: Vec<Chapter>,
     first: u64,
     lines: &'a [u8],
@@ -86,10 +88,12 @@ impl SharedAudit {
         SharedAudit { chain, clock: seams.clock.clone(), bytes_total, state: Mutex::new(state) }
     }
 
-    /// Adds a line for each act, all of them in one object, and returns the number of the first. They are in the bucket when this returns.
+    /// Appends a line for each act, all in one object, and returns the number of the first. The lines are in the bucket
+    /// when this returns.
     ///
     /// # Errors
-    /// Errors of the bucket: none of the acts may be acknowledged. [`StoreError::Unknown`] where it is not known whether they are recorded.
+    /// Errors of the bucket: none of the acts may be acknowledged. [`StoreError::Unknown`] if it is unknown whether
+    /// they are recorded.
     pub fn append(&self, acts: &[Act]) -> Result<u64, StoreError> {
         for _ in 0..TURNS {
             let mut state = self.current()?;
@@ -100,7 +104,7 @@ impl SharedAudit {
         Err(self.chain.too_fast())
     }
 
-    /// Appends lines after the known ones; `None` where another process has appended since.
+    /// Appends lines after the known ones; `None` if another process has appended meanwhile.
     fn try_append(&self, state: &mut State, acts: &[Act]) -> Result<Option<u64>, StoreError> {
         let whole = self.chain.wants_whole(&state.end, 0, CHAPTER_WEIGHT);
         let Trimmed { mut chapters, kept, said } = if whole { self.trim(state)? } else { Trimmed::default() };
@@ -139,10 +143,10 @@ impl SharedAudit {
         Ok(Some(first))
     }
 
-    /// The lines after this number for which `wanted` is true, at most `limit` of them.
+    /// Returns up to `limit` lines after this number for which `wanted` is true.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with the name of an object that is damaged or missing, or what the bucket said.
+    /// [`StoreError::Corrupt`] with the name of a damaged or missing object, or the error of the bucket.
     pub fn page(&self, after: u64, limit: usize, wanted: &dyn Fn(&Audited) -> bool) -> Result<AuditPage, StoreError> {
         let (chapters, tail, end) = {
             let state = self.current()?;
@@ -153,7 +157,7 @@ impl SharedAudit {
         let begin = chapters.partition_point(|chapter| chapter.first <= after.saturating_add(1)).saturating_sub(1);
         for chapter in &chapters[begin..] {
             let Some(link) = self.chain.read(chapter.number)? else {
-                // The oldest may be gone since. Another is lost.
+                // The oldest chapter may have been removed meanwhile. Any other missing chapter is lost.
                 if self.current()?.chapters.contains(chapter) {
                     return Err(corrupt(chapter.number, "it is missing".to_owned()));
                 }
@@ -173,23 +177,23 @@ impl SharedAudit {
         Ok(AuditPage { lines: page.lines, next })
     }
 
-    /// The log as it is now.
+    /// Reads the log up to its current end.
     fn current(&self) -> Result<MutexGuard<'_, State>, StoreError> {
         let mut state = self.state.lock();
         let Some((end, links)) = self.chain.follow(&state.end)? else { return Ok(state) };
-        // All of it is read and checked before any of it counts.
+        // Everything is read and verified before any of it is applied.
         let contents = links.iter().map(|link| self.decode(link)).collect::<Result<Vec<_>, _>>()?;
         let (mut number, mut first, mut next, mut previous) =
             (state.end.number, state.first, state.next, state.previous);
         for (link, content) in links.iter().zip(&contents) {
             let wrong = |detail: String| StoreError::corrupt(&self.chain.path(link.number), detail);
-            // The first of all may hold the lines of a restored log, whose oldest are gone.
+            // The very first link may hold the lines of a restored log, whose oldest lines are gone.
             let follows = number > 0 && link.number == number + 1;
             let expected = if link.is_whole() { first } else { next };
             if follows && content.first != expected {
                 return Err(wrong(format!("its first line is {}, and {expected} is expected", content.first)));
             }
-            // A link that does not follow stands for what is gone: nothing is known of the line before.
+            // A link that does not follow replaces links that are gone: nothing is known of the previous line.
             let known = follows.then_some((next, previous));
             let last = check_lines(content.first, content.lines, known).map_err(wrong)?;
             (number, next, previous) = (link.number, content.first + count(content.lines), last.unwrap_or(previous));
@@ -223,7 +227,7 @@ impl SharedAudit {
     }
 }
 
-/// The bytes of a link with these chapters and these lines. The first line has this number.
+/// Encodes a link with these chapters and lines; the first line has this number.
 fn content_of(chapters: &[Chapter], first: u64, lines: &[&[u8]]) -> Vec<u8> {
     let mut content = Vec::new();
     put_u32(&mut content, chapters.len() as u32);
@@ -235,8 +239,9 @@ fn content_of(chapters: &[Chapter], first: u64, lines: &[&[u8]]) -> Vec<u8> {
     content
 }
 
-/// Checks that lines follow from each other, the first of which has this number, and returns the SHA-256 of the last. `known`: the number of a
-/// line among them, or after the last of them, and the SHA-256 of the line before that one.
+/// Checks that lines follow from each other, and returns the SHA-256 of the last. `first` is the number of the first
+/// line. `known` is the number of a line among them, or of the one after the last, and the SHA-256 of the line before
+/// it.
 fn check_lines(first: u64, lines: &[u8], known: Option<(u64, [u8; 32])>) -> Result<Option<[u8; 32]>, String> {
     let (mut before, mut next): (Option<[u8; 32]>, u64) = (None, first);
     let mut rest = lines;
@@ -268,19 +273,20 @@ fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// A page that is being read.
+/// A page while it is being read.
 struct Page<'a> {
     after: u64,
     limit: usize,
     wanted: &'a dyn Fn(&Audited) -> bool,
     lines: Vec<Audited>,
     read: u64,
-    /// SHA-256 of the line before, where that is known.
+    /// SHA-256 of the previous line, if known.
     before: Option<[u8; 32]>,
 }
 
 impl Page<'_> {
-    /// Takes lines, and returns where to read on once the page is full. The first line has this number. Wrong lines are an error.
+    /// Takes lines, the first of which has this number. Returns where to continue once the page is full, and an error
+    /// for wrong lines.
     fn take(&mut self, first: u64, lines: &[u8]) -> Result<Option<u64>, String> {
         for (n, line) in (first..).zip(lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())) {
             self.read += line.len() as u64;
@@ -324,12 +330,12 @@ mod tests {
             writer.append(&acts).unwrap();
             assert_eq!(reader.page(0, 10, &|_| true).unwrap().lines.len(), 1, "{what}");
             writer.append(&acts).unwrap();
-            // A writer that takes something else for the end of the log, with right checksums.
+            // A writer that is wrong about the end of the log, with valid checksums.
             let mut state = writer.current().unwrap();
             harm(&mut state);
             writer.try_append(&mut state, &acts).unwrap().unwrap();
             drop(state);
-            // The wrong link is the last of two that the one reads at once, and of three that the other does.
+            // One reader sees the wrong link as the last of two that it reads at once, the other as the last of three.
             for log in [reader, log(&bucket)] {
                 for error in
                     [log.page(0, 10, &|_| true).map(drop).unwrap_err(), log.append(&acts).map(drop).unwrap_err()]
@@ -346,14 +352,14 @@ mod tests {
         let bucket = MemoryBucket::new();
         let log = log(&bucket);
         let acts = ["/1", "/2", "/3"].map(|target| Act { target: target.to_owned(), ..Act::default() });
-        // The first line of all is a chapter.
+        // The very first line is in a chapter.
         log.append(&[Act::default()]).unwrap();
         log.append(&acts).unwrap();
         let mut state = log.current().unwrap();
         let changed = String::from_utf8(state.tail.clone()).unwrap().replace("\"/2\"", "\"/9\"");
         state.tail = changed.into_bytes();
         drop(state);
-        // The line after the changed one, which is the third, shows it.
+        // The line after the changed one, the third, reveals it.
         for (after, whole) in [(0, false), (1, false), (2, false), (3, false), (4, true)] {
             let page = log.page(after, 10, &|_| true).map(drop);
             assert_eq!(page.is_ok(), whole, "after {after}: {page:?}");

@@ -1,7 +1,7 @@
-//! The end of the log: the file that grows.
+//! The end of the log: the file that is appended to.
 //!
-//! Lines are appended, a group with one sync. A write that fails leaves bytes that the next one overwrites. After a failed sync
-//! the content of the disk is unknown, so no line is accepted until the store is opened again.
+//! Each group of lines is appended with one sync. A failed write leaves bytes that the next write overwrites. After a
+//! failed sync the content of the disk is unknown, so lines are refused until the store is reopened.
 
 use super::act::{Act, Line, group};
 use super::lines::Lines;
@@ -15,37 +15,37 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-/// A file that reserves space, so that acts are also recorded on a full disk, including acts that free space.
+/// A file that reserves disk space, so that acts can be recorded on a full disk, including acts that free space.
 pub(super) const RESERVE: &str = "RESERVE";
 const RESERVE_BYTES: usize = 256 << 10;
-/// Bytes of lines that are written with one sync. With one more line they stay below the max length of a line that a
+/// Bytes of lines that are written with one sync. Even with one more line they fit into the max line length that a
 /// reader accepts.
 const GROUP_BYTES: usize = 24 << 10;
 
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// Bytes of lines of each file, by the number of its first line.
+    /// Bytes of each file, by the number of its first line.
     pub sizes: BTreeMap<u64, u64>,
-    /// Bytes by holder, of the files that were read for it.
+    /// Bytes by holder, for the files that were read to compute it.
     pub shares: BTreeMap<u64, Shares>,
-    /// The newest file, once it is open.
+    /// The newest file, if it is open.
     file: Option<Arc<dyn DiskFile>>,
     /// The number of the next line.
     pub next: u64,
     /// SHA-256 of the last line.
     pub previous: [u8; 32],
-    /// The newest file may hold a part of a line that was not written whole.
+    /// Whether the newest file may end in a partly written line.
     torn: bool,
-    /// Why no line is accepted.
+    /// Why lines are refused.
     refuses: Option<String>,
 }
 
 impl Tail {
-    /// Finds the last line, and cuts off what follows it.
+    /// Finds the last line, and cuts off whatever follows it.
     pub fn open(files: &Files) -> Result<Tail, StoreError> {
         let mut tail = Tail::of(files.sizes()?, None);
         let Some((&newest, _)) = tail.sizes.last_key_value() else { return Ok(tail) };
-        // A crash can leave the newest file without a line. Then the last line is in the file before it.
+        // A crash can leave the newest file without a line. Then the last line is in the previous file.
         for (&first, &bytes) in tail.sizes.clone().iter().rev() {
             let (lines, end) = tail.read(files, first, bytes)?;
             if first == newest && end < bytes {
@@ -61,7 +61,7 @@ impl Tail {
         Ok(tail)
     }
 
-    /// A log that accepts no lines.
+    /// Creates a log that accepts no lines.
     pub fn refusing(error: &StoreError) -> Tail {
         Tail::of(BTreeMap::new(), Some(format!("the audit log cannot be read: {error}")))
     }
@@ -70,7 +70,7 @@ impl Tail {
         Tail { sizes, shares: BTreeMap::new(), file: None, next: 1, previous: NO_LINE, torn: false, refuses }
     }
 
-    /// Why no line is accepted; `None` if they are.
+    /// Returns why lines are refused; `None` if they are accepted.
     pub fn refuses(&self) -> Option<&str> {
         self.refuses.as_deref()
     }
@@ -82,8 +82,8 @@ impl Tail {
         let mut inside = Lines::new(file, bytes);
         let (mut found, mut torn): (_, Option<(u64, u64, [u8; 32])>) = ((0, 0, self.previous), None);
         while let Some(line) = inside.next().map_err(StoreError::io("read", &path))? {
-            // No line has a zero byte. In the last group it marks a sector that did not reach the disk; then only lines of that
-            // group follow.
+            // No line contains a zero byte. In the last group it marks a sector that did not reach the disk; only lines
+            // of that group may follow.
             let torn_here = line.contains(&0);
             torn = match torn {
                 Some(_) if torn_here => torn,
@@ -107,11 +107,11 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes lines of these acts, durably and with one sync; returns the number of the first.
+    /// Writes lines for these acts durably, with one sync; returns the number of the first.
     pub fn append(&mut self, files: &Files, now: i64, acts: &[Act]) -> Result<u64, StoreError> {
         let begun = self.sizes.len();
         let first = self.put(files, acts.iter().map(|act| (now, act)))?;
-        // A new file was begun: older ones may have to be removed.
+        // A new file was begun: older files may have to be removed.
         if self.sizes.len() > begun
             && let Err(error) = self.trim(files, now)
         {
@@ -120,7 +120,7 @@ impl Tail {
         Ok(first)
     }
 
-    /// Writes lines of these acts and times, and returns the number of the first.
+    /// Writes lines for these acts and times, and returns the number of the first.
     pub fn put<A: Borrow<Act>>(
         &mut self,
         files: &Files,
@@ -147,7 +147,7 @@ impl Tail {
         Ok(first)
     }
 
-    /// Writes a group of lines, after which these are the next number and the hash of the last.
+    /// Writes a group of lines. Afterwards `next` and `last` are the next number and the hash of the last line.
     fn commit(&mut self, files: &Files, lines: &[u8], (next, last): (u64, [u8; 32])) -> Result<(), StoreError> {
         let written = match self.write(files, lines) {
             Err(error) if error.is_full() && spend_reserve(files) => self.write(files, lines),
@@ -173,7 +173,7 @@ impl Tail {
             }
             _ => files.disk.open(&path, OpenMode::ReadWrite).map_err(StoreError::io("open", &path))?,
         };
-        // A shorter line must not end in remains of the previous one.
+        // A shorter line must not end in the remains of the previous attempt.
         if self.torn && !is_new {
             file.set_len(at).map_err(StoreError::io("cut", &path))?;
         }
@@ -201,7 +201,7 @@ impl Tail {
     }
 }
 
-/// Makes a file, and the folder if it is the first.
+/// Creates a file, and the folder with the first file.
 fn create(files: &Files, first: u64) -> Result<Arc<dyn DiskFile>, StoreError> {
     let path = files.path(first);
     if files.disk.list(&files.dir).is_err() {
@@ -211,13 +211,13 @@ fn create(files: &Files, first: u64) -> Result<Arc<dyn DiskFile>, StoreError> {
     files.disk.open(&path, OpenMode::CreatePrivate).map_err(StoreError::io("create", &path))
 }
 
-/// Reserves room on the disk. If that fails now, it is tried again with the next file.
+/// Reserves disk space. A failure is retried with the next file.
 fn make_reserve(files: &Files) {
     let path = files.dir.join(RESERVE);
     if files.disk.open(&path, OpenMode::Read).and_then(|file| file.len()).is_ok_and(|bytes| bytes > 0) {
         return;
     }
-    // Not zeros: a file system may keep those as a hole.
+    // Not zeros: a file system may store those as a hole.
     let made = files.disk.open(&path, OpenMode::CreatePrivate).and_then(|file| {
         file.write_at(0, &vec![b' '; RESERVE_BYTES])?;
         file.sync()
@@ -228,14 +228,14 @@ fn make_reserve(files: &Files) {
     }
 }
 
-/// Gives the room back; `false` where there is none.
+/// Releases the reserved space; false if there is none.
 fn spend_reserve(files: &Files) -> bool {
-    // Synced, since some file systems free the room of a removed file only then.
+    // Synced, because some file systems free the space of a removed file only then.
     let removed = files.disk.remove(&files.dir.join(RESERVE)).and_then(|()| files.disk.sync_dir(&files.dir));
     removed.is_ok()
 }
 
-/// SHA-256 of a line without its end.
+/// Returns the SHA-256 of a line without its line ending.
 pub(super) fn hash(line: &[u8]) -> [u8; 32] {
     Sha256::digest(line).into()
 }

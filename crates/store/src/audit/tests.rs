@@ -43,7 +43,7 @@ fn names(disk: &MemoryDisk) -> Vec<String> {
     disk.list(&Path::new(ROOT).join("audit")).unwrap()
 }
 
-/// The lines of the first file, without their ends.
+/// Returns the lines of the first file, without line endings.
 fn lines(disk: &MemoryDisk) -> Vec<String> {
     let file = disk.open(&first_file(), OpenMode::Read).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
@@ -68,7 +68,7 @@ fn acts_are_read_back_in_pages_and_survive_a_crash() {
     let page = log.page(2, 2, &|line| line.act.target != "/tokens/4").unwrap();
     assert_eq!(page.lines.iter().map(|line| line.n).collect::<Vec<_>>(), [3, 5]);
     assert_eq!(log.page(page.next.unwrap(), 2, &|_| true).unwrap().lines[0].n, 6);
-    // Each line holds the hash of the previous one, as any other tool computes it.
+    // Each line holds the hash of the previous one, as any other tool would compute it.
     let lines = lines(&disk);
     for pair in lines.windows(2) {
         assert!(pair[1].contains(&act::hex(&tail::hash(pair[0].as_bytes()))), "{}", pair[1]);
@@ -98,7 +98,7 @@ fn a_line_that_was_changed_removed_or_moved_is_found() {
     let mut moved = whole.clone();
     moved.swap(1, 2);
     assert!(with(moved).starts_with("line 2 (number 2) is not a line"));
-    // Renumbered, as if it had never been.
+    // Removed, and the rest renumbered.
     let mut renumbered = whole.clone();
     renumbered.remove(0);
     for (n, line) in renumbered.iter_mut().enumerate() {
@@ -107,7 +107,7 @@ fn a_line_that_was_changed_removed_or_moved_is_found() {
     assert!(with(renumbered).starts_with("line 1 (number 1) does not follow"));
     let mut nulled = whole.clone();
     nulled[1] = nulled[1].replace("createToken", "create\0oken");
-    // Not taken for what a crash left: lines follow.
+    // Lines follow, so this is not taken for the remains of a crash.
     assert!(with(nulled).starts_with("line 2 (number 2) is not a line"));
     assert_eq!(with(whole), "");
 }
@@ -119,7 +119,7 @@ fn what_a_crash_left_of_a_line_is_cut_off() {
         let log = open(&disk, 1 << 20);
         log.append(&[act("/tokens/1")]).unwrap();
         log.append(&[act("/tokens/2")]).unwrap();
-        // Written, and not synced.
+        // Written but not synced.
         disk.inject_times(FaultKind::SyncFails, "audit", 0, 1);
         let group: Vec<Act> = (0..10).map(|_| act(&format!("/tokens/{}", "3".repeat(400)))).collect();
         assert!(log.append(&group).is_err());
@@ -164,7 +164,7 @@ fn the_oldest_files_go_and_the_rest_is_still_a_chain() {
     assert_eq!((log.verify(), log.ends()), (None, ends));
     let page = log.page(0, 3, &|_| true).unwrap();
     assert_eq!(page.lines.len(), 3);
-    // A file in the middle is missed, and so are the oldest ones where no line says that they were removed, and all of them.
+    // A missing file is detected in the middle, at the start unless a line records the removal, and if all are missing.
     let vanish = |name: &String| drop(disk.vanish(&Path::new(ROOT).join("audit").join(name)).unwrap());
     vanish(&names[0]);
     let problem = open(&disk, 1 << 20).verify().unwrap().to_string();

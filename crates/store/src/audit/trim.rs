@@ -1,8 +1,9 @@
-//! How the log makes room: the oldest file goes, but not what tenants are guaranteed of it.
+//! How the log makes room: the oldest file is removed, except for the lines guaranteed to tenants.
 //!
-//! Half of the log is shared evenly among all holders of lines. Lines of the oldest file within the share of their holder are written
-//! again at the end, under a new number. Then the file is removed. So a tenant that floods the log pushes out its own lines, and the
-//! chain stays whole: files are only removed at its beginning. A line records up to which number lines were removed.
+//! Half of the log is shared evenly among all holders of lines. Lines of the oldest file within their holder's share
+//! are rewritten at the end, under a new number; then the file is removed. So a tenant that floods the log pushes out
+//! its own lines. The chain stays intact: files are only removed at its beginning. A line records the number up to
+//! which lines were removed.
 
 use super::Files;
 use super::act::{Act, Audited};
@@ -13,14 +14,14 @@ use crate::seams::OpenMode;
 use std::collections::BTreeMap;
 use std::iter;
 
-/// Lines that are written again with one sync.
+/// Max lines that are rewritten with one sync.
 const GROUP_MAX: usize = 256;
 
-/// The holder of a line: a tenant, and whether the line is a single one. Single lines are refused attempts and sign-ins, which
-/// users without rights can cause; they must not push out the tenant's acts.
+/// The holder of a line: a tenant, and whether the line is a single one. Single lines are refused attempts and
+/// sign-ins. Users without rights can cause them, so they must not push out the tenant's acts.
 pub(super) type Holder = (String, bool);
 
-/// Bytes of lines by their holder.
+/// Bytes of lines, by holder.
 pub(super) type Shares = BTreeMap<Holder, u64>;
 
 pub(super) fn holder(act: &Act) -> Holder {
@@ -28,7 +29,7 @@ pub(super) fn holder(act: &Act) -> Holder {
 }
 
 impl Tail {
-    /// Makes room for one file. It reads at most the files that exist now.
+    /// Makes room for one file. Reads at most the files that exist now.
     pub fn trim(&mut self, files: &Files, now: i64) -> Result<(), StoreError> {
         let newest = self.sizes.last_key_value().map_or(0, |(first, _)| *first);
         while let Some((&oldest, _)) = self.sizes.first_key_value()
@@ -40,8 +41,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes the lines within their holders' shares again, and a line that records the removal. Only then is the file
-    /// removed: a crash may leave lines twice, and never loses one.
+    /// Rewrites the lines within their holders' shares, and adds a line that records the removal. The file is removed
+    /// only then: a crash may duplicate lines but never loses one.
     fn remove_oldest(&mut self, files: &Files, oldest: u64, now: i64) -> Result<(), StoreError> {
         let mut held = self.held(files);
         let share = files.bytes_total / 2 / held.len().max(1) as u64;
@@ -81,7 +82,7 @@ impl Tail {
         Ok(())
     }
 
-    /// The bytes of each holder in all files except the newest, which has just begun.
+    /// Returns the bytes of each holder in all files except the newest, which has just begun.
     fn held(&mut self, files: &Files) -> Shares {
         let mut held = Shares::new();
         for (&first, &bytes) in self.sizes.iter().rev().skip(1) {
@@ -99,8 +100,8 @@ impl Tail {
     }
 }
 
-/// Calls `take` for each line of a file until it returns false. Lines that cannot be parsed are left out: a damaged file must not
-/// keep the log from making room.
+/// Calls `take` for each line of a file until it returns false. Lines that cannot be parsed are skipped: a damaged file
+/// must not keep the log from making room.
 fn each_line(files: &Files, first: u64, bytes: u64, mut take: impl FnMut(Audited) -> bool) {
     let path = files.path(first);
     let read = files.disk.open(&path, OpenMode::Read).and_then(|file| {

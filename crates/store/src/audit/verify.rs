@@ -1,4 +1,4 @@
-//! Whether the log is what was written.
+//! Verifies that the log is what was written.
 
 use super::act::{Audited, hex};
 use super::lines::Lines;
@@ -8,11 +8,11 @@ use crate::error::Problem;
 use crate::seams::OpenMode;
 use std::collections::BTreeMap;
 
-/// The first line at which the chain is broken. If lines before the first file are missing, a later line must record their removal.
-/// The first line of all must hold the hash of no line.
+/// Returns the first line at which the chain is broken. If lines before the first file are missing, a later line must
+/// record their removal. The very first line must hold the placeholder hash.
 pub(super) fn verify(files: &Files, sizes: &BTreeMap<u64, u64>) -> Option<Problem> {
     let Some((&begin, _)) = sizes.first_key_value() else {
-        // The reserve is made with the first line.
+        // The reserve is created with the first line.
         let reserve = files.disk.open(&files.dir.join(RESERVE), OpenMode::Read);
         let detail = "all of its lines are missing".to_owned();
         return reserve.is_ok().then(|| Problem { path: files.dir.clone(), detail });

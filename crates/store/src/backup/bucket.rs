@@ -1,7 +1,7 @@
-//! A backup of the collections in a bucket, beside the owner that writes them.
+//! A backup of the collections in a bucket, made while their owner writes them.
 //!
-//! The owner flushes each collection when its turn comes. It is then read as any reader of the bucket does: a pin keeps its objects in place
-//! until they are sent. One collection is open at a time.
+//! The owner flushes each collection when its turn comes. The backup then reads it like any reader of the bucket: a pin
+//! keeps its objects in place until they are sent. One collection is open at a time.
 
 use super::pin::Pinned;
 use super::send::{Kept, Sent};
@@ -18,21 +18,23 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Stands for the data folder: only its lock is needed.
+/// Placeholder for the data folder; only its lock is needed.
 const ROOT: &str = "/backup";
 
-/// Who writes collections, and can be asked to flush them.
+/// The writer of the collections, which can be asked to flush them.
 pub trait Flusher {
-    /// All collections, by tenant and name.
+    /// Returns all collections, by tenant and name.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where one cannot be opened: a backup would lack it.
+    /// [`StoreError::Corrupt`] if a collection cannot be opened: a backup would lack it.
     fn all(&self) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Flushes what was acknowledged before the call, and returns the positions that are covered then. `None`: there is no such collection.
+    /// Flushes what was acknowledged before the call, and returns the positions covered by then; `None` if the
+    /// collection does not exist.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] where the collection lacks something, and what disk or bucket said.
+    /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] if the collection is incomplete, and errors of the disk or
+    /// bucket.
     fn flush(&self, tenant: &str, name: &str) -> Result<Option<Positions>, StoreError>;
 }
 
@@ -50,7 +52,7 @@ impl Flusher for Store {
         let Some(partitions) = self.partitions(tenant, name) else { return Ok(None) };
         let flush = |partition: &Arc<Collection>| {
             partition.core.lock().check_whole()?;
-            // Before the flush, which covers this or more.
+            // Before the flush, which covers this position or a later one.
             let position = partition.position();
             partition.flush().map(|()| position)
         };
@@ -59,11 +61,11 @@ impl Flusher for Store {
 }
 
 impl ControlPlane {
-    /// Writes a backup of the collections and records in the bucket to `out`, as [`Store::backup`] does. Each collection is at one position a
-    /// partition, no earlier than this call. The only thing written to the bucket is the pin of a reader.
+    /// Writes a backup of the collections and records in the bucket to `out`, as [`Store::backup`] does. Each partition
+    /// is at one position, no earlier than this call. Only the reader's pin is written to the bucket.
     ///
     /// # Errors
-    /// As of [`Store::backup`], and what the owner or the bucket said.
+    /// Those of [`Store::backup`], and errors of the owner or the bucket.
     pub fn backup(
         &self,
         owner: &dyn Flusher,
@@ -81,7 +83,7 @@ impl ControlPlane {
         let mut records = Vec::new();
         for kind in self.kinds()? {
             let kept = self.records(&kind);
-            // Read now: damage is a refusal, and not a part of what is sent.
+            // Read now, so that damage refuses the backup instead of interrupting it.
             kept.names()?;
             records.push((kind, Box::new(kept) as Box<dyn Kept>));
         }
@@ -99,20 +101,20 @@ struct Reading<'a> {
     store: &'a Store,
     owner: &'a dyn Flusher,
     rest: VecDeque<(String, String)>,
-    /// The collection that is open.
+    /// The collection that is currently open.
     open: Option<(String, String)>,
-    /// Those of its partitions that are still to be sent.
+    /// Its partitions that are still to be sent.
     partitions: VecDeque<Arc<Collection>>,
 }
 
 impl Reading<'_> {
-    /// Opens the next collection in the place of the previous one; `false`: there is none.
+    /// Opens the next collection in place of the previous one; false if there is none left.
     fn open_next(&mut self) -> Result<bool, StoreError> {
         if let Some((tenant, name)) = self.open.take() {
             self.store.forget(&tenant, &name);
         }
         while let Some((tenant, name)) = self.rest.pop_front() {
-            // Dropped since they were listed.
+            // Dropped since the collections were listed.
             let Some(positions) = self.owner.flush(&tenant, &name)? else { continue };
             let Some(partitions) = self.store.follow(&tenant, &name)? else {
                 if self.owner.flush(&tenant, &name)?.is_none() {

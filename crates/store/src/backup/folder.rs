@@ -1,4 +1,4 @@
-//! A folder that a backup is kept in.
+//! The folder that holds a backup.
 
 use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, checksum};
 use crate::codec::{read_file, replace_file_as};
@@ -14,7 +14,7 @@ const LOCK: &str = "LOCK";
 /// Max bytes of the listing and of an error's text.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 
-/// A folder that holds a backup, or is to hold one; locked.
+/// A locked folder that holds, or will hold, a backup.
 #[derive(Debug)]
 pub struct BackupFolder {
     disk: Arc<dyn Disk>,
@@ -25,19 +25,19 @@ pub struct BackupFolder {
 /// The outcome of a backup.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The content of the folder now.
+    /// The current content of the folder.
     pub backup: Backup,
-    /// Number of files that were sent; all others were present already.
+    /// Number of files that were sent; all others were already present.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
 }
 
 impl BackupFolder {
-    /// Opens a folder for a backup: a new one, an empty one, or one that holds a backup or the beginning of one.
+    /// Opens a folder for a backup. It must be new, empty, or hold a complete or incomplete backup.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] for a folder that holds other things, [`StoreError::InUse`], [`StoreError::Io`].
+    /// [`StoreError::Invalid`] for a folder with other content, [`StoreError::InUse`], [`StoreError::Io`].
     pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> Result<BackupFolder, StoreError> {
         let (there, new) = match disk.list(dir) {
             Ok(names) => (names, false),
@@ -51,7 +51,7 @@ impl BackupFolder {
             return Err(Invalid::new(detail).into());
         }
         let files = dir.join(FILES);
-        // Saved searches come with the secrets of their webhooks.
+        // Saved searches contain the secrets of their webhooks.
         for folder in new.then_some(dir).into_iter().chain([files.as_path()]) {
             disk.create_private_dir(folder).map_err(StoreError::io("create", folder))?;
         }
@@ -69,25 +69,25 @@ impl BackupFolder {
         Ok(BackupFolder { disk, dir: dir.to_owned(), _lock: lock })
     }
 
-    /// The intact files by name, with their checksums: they need not be sent again. Reads all of them. A file that
-    /// differs from its backup's listing is left out, so it is sent again.
+    /// Returns the intact files with their checksums; these need not be sent again. Reads all files. A file that
+    /// differs from the listing is left out, so it is sent again.
     pub fn have(&self) -> Result<BTreeMap<String, u32>, StoreError> {
         let known: BTreeMap<String, (u64, u32)> = match read_listing(self.disk.as_ref(), &self.dir) {
             Ok(backup) => backup.files().map(|f| (f.stored.clone(), (f.bytes, f.crc32c))).collect(),
             Err(StoreError::NewerFormat { path, found, supported }) => {
                 return Err(StoreError::NewerFormat { path, found, supported });
             }
-            // There is none, or a damaged one that the new one replaces.
+            // No listing, or a damaged one that the new one replaces.
             Err(_) => BTreeMap::new(),
         };
         let files = self.dir.join(FILES);
         let mut have = BTreeMap::new();
         for name in self.disk.list(&files).map_err(StoreError::io("list", &files))? {
-            // Only a file that was received whole has a name without this ending.
+            // Only a file that was received completely has a name without this suffix.
             if name.ends_with(".new") {
                 continue;
             }
-            // Read in full: only then can rot in an old backup be found and fetched again.
+            // Read in full: only this detects rot in an old backup, so that the file is sent again.
             let found = checksum_of(self.disk.as_ref(), &files.join(&name), &mut |_| Ok(()))?;
             if known.get(&name).is_none_or(|expected| *expected == found) {
                 have.insert(name, found.1);
@@ -96,13 +96,13 @@ impl BackupFolder {
         Ok(have)
     }
 
-    /// Receives what [`crate::Store::backup`] sends, given the `have` of this folder. It becomes the folder's backup
-    /// once everything is present and synced; until then an older one stays as it is. `progress` is given the bytes
+    /// Receives what [`crate::Store::backup`] sends, given this folder's `have`. It becomes the folder's backup once
+    /// everything is present and synced; until then an older backup stays valid. `progress` receives the bytes
     /// received.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] with the server's reason if it stopped early, [`StoreError::Corrupt`] if a checksum does
-    /// not match, [`StoreError::Io`].
+    /// [`StoreError::Busy`] with the server's reason if it stopped early, [`StoreError::Corrupt`] on a checksum
+    /// mismatch, [`StoreError::Io`].
     pub fn receive(&self, input: &mut dyn Read, progress: &mut dyn FnMut(u64)) -> Result<Received, StoreError> {
         let came =
             |e: std::io::Error| StoreError::Io { action: "receive the rest for", path: self.dir.clone(), source: e };
@@ -110,8 +110,8 @@ impl BackupFolder {
         let mut fresh: BTreeMap<String, u32> = BTreeMap::new();
         let mut bytes = 0;
         let mut archive = tar::Archive::new(input);
-        // Raw, since the library would read extensions such as long names into memory: here they are entries like
-        // others.
+        // Raw, because the library would read extensions such as long names into memory; here they are ordinary
+        // entries.
         let mut entries = archive.entries().map_err(came)?.raw(true);
         let listing = loop {
             let Some(entry) = entries.next() else {
@@ -149,13 +149,13 @@ impl BackupFolder {
             if let Some(crc) = fresh.get(&file.stored) {
                 checksum(&stored, *crc, file.crc32c)?;
             }
-            // Files that were not sent again are checked too: one may have been removed since `have`.
+            // Files that were not sent again are checked too: they may have been removed since `have`.
             let there = self.disk.open(&stored, OpenMode::Read).and_then(|f| f.len());
             if there.map_err(StoreError::io("open", &stored))? != file.bytes {
                 return Err(StoreError::corrupt(&stored, "it has another length than the backup says"));
             }
         }
-        // Files before the listing: a listing that is in place names only files that are durable.
+        // Files before the listing: an installed listing names only durable files.
         self.disk.sync_dir(&files).map_err(StoreError::io("sync", &files))?;
         replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &listing)?;
         // After the listing: until it is in place, the older backup needs these files.
@@ -183,13 +183,13 @@ impl BackupFolder {
             at += take as u64;
             progress(take as u64);
         }
-        // Synced before it has its name: a name in this folder means a whole file.
+        // Synced before the rename: a final name in this folder means a complete file.
         file.sync().map_err(StoreError::io("sync", &beside))?;
         self.disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
         Ok(crc)
     }
 
-    /// Removes files that belong to no backup any more.
+    /// Removes files that no longer belong to a backup.
     fn sweep(&self, backup: &Backup) {
         let named: BTreeSet<&str> = backup.files().map(|file| file.stored.as_str()).collect();
         let files = self.dir.join(FILES);
@@ -204,13 +204,13 @@ impl BackupFolder {
     }
 }
 
-/// Whether this is a plain file name, as backups have: no path that leads elsewhere.
+/// Returns true for a plain file name, as backups have; a path could lead elsewhere.
 fn is_plain(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
     !name.is_empty() && !name.starts_with('.') && !name.ends_with(".new") && name.bytes().all(good)
 }
 
-/// Reads what a folder's backup consists of.
+/// Reads the listing of a folder's backup.
 pub(super) fn read_listing(disk: &dyn Disk, dir: &Path) -> Result<Backup, StoreError> {
     let path = dir.join(LISTING);
     match read_file(disk, &path) {
@@ -226,7 +226,7 @@ pub(super) fn read_listing(disk: &dyn Disk, dir: &Path) -> Result<Backup, StoreE
     }
 }
 
-/// Length and checksum of a file, whose bytes are given to `sink`.
+/// Returns length and checksum of a file, and passes its bytes to `sink`.
 pub(super) fn checksum_of(
     disk: &dyn Disk,
     path: &Path,

@@ -1,22 +1,22 @@
 //! Backups of a live store, and restores from them.
 //!
 //! After a flush, a collection's manifest and the files that it names are the collection at one position. Segments
-//! never change, and what the log holds besides is newer. So a backup flushes, *pins* that manifest and sends its
-//! files. To pin is to open them: they stay readable after a merge has removed their names. Writers and readers
-//! continue. Of an archived segment only the archive is sent, since everything else is rebuilt from it.
+//! never change, and anything else in the log is newer. So a backup flushes, *pins* that manifest and sends its files.
+//! Pinning opens them, so they stay readable after a merge has removed their names. Writers and readers continue. For
+//! an archived segment only the archive is sent, since everything else is rebuilt from it.
 //!
-//! The output is a tar of files for a *backup folder*:
+//! The output is a tar of the files of a *backup folder*:
 //!
-//! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. The seed is that of the collection, and the mark is
-//!   taken from the file's own checksums. So the name identifies the content, and a file that is present need not be
-//!   sent again. A backup into the folder of an older or interrupted one only adds new files.
-//! - `files/record-NAME-MARK`: a record that other crates keep beside the collections. Records are sent first, so none refers to
-//!   a newer state of a collection than the one sent.
-//! - `files/sealed-NAME-MARK`: a record that holds a secret, sealed with the operator's key (`seal.rs`). Without a key secrets are
-//!   left out (`scope.rs`).
+//! - `files/SEED-NUMBER-MARK.EXTENSION`: a file of a collection. The seed is that of the collection; the mark derives
+//!   from the file's own checksums. So the name identifies the content, and a file that is present need not be sent
+//!   again. A backup into the folder of an older or interrupted one only adds new files.
+//! - `files/record-NAME-MARK`: a record that other crates keep beside the collections. Records are sent first, so they
+//!   never refer to a newer state of a collection than the one sent.
+//! - `files/sealed-NAME-MARK`: a record that holds a secret, sealed with the operator's key (`seal.rs`). Without a key,
+//!   secrets are left out (`scope.rs`).
 //! - `files/audit-NUMBER-MARK`: lines of the audit log, by the number of the first.
-//! - `BACKUP`: the listing. It is sent last and put in place last. It has the position of each collection and the
-//!   checksum of every file. A folder without it holds no backup.
+//! - `BACKUP`: the listing, sent and installed last. It has the position of each collection and the checksum of every
+//!   file. A folder without it holds no backup.
 //!
 //! A restore keeps the same order: the data folder's marker is written last, and a folder without one does not open.
 
@@ -45,9 +45,9 @@ use std::path::Path;
 
 /// Name of the file that lists the content of a backup.
 const LISTING: &str = "BACKUP";
-/// Folder of the files.
+/// Name of the folder with the files.
 const FILES: &str = "files";
-/// Name under which a server states why it stopped early.
+/// Name of the entry in which a server reports why it stopped early.
 const ERROR: &str = "ERROR";
 const MAGIC: &[u8; 8] = b"MRDNBKUP";
 const VERSION: u32 = 1;
@@ -57,31 +57,31 @@ const COPY_BYTES: usize = 256 << 10;
 /// The content of a backup.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Backup {
-    /// When it was begun, in microseconds since 1970.
+    /// When the backup was begun, in microseconds since 1970.
     pub made: i64,
     /// Its collections, in order of tenant, name and partition.
     pub collections: Vec<Saved>,
     /// Records of other crates beside the collections.
     #[serde(default)]
     records: Vec<SavedRecord>,
-    /// Records that hold secrets, sealed. Programs from before there were any do not restore them.
+    /// Sealed records with secrets. Programs that predate them do not restore them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sealed: Vec<SavedRecord>,
-    /// Lines of the audit log, in order. One tenant's backup has none, as others are named in it.
+    /// Lines of the audit log, in order. Empty in the backup of a single tenant, because lines name other tenants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     audit: Vec<SavedLines>,
-    /// Numbers of secrets that were left out, by kind.
+    /// Number of secrets left out, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     left_out: BTreeMap<String, u64>,
-    /// The only tenant that is in it.
+    /// The only tenant in the backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tenant: Option<String>,
 }
 
-/// A record in a backup; the name in its file is that of the record.
+/// A record in a backup; the file name is that of the record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedRecord {
-    /// In the data folder.
+    /// Its folder within the data folder.
     folder: String,
     file: SavedFile,
 }
@@ -89,67 +89,67 @@ struct SavedRecord {
 /// Lines of the audit log in a backup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedLines {
-    /// Number of the first.
+    /// Number of the first line.
     first: u64,
     file: SavedFile,
 }
 
-/// A partition of a collection in a backup: whole batches, up to one position.
+/// A partition of a collection in a backup: complete batches, up to one position.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Saved {
     manifest: Manifest,
-    /// Live events, in mode `latest` those of the history.
+    /// Number of live events; in mode `latest` including the history.
     events: u64,
     files: Vec<SavedFile>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedFile {
-    /// In its folder: of a collection that of its segments.
+    /// Name in its folder; for a file of a collection, in that of the segments.
     name: String,
-    /// In the backup's folder of files.
+    /// Name in the backup's folder of files.
     stored: String,
     bytes: u64,
     crc32c: u32,
 }
 
 impl Saved {
-    /// The tenant that it belongs to.
+    /// Returns the tenant that owns the collection.
     pub fn tenant(&self) -> &str {
         &self.manifest.tenant
     }
 
-    /// Its name.
+    /// Returns the name of the collection.
     pub fn name(&self) -> &str {
         &self.manifest.collection
     }
 
-    /// Which partition of the collection it is, from 0.
+    /// Returns the number of the partition within its collection, from 0.
     pub fn partition(&self) -> u32 {
         self.manifest.partition
     }
 
-    /// How many partitions the collection has.
+    /// Returns the number of partitions of the collection.
     pub fn partitions(&self) -> u16 {
         self.manifest.settings.partitions
     }
 
-    /// Position of the newest write in it.
+    /// Returns the position of the newest write in it.
     pub fn position(&self) -> u64 {
         self.manifest.flushed
     }
 
-    /// The same as a snapshot.
+    /// Returns the same position as a snapshot.
     pub fn seq(&self) -> Seq {
         Seq::end_of(self.manifest.flushed)
     }
 
-    /// Its live events, in mode `latest` those of the history.
+    /// Returns the number of live events; in mode `latest` including the history.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Bytes of its files.
+    /// Returns the total size of its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -166,27 +166,27 @@ impl Backup {
         serde_json::from_slice(content).map_err(|e| StoreError::corrupt(path, format!("it does not read: {e}")))
     }
 
-    /// How many records it has that are kept beside the collections, such as saved searches, and their bytes.
+    /// Returns the number and bytes of records kept beside the collections, such as saved searches.
     pub fn records(&self) -> (usize, u64) {
         (self.records.len(), self.records.iter().map(|record| record.file.bytes).sum())
     }
 
-    /// How many secrets are sealed in it.
+    /// Returns the number of sealed secrets.
     pub fn sealed(&self) -> usize {
         self.sealed.len()
     }
 
-    /// How many secrets were left out of it, by kind.
+    /// Returns the number of secrets left out, by kind.
     pub fn left_out(&self) -> &BTreeMap<String, u64> {
         &self.left_out
     }
 
-    /// The only tenant that is in it; `None` if it holds all.
+    /// Returns the only tenant in the backup; `None` if it holds all.
     pub fn tenant(&self) -> Option<&str> {
         self.tenant.as_deref()
     }
 
-    /// All files.
+    /// Returns all files.
     fn files(&self) -> impl Iterator<Item = &SavedFile> {
         let of_collections = self.collections.iter().flat_map(|saved| &saved.files);
         let of_records = self.records.iter().chain(&self.sealed).map(|record| &record.file);
@@ -194,7 +194,7 @@ impl Backup {
     }
 }
 
-/// An error unless the file has the expected checksum.
+/// Checks that a file has the expected checksum.
 fn checksum(path: &Path, crc: u32, expected: u32) -> Result<(), StoreError> {
     if crc == expected {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A collection at one position, held as it is while it is copied.
+//! A collection at one position, held unchanged while it is copied.
 
 use crate::catalog::manifest::{Manifest, archive_name, rows_name, segment_name};
 use crate::catalog::sidecars::sidecars;
@@ -21,7 +21,7 @@ pub(super) struct Pinned {
     pub(super) files: Vec<PinnedFile>,
 }
 
-/// One of the files.
+/// A pinned file.
 pub(super) struct PinnedFile {
     pub(super) name: String,
     pub(super) path: PathBuf,
@@ -30,9 +30,9 @@ pub(super) struct PinnedFile {
     kind: Kind,
 }
 
-/// How a file checks itself.
+/// How the integrity of a file is verified.
 enum Kind {
-    /// A small file in a frame.
+    /// A small framed file.
     Framed,
     /// The files served beside a segment's rows.
     Index(Arc<Part>),
@@ -41,22 +41,22 @@ enum Kind {
 }
 
 impl Collection {
-    /// Everything acknowledged before the call, and whole batches of what came during it.
+    /// Pins everything acknowledged before the call, and complete batches of later writes.
     pub(super) fn pin(&self) -> Result<Pinned, StoreError> {
-        // Refused before the flush: a copy of a collection that lacks something would look whole.
+        // Checked before the flush: a copy of an incomplete collection would look complete.
         self.core.lock().check_whole()?;
         if self.is_durable() && !self.shared.complete.is_followed() {
             self.flush()?;
         }
-        // Checked again inside: a write or a read may have found damage during the flush.
+        // Checked again: a write or a read may have found damage during the flush.
         self.core.lock().pin()
     }
 }
 
 impl Partition {
-    /// An error if a part of the collection cannot be read: a copy would lack it, and look whole.
+    /// Returns an error if a part of the collection cannot be read: a copy would look complete without it.
     pub(crate) fn check_whole(&self) -> Result<(), StoreError> {
-        // One that is followed refuses all writes, and lacks nothing for that.
+        // A followed collection refuses all writes but is not incomplete.
         if let Some(why) = self.refuses.as_ref().filter(|_| !self.shared.complete.is_followed()) {
             let name = &self.manifest.collection;
             return Err(Invalid::new(format!("the collection {name} is read-only: {why}")).into());
@@ -70,13 +70,13 @@ impl Partition {
     fn pin(&self) -> Result<Pinned, StoreError> {
         self.check_whole()?;
         if self.manifest.settings.durability == Durability::Ephemeral {
-            // An ephemeral collection survives as its definition, without events.
+            // An ephemeral collection is kept as its definition, without events.
             return Ok(Pinned { manifest: self.manifest.without_events(), events: 0, files: Vec::new() });
         }
         let manifest = Manifest {
             segments: self.segments.values().cloned().collect(),
             listed: Vec::new(),
-            // A log continues elsewhere once it is restored.
+            // A restored collection has another log.
             log: None,
             ..self.manifest.clone()
         };
@@ -89,7 +89,7 @@ impl Partition {
             events += u64::from(meta.rows) - e.dead.count_by(flushed.0);
             match (meta.archive, segment.archive(), segment.rows_file()) {
                 (Some(_), Some(archive), _) => {
-                    // The archive alone: everything else of the segment is rebuilt from it.
+                    // Only the archive: everything else of the segment is rebuilt from it.
                     files.push(self.open_pinned(archive_name(meta.file), Kind::Archive(archive))?)
                 }
                 (None, _, Some(rows)) => {
@@ -115,7 +115,7 @@ impl Partition {
 }
 
 impl PinnedFile {
-    /// Name in a backup: it says what the file holds.
+    /// Returns the name in a backup, which identifies the file's content.
     pub(super) fn stored(&self, seed: u64) -> Result<String, StoreError> {
         let mark = match &self.kind {
             Kind::Archive(archive) => archive.entry.crc32c,
@@ -137,7 +137,7 @@ impl PinnedFile {
         self.file.read_at(from, into).map_err(StoreError::io("read", &self.path))
     }
 
-    /// Verifies that the file is what was written: damage in a copy would be found when it is too late.
+    /// Verifies the file's content: damage in a copy would be discovered too late.
     pub(super) fn verify(&self) -> Result<(), StoreError> {
         let bad = match &self.kind {
             Kind::Framed => return self.verify_frame(),

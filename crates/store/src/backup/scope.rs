@@ -4,26 +4,26 @@ use super::seal::BackupKey;
 use meridian_model::RecordPart;
 use std::fmt;
 
-/// Decides by folder, name and content which part of a record a backup holds.
+/// Returns which part of a record a backup holds, by folder, name and content.
 type PartOf = dyn Fn(&str, &str, &[u8]) -> RecordPart + Send + Sync;
 
 /// The scope of a backup.
 pub struct BackupScope {
-    /// The only tenant whose collections it holds; `None` for all.
+    /// The only tenant whose collections are included; `None` for all.
     pub tenant: Option<String>,
-    /// Decides on the records beside the collections.
+    /// Decides on the records kept beside the collections.
     pub part_of: Box<PartOf>,
-    /// Seals secrets; without a key they are left out.
+    /// Key that seals secrets; without one they are left out.
     pub key: Option<BackupKey>,
 }
 
 impl BackupScope {
-    /// All collections, and all records as they are.
+    /// Includes all collections, and all records unchanged.
     pub fn everything() -> BackupScope {
         BackupScope { tenant: None, part_of: Box::new(|_, _, content| RecordPart::plain(content)), key: None }
     }
 
-    /// Whether the collections of this tenant belong to it.
+    /// Returns true if this tenant's collections are included.
     pub(super) fn takes(&self, tenant: &str) -> bool {
         self.tenant.as_ref().is_none_or(|only| only == tenant)
     }

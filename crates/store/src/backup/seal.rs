@@ -1,8 +1,9 @@
 //! Secrets in a backup, sealed with the operator's key.
 //!
-//! A sealed record is `salt (32) || ciphertext || tag (16)`. The cipher is ChaCha20-Poly1305 (RFC 8439), with a key for each record.
-//! That key is HKDF-SHA256 (RFC 5869) of the operator's key, the salt, and the info `meridian backup record 1`. A key is used once, so
-//! the nonce is zero. Folder and name of the record are authenticated with it, so no record opens in the place of another.
+//! A sealed record is `salt (32) || ciphertext || tag (16)`. The cipher is ChaCha20-Poly1305 (RFC 8439), with a key for
+//! each record. That key is HKDF-SHA256 (RFC 5869) of the operator's key, the salt, and the info `meridian backup
+//! record 1`. A key is used once, so the nonce is zero. Folder and name of the record are authenticated too, so a
+//! record cannot be substituted for another.
 
 use crate::error::StoreError;
 use meridian_model::Invalid;
@@ -22,10 +23,10 @@ const INFO: &[u8] = b"meridian backup record 1";
 pub struct BackupKey([u8; KEY_BYTES]);
 
 impl BackupKey {
-    /// Reads a key: 32 bytes in hexadecimal or base64 (RFC 4648, either alphabet, padding optional).
+    /// Parses a key: 32 bytes in hexadecimal or base64 (RFC 4648, either alphabet, padding optional).
     ///
     /// # Errors
-    /// The expected value.
+    /// The expected format.
     pub fn parse(text: &str) -> Result<BackupKey, Invalid> {
         let text = text.trim();
         let plain = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
@@ -58,7 +59,7 @@ impl BackupKey {
         Ok([&salt[..], &sealed].concat())
     }
 
-    /// Opens a sealed record; `None` if it was sealed with another key or for another record, or has changed.
+    /// Opens a sealed record; `None` if it was sealed with another key, belongs to another record, or was modified.
     pub(super) fn open(&self, folder: &str, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         let (salt, rest) = sealed.split_first_chunk()?;
         let mut content = rest.to_vec();
@@ -67,7 +68,7 @@ impl BackupKey {
         Some(content)
     }
 
-    /// The key for the record with this salt.
+    /// Derives the key of the record with this salt.
     fn derived(&self, salt: &[u8; SALT_BYTES]) -> Result<LessSafeKey, Unspecified> {
         let secret = Salt::new(HKDF_SHA256, salt).extract(&self.0);
         let key = secret.expand(&[INFO], &CHACHA20_POLY1305)?;
@@ -86,7 +87,7 @@ fn nonce() -> Nonce {
 }
 
 fn about(folder: &str, name: &str) -> Aad<Vec<u8>> {
-    // No name has a slash, so no two records share this text.
+    // Names contain no slash, so no two records share this text.
     Aad::from(format!("{folder}/{name}").into_bytes())
 }
 
@@ -126,7 +127,8 @@ mod tests {
         assert_ne!(sealed, key.seal("access", "token-1", b"digest").unwrap());
     }
 
-    /// Made with Python's `cryptography` from the description in docs/backup.md: a backup stays readable without this program.
+    /// Made with Python's `cryptography` from the description in docs/backup.md: a backup stays readable without this
+    /// program.
     #[test]
     fn a_record_that_another_program_sealed_opens() {
         let sealed = "6465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f80818283\

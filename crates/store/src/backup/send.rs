@@ -1,4 +1,4 @@
-//! A backup on its way out of a live store.
+//! Sends a backup of a live store.
 
 use super::pin::Pinned;
 use super::tar::TarWriter;
@@ -16,19 +16,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Names the output in errors.
+/// Name of the output in errors.
 const SENT: &str = "the backup";
 
 impl Store {
-    /// Writes a backup of what `scope` names to `out`, as a tar for a backup folder. Files in `have` (name and checksum)
-    /// are left out, since the folder holds them. Each collection is at one position, no earlier than this call.
+    /// Writes a backup of what `scope` includes to `out`, as a tar for a backup folder. Files in `have` (name and
+    /// checksum) are omitted, since the folder holds them. Each collection is at one position, no earlier than this
+    /// call.
     ///
-    /// Writers and readers continue. An error before the first byte is a refusal. A later one is reported in the tar
-    /// if possible, and the tar has no end.
+    /// Writers and readers continue. An error before the first byte is a plain refusal. A later one is reported in the
+    /// tar if possible, and the tar stays unterminated.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] where a collection cannot be read whole, [`StoreError::Io`]
-    /// of the disk or of `out`, [`StoreError::Closed`] once `cancelled` says so.
+    /// [`StoreError::Corrupt`] or [`StoreError::Invalid`] if a collection cannot be read completely, [`StoreError::Io`]
+    /// of the disk or of `out`, [`StoreError::Closed`] once `cancelled` returns true.
     pub fn backup(
         &self,
         scope: &BackupScope,
@@ -68,9 +69,9 @@ impl Store {
 
 /// Records of one kind.
 pub(super) trait Kept {
-    /// Their names, sorted.
+    /// Returns their names, sorted.
     fn names(&self) -> Result<Vec<String>, StoreError>;
-    /// One of them; `None`: it is gone.
+    /// Returns the record of this name; `None` if it is gone.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
@@ -94,21 +95,21 @@ impl Kept for Arc<SharedRecords> {
     }
 }
 
-/// Gives the lines of the audit log to a sink.
+/// Passes the lines of the audit log to a sink.
 type AuditLines<'a> = dyn Fn(&mut Lined<'_>) -> Result<(), StoreError> + 'a;
 
 /// The content that is sent.
 pub(super) struct Sent<'a> {
     pub(super) scope: &'a BackupScope,
-    /// Files that the folder has, with their checksums.
+    /// Files that the folder already has, with their checksums.
     pub(super) have: &'a BTreeMap<String, u32>,
     pub(super) cancelled: &'a dyn Fn() -> bool,
     pub(super) made: i64,
 }
 
 impl Sent<'_> {
-    /// Sends records and audit lines, then what the iterator pins: one partition's files are open at a time. Damage is to be searched for before: an error
-    /// before the first byte is a plain refusal.
+    /// Sends records and audit lines, then what the iterator pins; one partition's files are open at a time. The caller
+    /// checks for damage first, since an error before the first byte is a plain refusal.
     pub(super) fn all(
         &self,
         out: &mut dyn Write,
@@ -123,7 +124,7 @@ impl Sent<'_> {
         match sent {
             Ok(backup) => tar.finish().map(|()| backup).map_err(StoreError::io("send", Path::new(SENT))),
             Err(error) => {
-                // Inside a file the receiver would take the text for its content.
+                // Within a file, the receiver would take the text for its content.
                 if tar.is_between() {
                     let _ = tar.file(ERROR, error.to_string().as_bytes(), self.made / 1_000_000);
                 }
@@ -147,7 +148,7 @@ fn send(
             let crc32c = match have.get(&stored) {
                 Some(crc) => *crc,
                 None => {
-                    // Read twice on purpose: damage found now is reported before it is in the backup.
+                    // Read twice on purpose: damage is reported before it gets into the backup.
                     file.verify()?;
                     send_file(tar, &file, &stored, made, cancelled)?
                 }
@@ -182,7 +183,7 @@ fn send_records(
             if cancelled() {
                 return Err(StoreError::Closed);
             }
-            // A record that was removed meanwhile is skipped.
+            // A record removed meanwhile is skipped.
             let Some(content) = records.get(&name)? else { continue };
             let part = (scope.part_of)(folder, &name, &content);
             if let Some(plain) = &part.plain {
@@ -228,7 +229,7 @@ fn send_audit(
     Ok(backup)
 }
 
-/// Sends a file and gives its checksum.
+/// Sends a file and returns its checksum.
 fn send_file(
     tar: &mut TarWriter<'_>,
     file: &super::pin::PinnedFile,

@@ -8,7 +8,7 @@ const BLOCK: usize = 512;
 /// Writes entries one after another.
 pub(super) struct TarWriter<'a> {
     out: &'a mut dyn Write,
-    /// Bytes still missing of the current entry, and the padding after them.
+    /// Bytes of the current entry still to be written, and the padding after them.
     left: u64,
     padding: usize,
     begun: bool,
@@ -19,7 +19,7 @@ impl<'a> TarWriter<'a> {
         TarWriter { out, left: 0, padding: 0, begun: false }
     }
 
-    /// Whether an entry has been written, and none is open.
+    /// Returns true if at least one entry has been written and none is open.
     pub(super) fn is_between(&self) -> bool {
         self.begun && self.left == 0
     }
@@ -53,7 +53,7 @@ impl<'a> TarWriter<'a> {
         self.out.write_all(&[0; BLOCK][..padding])
     }
 
-    /// A whole file at once.
+    /// Writes a complete file at once.
     pub(super) fn file(&mut self, name: &str, content: &[u8], made: i64) -> io::Result<()> {
         self.begin(name, content.len() as u64, made)?;
         self.data(content)

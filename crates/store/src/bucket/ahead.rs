@@ -1,16 +1,16 @@
-//! Reading a chain of objects some at a time: a store answers many calls in the time of one.
+//! Reads a chain of objects several at a time: a store answers many concurrent calls in the time of one.
 
 use crate::seams::LogPlace;
 use std::collections::VecDeque;
 use std::thread::Builder;
 
-/// Max objects that are read at a time, each of some MiB.
+/// Max objects read at a time, each of some MiB.
 const WINDOW_MAX: usize = 8;
 
-/// Reads ahead, in the order of a chain.
+/// Reads ahead along a chain.
 #[derive(Debug)]
 pub(super) struct Ahead<T> {
-    /// How many are read next: it doubles, so that the end of a short chain costs few calls for names that are not there.
+    /// How many objects to read next. It doubles, so the end of a short chain costs few calls for absent names.
     window: usize,
     read: VecDeque<(LogPlace, T)>,
 }
@@ -20,16 +20,17 @@ impl<T: Send> Ahead<T> {
         Ahead { window: 1, read: VecDeque::new() }
     }
 
-    /// The object at a place. Where the writer of the place went on, the places after it are read at the same time.
+    /// Returns the object at a place. Once a writer's part of the chain has gone on, the places after it are read
+    /// concurrently.
     ///
-    /// An answer may be older than the call: that nothing is there holds only once `read` has said so again.
+    /// A result may be older than the call: absence holds only once `read` has confirmed it again.
     pub(super) fn get(&mut self, place: LogPlace, read: impl Fn(LogPlace) -> T + Sync) -> T {
         if let Some((at, found)) = self.read.pop_front()
             && at == place
         {
             return found;
         }
-        // The chain went another way, or all is used up.
+        // The chain took another path, or everything read ahead is used up.
         self.read.clear();
         let later = std::iter::successors(Some(place.next()), |place| Some(place.next())).take(self.window - 1);
         self.window = (self.window * 2).min(WINDOW_MAX);
@@ -38,7 +39,7 @@ impl<T: Send> Ahead<T> {
             let begin = |place| Some((place, Builder::new().spawn_scoped(scope, move || read(place)).ok()?));
             let reads: Vec<_> = later.map_while(begin).collect();
             let first = read(place);
-            // One without a thread, or that panicked, is read in its turn, by this thread.
+            // A read without a thread, or one that panicked, is repeated by this thread when its turn comes.
             let done = reads.into_iter().map_while(|(place, thread)| Some((place, thread.join().ok()?)));
             self.read.extend(done);
             first
@@ -65,7 +66,7 @@ mod tests {
         }
         assert_eq!(ahead.get(at, read), None);
         assert!(calls.load(Ordering::Relaxed) < 40 + WINDOW_MAX, "{calls:?}");
-        // Another writer goes on: what was read ahead is not of its part.
+        // Another writer continues: the objects read ahead are not in its part.
         let other = LogPlace { epoch: 9, number: 3 };
         assert_eq!(ahead.get(other, read), Some(3));
     }

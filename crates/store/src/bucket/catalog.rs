@@ -1,10 +1,11 @@
-//! The catalog in a bucket: manifests numbered without a gap, each created after the previous one.
+//! The catalog in a bucket: manifests numbered without gaps, each created after the previous one.
 //!
-//! Which number comes next, whether a commit stands and which manifests go is `model::policy::owner`; here its steps are executed.
+//! `model::policy::owner` decides the next number, whether a commit stands and which manifests are deleted; its steps
+//! are executed here.
 //!
-//! A *receipt* beside the manifests says which of them was the newest. No step depends on it. It is written once its manifest stands, and a
-//! search that begins later finds that manifest or a newer one. So a search that ends below a receipt proves that a manifest was lost: without
-//! it the state before would pass for the newest.
+//! A *receipt* beside the manifests records which of them was the newest. No step depends on it. It is written once its
+//! manifest stands, and a search that begins later finds that manifest or a newer one. So a search that ends below a
+//! receipt proves that a manifest was lost; without the receipt the older state would pass for the newest.
 
 use super::Bucket;
 use super::create::{Created, create, outcome};
@@ -32,17 +33,17 @@ pub(crate) struct BucketCatalog {
     clock: Arc<dyn Clock>,
     /// Prefix of the names: `.../manifests/`.
     folder: String,
-    /// Random: the bytes of no other writer's object are those of one of this one.
+    /// Random, so that no other writer's object has the same bytes as one of this writer.
     writer: u64,
-    /// The newest object as far as this process knows.
+    /// The newest object known to this process.
     known: Mutex<Option<Known>>,
-    /// Version of the newest manifest that was met here.
+    /// Version of the newest manifest seen here.
     committed: Arc<AtomicU64>,
-    /// Numbers of the receipts that were met here.
+    /// Numbers of the receipts seen here.
     receipts: Mutex<BTreeSet<u64>>,
 }
 
-/// How a kind is stored.
+/// Returns the stored code of a kind.
 fn code_of(kind: Kind) -> u8 {
     match kind {
         Kind::Nothing => 0,
@@ -70,7 +71,7 @@ impl BucketCatalog {
         }
     }
 
-    /// Version of the newest manifest that was met here, as it grows.
+    /// Returns the version of the newest manifest seen here, which is kept up to date.
     pub(crate) fn committed(&self) -> Arc<AtomicU64> {
         self.committed.clone()
     }
@@ -155,12 +156,12 @@ impl BucketCatalog {
         Ok((Known { number, kind, version, ours: writer == self.writer, old }, manifest))
     }
 
-    /// Creates the object after the known one: a manifest, or the end.
+    /// Creates the object after the known one: a manifest, or the end marker.
     fn follow(&self, follows: u64, manifest: Option<&Manifest>) -> Result<u64, CommitError> {
         let mut known = self.known.lock();
         let version = manifest.map_or(0, Manifest::version);
         let mut commit = Commit::new(Rules::SERVER, follows, version, manifest.is_none(), known.take());
-        // For the answer: bytes written, the version that is the newest instead, what the bucket said.
+        // For the result: bytes written, the version that is newest instead, and the bucket's error.
         let (mut written, mut newest, mut said) = (0, None, None);
         loop {
             match commit.step() {
@@ -211,7 +212,7 @@ impl BucketCatalog {
         }
     }
 
-    /// The manifest of a receipt is gone, and no newer one is there.
+    /// Returns the error for a receipt whose manifest is gone although no newer one exists.
     fn lost(&self, receipt: u64) -> StoreError {
         let detail = format!(
             "it is missing: the object {RECEIPT}{receipt:016x} beside it says that it was the newest manifest; put it back from a copy of the \
@@ -220,16 +221,16 @@ impl BucketCatalog {
         StoreError::corrupt(&self.path(&self.name(receipt)), detail)
     }
 
-    /// Says that the manifest of this number stands, and removes what was said before.
+    /// Writes the receipt of this manifest, and removes earlier receipts.
     fn write_receipt(&self, number: u64) {
         let name = |number: u64| format!("{}{RECEIPT}{number:016x}", self.folder);
         let mut receipts = self.receipts.lock();
-        // Once: the manifest stands without it. Of one that is not written, or late, nothing follows.
+        // Tried once: the manifest stands without it. A missing or late receipt proves nothing.
         if let Err(error) = self.bucket.put(&name(number), b"") {
             tracing::warn!(%error, "the receipt of a manifest could not be written: if the manifest is lost, that goes unnoticed");
             return;
         }
-        // Only those before it: another process may have written later ones by now.
+        // Only earlier ones: another process may have written later ones by now.
         receipts.retain(|old| *old >= number || self.bucket.delete(&name(*old)).is_err());
         receipts.insert(number);
     }
@@ -247,13 +248,13 @@ impl BucketCatalog {
         Ok(frame(MAGIC, VERSION, &content))
     }
 
-    /// Whether the collection was dropped; `false` as well if it was never made.
+    /// Returns true if the collection was dropped; false also if it never existed.
     pub(super) fn is_ended(&self) -> Result<bool, StoreError> {
         Ok(self.look()?.0.kind == Kind::End)
     }
 }
 
-/// Whether an object with this magic number is one of a catalog, and where in its content a manifest begins.
+/// Returns the offset of the manifest in an object's content; `None` if the magic number is not that of a catalog.
 pub(super) fn manifest_in(magic: &[u8; 8], content: &[u8]) -> Option<usize> {
     let mut reader = Reader::new(content);
     let mut head = || -> Result<(), String> {
@@ -263,7 +264,7 @@ pub(super) fn manifest_in(magic: &[u8; 8], content: &[u8]) -> Option<usize> {
     (magic == MAGIC && head().is_ok()).then(|| content.len() - reader.left())
 }
 
-/// The number of the manifest that a receipt is for; `None`: it is none.
+/// Returns the manifest number of a receipt; `None` if the name is not one of a receipt.
 fn receipt_of(name: &str) -> Option<u64> {
     u64::from_str_radix(name.rsplit('/').next()?.strip_prefix(RECEIPT)?, 16).ok()
 }

@@ -1,16 +1,18 @@
-//! A chain of objects `1, 2, 3...` to which several processes append: compare-and-swap out of create-if-absent.
+//! A chain of objects `1, 2, 3...` to which several processes append: compare-and-swap built from create-if-absent.
 //!
-//! A process reads to the end, and creates the next number. Of all that try, one does; the others read what
-//! it wrote and try again. A link holds a change, or is *whole*: it stands for all before it. A reader begins
-//! there, and older links can go.
+//! A process reads to the end, and creates the next number. Exactly one of the competitors succeeds; the others read
+//! what it wrote and retry. A link holds a change, or is *whole*: it replaces all links before it. A reader begins
+//! there, and older links can be deleted.
 //!
-//! A number that was deleted looks like one that never was. So
-//! - the end is found as that of manifests is (`model::policy::owner`), and links from the newest whole one on are there, all of them;
-//! - the newest [`KEPT`] links stay. So a number as young as that, right after its create, was never there before: the link is in the chain.
-//!   A process that finds its link older than that was paused, before its create or after it. What it finds then may be the work of others
-//!   that were paused too, and proves nothing: it says that the outcome is not known. A link that is in no chain does no harm.
+//! A deleted number looks like one that never existed. Therefore:
+//! - the end is found as that of manifests is (`model::policy::owner`), and all links from the newest whole one on
+//!   exist;
+//! - the newest [`KEPT`] links stay. So if the number is still that recent right after its create, it never existed
+//!   before, and the link is in the chain. A process that finds its link older than that was paused, before its create
+//!   or after it. What it finds then may be the work of other paused processes and proves nothing, so it reports an
+//!   unknown outcome. A link outside the chain is harmless.
 //!
-//! Old links are deleted a few at a time, as each change waits for it.
+//! Old links are deleted a few at a time, because each change waits for the deletes.
 
 use super::Bucket;
 use super::create::{Created, Failure, create};
@@ -27,13 +29,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: &[u8; 8] = b"MRDNLINK";
 const VERSION: u32 = 1;
-/// How many of the newest links stay whatever they are.
+/// Number of newest links that always stay.
 const KEPT: u64 = 256;
-/// The weight of a link besides its bytes: a call, and a block of a disk.
+/// Weight of a link besides its bytes: a call, and a disk block.
 const WEIGHT: u64 = 4 << 10;
-/// Max links that are deleted with one change.
+/// Max links deleted with one change.
 const DELETES: usize = 64;
-/// How often a process reads on and tries again, while others write.
+/// Max times that a process reads on and retries while others write.
 const TURNS: usize = 64;
 
 /// A chain in a folder of a bucket.
@@ -43,48 +45,48 @@ pub(crate) struct Chain {
     clock: Arc<dyn Clock>,
     /// Prefix of the names: `records/access/`.
     folder: String,
-    /// Random: the bytes of no other writer's link are those of one of this one.
+    /// Random, so that no other writer's link has the same bytes as one of this writer.
     writer: u64,
     /// Links that this writer has tried to create.
     tried: AtomicU64,
     old: Mutex<Old>,
 }
 
-/// Links that may have to go.
+/// Links that may have to be deleted.
 #[derive(Debug, Default)]
 struct Old {
-    /// The links at the start of this process: one that ended may have left old ones.
+    /// The links at the start of this process: an earlier process may have left old ones.
     listed: Vec<u64>,
     /// The links to be deleted.
     goes: BTreeSet<u64>,
 }
 
-/// How far a process has read a chain; the default is its beginning.
+/// How far a process has read a chain; the default is the beginning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct End {
-    /// Number of the last link that was read.
+    /// Number of the last link read.
     pub number: u64,
     /// Number of the newest whole link.
     pub base: u64,
-    /// The weight of the links after the whole one, in bytes.
+    /// Weight of the links after the whole one, in bytes.
     pub weight: u64,
     crc: u32,
 }
 
-/// A link as it was read.
+/// A link read from the bucket.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub number: u64,
     pub content: Vec<u8>,
-    /// Number of the newest whole link, up to this one.
+    /// Number of the newest whole link up to and including this one.
     base: u64,
-    /// Checksum of the link before.
+    /// Checksum of the previous link.
     before: u32,
     crc: u32,
 }
 
 impl Link {
-    /// Whether it stands for all before it.
+    /// Returns true if the link replaces all before it.
     pub fn is_whole(&self) -> bool {
         self.base == self.number
     }
@@ -96,7 +98,7 @@ impl Chain {
         Chain { bucket, clock, folder, writer, tried: AtomicU64::new(0), old: Mutex::default() }
     }
 
-    /// The path of a link, for messages.
+    /// Returns the path of a link, for messages.
     pub fn path(&self, number: u64) -> PathBuf {
         Path::new(&self.bucket.place()).join(self.name(number))
     }
@@ -113,10 +115,10 @@ impl Chain {
         }
     }
 
-    /// The newest number, from one that was there.
+    /// Finds the newest number, starting from one that existed.
     fn newest(&self, from: u64) -> Result<u64, StoreError> {
         let hint = match from {
-            // A listing that is behind costs a few more steps, and decides nothing.
+            // A stale listing costs a few more steps, and decides nothing.
             0 => {
                 let listed = self.listed().map_err(StoreError::io("list", &self.path(0)))?;
                 let newest = listed.iter().max().copied().unwrap_or(0);
@@ -133,10 +135,11 @@ impl Chain {
         Ok(self.bucket.list(&self.folder)?.iter().filter_map(number).collect())
     }
 
-    /// Reads a link; `None` where there is none.
+    /// Reads a link; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with its name where it is not what was written, [`StoreError::NewerFormat`], or what the bucket said.
+    /// [`StoreError::Corrupt`] with its name if it differs from what was written, [`StoreError::NewerFormat`], or the
+    /// error of the bucket.
     pub fn read(&self, number: u64) -> Result<Option<Link>, StoreError> {
         let path = self.path(number);
         let bytes = match self.bucket.get(&self.name(number)) {
@@ -146,7 +149,7 @@ impl Chain {
         };
         let mut reader = Reader::new(unframe(&path, MAGIC, VERSION, &bytes)?);
         let mut head = || -> Result<(u64, u64, u32), String> {
-            // Who wrote it, and with which attempt.
+            // The writer's number and its attempt.
             reader.take(16)?;
             Ok((reader.u64()?, reader.u64()?, reader.u32()?))
         };
@@ -158,18 +161,18 @@ impl Chain {
         Ok(Some(Link { number, content, base, before, crc }))
     }
 
-    /// The links after `from`, up to the newest, and where they end; `None` where there is no newer one. Where older ones are gone by now, the
-    /// first link is whole, and its number not the next one.
+    /// Returns the links after `from` up to the newest, and the new end; `None` if there is no newer link. If older
+    /// links are gone by now, the first link is whole, and its number is not the next one.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] of a link that is damaged or missing, or does not follow from the previous one; [`StoreError::Busy`] while
-    /// others write too fast.
+    /// [`StoreError::Corrupt`] for a link that is damaged, missing, or does not follow from the previous one;
+    /// [`StoreError::Busy`] while others write too fast.
     pub fn follow(&self, from: &End) -> Result<Option<(End, Vec<Link>)>, StoreError> {
         let mut gap = None;
         for _ in 0..TURNS {
             let newest = self.newest(from.number)?;
             if newest == from.number {
-                // The newest link is never deleted. Without it, what came after cannot be found either.
+                // The newest link is never deleted. Without it, later links cannot be found either.
                 if newest == 0 || self.exists(newest)? {
                     return Ok(None);
                 }
@@ -181,9 +184,9 @@ impl Chain {
                 }
                 continue;
             }
-            // Deleted since, as newer ones were made.
+            // Deleted meanwhile, as newer ones were created.
             let Some(last) = self.read(newest)? else { continue };
-            // None from the newest whole one on was ever deleted: what stands there is what its writer put there.
+            // Links from the newest whole one on are never deleted, so each still has its writer's content.
             let first = if from.number >= last.base { from.number + 1 } else { last.base };
             let mut links = Vec::new();
             for number in first..newest {
@@ -194,7 +197,7 @@ impl Chain {
             }
             let missing = first + links.len() as u64;
             if missing < newest {
-                // A newer whole one may have been made meanwhile. If not, it is damage.
+                // A newer whole link may have been created meanwhile. If not, this is damage.
                 if gap.replace((missing, newest)) == Some((missing, newest)) {
                     let detail = format!("it is missing, and {newest:016x} builds on it");
                     return Err(StoreError::corrupt(&self.path(missing), detail));
@@ -207,12 +210,12 @@ impl Chain {
         Err(self.too_fast())
     }
 
-    /// Checks that links follow from each other, and says where they end.
+    /// Checks that links follow from each other, and returns their end.
     fn joined(&self, from: &End, links: &[Link]) -> Result<End, StoreError> {
         let mut end = *from;
         for link in links {
             let follows = link.number == end.number + 1 && link.before == end.crc;
-            // The first may be a whole one that stands for what is gone.
+            // The first may be a whole link that replaces deleted ones.
             let begins = end.number == from.number && link.number > end.number + 1 && link.is_whole();
             if !follows && !begins {
                 let detail = "it does not follow from the object before it";
@@ -223,26 +226,26 @@ impl Chain {
         Ok(end)
     }
 
-    /// The error of a process that others always overtake.
+    /// Returns the error of a process that others keep overtaking.
     pub fn too_fast(&self) -> StoreError {
         StoreError::Busy(format!("the objects in {} change too fast: try again later", self.folder))
     }
 
-    /// Whether the next link should be a whole one, where that has `bytes` bytes.
+    /// Returns true if the next link should be whole, given that it would have `bytes` bytes.
     pub fn wants_whole(&self, end: &End, bytes: u64, min: u64) -> bool {
         end.number == 0 || end.weight >= bytes.max(min)
     }
 
-    /// Appends a link after `end`. `None`: another process has appended one; read on.
+    /// Appends a link after `end`. `None` if another process has appended one: read on, then retry.
     ///
     /// # Errors
-    /// Errors of the bucket: nothing was appended, or, in the case of [`StoreError::Unknown`], that is not known.
+    /// Errors of the bucket; nothing was appended, or, for [`StoreError::Unknown`], the outcome is unknown.
     pub fn append(&self, end: &End, whole: bool, content: &[u8]) -> Result<Option<End>, StoreError> {
         if end.number > 0 {
-            // It may be read before it is on disk. Nothing may last longer than what it builds on.
+            // The previous link may be readable before it is durable. Nothing may outlive what it builds on.
             match self.bucket.settle(&self.name(end.number)) {
                 Ok(()) => {}
-                // Deleted since.
+                // Deleted meanwhile.
                 Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
                 Err(e) => return Err(StoreError::io("sync", &self.path(end.number))(e)),
             }
@@ -259,13 +262,12 @@ impl Chain {
         }
         let crc = crc32c::crc32c(&bytes);
         let newest = self.newest(number).map_err(|error| self.unknown(number, &error))?;
-        // A number as young as this was never deleted: none was there before it, and the next writer builds
-        // on it. Of an older one, what is there now may be the work of others that were paused, and proves
-        // nothing.
+        // A number this recent was never deleted: it never existed before, and the next writer builds on it. Under an
+        // older number there may now be the work of other paused processes, which proves nothing.
         if newest >= number.saturating_add(KEPT) {
             return Err(self.unknown(number, &"this process was paused, and others have written since"));
         }
-        // Unless the bucket has lost a link. What stands there then builds on the lost one.
+        // Unless the bucket has lost a link: the current one then builds on the lost one.
         if newest > number
             && let Some(next) = self.read(number + 1).map_err(|error| self.unknown(number, &error))?
             && next.before != crc
@@ -291,12 +293,13 @@ impl Chain {
         StoreError::Unknown(format!("whether {} was written is not known: {why}", self.path(number).display()))
     }
 
-    /// Takes note of the links that need not stay after a whole one, but for those of `keeps`; [`Chain::tidy`] deletes them. `before`: where
-    /// the chain ended before it. `more`: links that had to stay until now.
+    /// Marks the links that are obsolete after a whole one, except those in `keeps`; [`Chain::tidy`] deletes them.
+    /// `before` is the end of the chain before it, `more` are links that had to stay until now.
     ///
-    /// Who wrote the whole link before took note of all that went then. What a process that ended has left is in the listing of the next.
+    /// The writer of the previous whole link marked everything obsolete then. The next process finds in its listing
+    /// whatever an ended process has left.
     pub fn sweep(&self, before: &End, end: &End, more: impl IntoIterator<Item = u64>, keeps: impl Fn(u64) -> bool) {
-        // It never becomes one that has to stay: it can be deleted at any time from now on.
+        // It never becomes required again, so it can be deleted at any time.
         let goes = |number: &u64| {
             let old = *number > 0 && number.saturating_add(KEPT) <= end.base;
             old && !stays(Rules::SERVER, *number, end.base) && !keeps(*number)
@@ -308,7 +311,7 @@ impl Chain {
         old.goes.extend(listed.into_iter().chain(since).chain(stayed).chain(more).filter(goes));
     }
 
-    /// Deletes some of the links that need not stay. What cannot be deleted now is tried again with the next change.
+    /// Deletes some obsolete links. Failed deletes are retried with the next change.
     pub fn tidy(&self) {
         for _ in 0..DELETES {
             let next = self.old.lock().goes.pop_first();

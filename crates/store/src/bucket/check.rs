@@ -1,6 +1,6 @@
-//! Reads everything in a bucket and names what is damaged, beside the servers of its cluster or without them.
+//! Reads everything in a bucket and reports what is damaged, with or without running servers of its cluster.
 //!
-//! It reads as a server does that only reads, so the only thing written is the pin that keeps what is read in place.
+//! It reads like a read-only server, so it writes only the pin that keeps the objects in place.
 
 use super::log::BucketLog;
 use super::storage::BucketStorage;
@@ -18,29 +18,30 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// Stands for the data folder, which there is none of: names in the bucket do not have it.
+/// Placeholder for the data folder, which does not exist; object names do not contain it.
 const ROOT: &str = "/data";
-/// How often what is read is pinned again; a pin holds for much longer.
+/// How often the pin is renewed; a pin holds for much longer.
 const RENEW: Duration = Duration::from_secs(5);
-/// How often a log is read again because its owner has flushed meanwhile.
+/// Max reads of a log whose owner flushes meanwhile.
 const TRIES: usize = 4;
 
 /// The result of a check.
 #[derive(Debug)]
 pub struct Checked {
-    /// The damage; none: everything is in order.
+    /// The damage found; empty if everything is in order.
     pub problems: Vec<Problem>,
-    /// How many collections there are, those included that are damaged.
+    /// Number of collections, including damaged ones.
     pub collections: usize,
-    /// Whether the logs were read: those in NATS are not.
+    /// Whether the logs were read; logs in NATS are not.
     pub logs: bool,
 }
 
-/// Reads manifests, segments, logs, records, audit lines, the owners' leases and pins of a bucket, and verifies every checksum and tree. Takes
-/// as long as reading the bucket takes.
+/// Reads manifests, segments, logs, records, audit lines, the owners' leases and pins of a bucket, and verifies every
+/// checksum and tree. Takes as long as reading the whole bucket.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of a bucket that no cluster has used, and where the bucket does not answer. Damage is in [`Checked::problems`].
+/// [`StoreError::Invalid`] for a bucket that no cluster has used, and if the bucket does not answer. Damage is reported
+/// in [`Checked::problems`].
 pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreError> {
     check_whole(bucket.as_ref())?;
     let options = Options { background: false, ..Options::at(ROOT) };
@@ -49,19 +50,19 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     let storage = BucketStorage::new(read_only.clone(), seams.clone(), ROOT, 0, Duration::ZERO);
     let logs = kind::said(bucket.as_ref())?.0 == SharedLog::Bucket.kind();
     let all = storage.collections()?;
-    // A mistake in the address must not pass for a sound bucket.
+    // A mistyped address must not pass for a sound bucket.
     if all.is_empty() && matches!(groups_of(bucket.as_ref()), Ok(None)) {
         let detail = "there are no collections, and no owner ever was there: expected the bucket of a cluster";
         return Err(Invalid::new(detail).into());
     }
     let mut problems = match Store::open_read_only(options, own, bucket.clone()) {
         Ok(store) => {
-            // What fails shows in the check.
+            // A failed refresh shows up in the check.
             let problems = renewing(&|| drop(store.refresh()), || store.check());
             store.close()?;
             problems
         }
-        // Without the owner's lease nothing is concluded from the rest.
+        // Without the owner's lease nothing can be concluded from the rest.
         Err(error @ StoreError::Corrupt { .. }) => {
             vec![Problem::of(&error).and("collections are not checked without it")]
         }
@@ -70,7 +71,7 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     if logs {
         for (tenant, name) in &all {
             let dir = |partition| Store::dir_of(Path::new(ROOT), tenant, name, partition);
-            // What is wrong with the first manifest is among the problems of its collection.
+            // Problems of the first manifest are reported with its collection.
             let first = storage.partition(&dir(0), 0).catalog.newest().ok().flatten();
             let partitions = first.map_or(1, |first| first.manifest.settings.partitions.min(PARTITIONS_MAX));
             for partition in 0..u32::from(partitions) {
@@ -85,7 +86,7 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     Ok(Checked { problems, collections: all.len(), logs })
 }
 
-/// Does something long while the pin is renewed.
+/// Runs `work` while the pin is renewed.
 pub(crate) fn renewing<T>(renew: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -94,15 +95,15 @@ pub(crate) fn renewing<T>(renew: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -
                 renew();
             }
         };
-        // Without a thread what is read stays for the owner's grace.
+        // Without a thread, objects still stay for the owner's grace period.
         let _renewing = Builder::new().spawn_scoped(scope, renew);
-        // Dropped at the end, also of work that panics: the thread ends then.
+        // Dropped at the end, even if `work` panics: that stops the thread.
         let _done = done;
         work()
     })
 }
 
-/// Problems of the log of the partition in a folder, after its newest manifest.
+/// Returns problems of a partition's log after its newest manifest.
 fn check_log(
     bucket: &Arc<dyn Bucket>,
     seams: &Seams,
@@ -116,7 +117,7 @@ fn check_log(
         let log = BucketLog::new(bucket.clone(), seams.clock.clone(), folder.clone(), 0, 0);
         let damage = log.damage(manifest.flushed, manifest.log)?;
         newest = catalog.newest()?;
-        // What a newer manifest covers is removed, and seems to be missing.
+        // Objects covered by a newer manifest are removed, and only seem to be missing.
         if damage.is_empty() || newest.as_ref().is_some_and(|now| now.manifest.version() == manifest.version()) {
             return Ok(damage);
         }
@@ -124,7 +125,7 @@ fn check_log(
     Ok(Vec::new())
 }
 
-/// Problems of the objects that the processes of a cluster share beside collections.
+/// Returns problems of the objects that the processes of a cluster share beside collections.
 fn check_shared(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Vec<StoreError>, StoreError> {
     let control = ControlPlane::new(bucket.clone(), seams, u64::MAX);
     let kinds = control.kinds()?;

@@ -1,4 +1,4 @@
-//! The records and the audit log of a cluster, which all of its processes share.
+//! The records and the audit log that all processes of a cluster share.
 
 use super::Bucket;
 use super::records::SharedRecords;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The prefix of names of records.
 pub(super) const RECORDS: &str = "records/";
 
-/// Tokens, tenants, users, sessions and saved searches, and the record of administrative acts, in a bucket.
+/// Tokens, tenants, users, sessions, saved searches and the audit log, in a bucket.
 #[derive(Debug)]
 pub struct ControlPlane {
     bucket: Arc<dyn Bucket>,
@@ -24,14 +24,14 @@ pub struct ControlPlane {
     audit: Arc<SharedAudit>,
 }
 
-/// The outcome for the records of a data folder.
+/// What became of the records of a data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
-    /// There are none.
+    /// There were none.
     Nothing,
-    /// So many are in the bucket now.
+    /// This many are in the bucket now.
     Records(usize),
-    /// The bucket has records of its own: these alone count.
+    /// The bucket has records of its own; only these count.
     Kept,
 }
 
@@ -42,24 +42,24 @@ pub enum InFolder {
     Nothing,
     /// Some records, and the bucket never had any of the last kind: an owner moves them.
     Alone,
-    /// Some records, and so has the bucket: these alone count.
+    /// Some records, and the bucket has some too: only those in the bucket count.
     Beside,
 }
 
 impl ControlPlane {
-    /// That of a bucket. `audit_bytes`: how much of the audit log is kept.
+    /// Opens the control plane of a bucket. `audit_bytes` is the size limit of the audit log.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, audit_bytes: u64) -> Arc<ControlPlane> {
         let audit = Arc::new(SharedAudit::new(bucket.clone(), seams, audit_bytes));
         Arc::new(ControlPlane { bucket, seams: seams.clone(), kinds: Mutex::default(), audit })
     }
 
-    /// The records of one kind; there may be none yet.
+    /// Returns the records of one kind, possibly empty.
     pub fn records(&self, kind: &str) -> Arc<SharedRecords> {
         let new = || Arc::new(SharedRecords::new(self.bucket.clone(), &self.seams, kind));
         self.kinds.lock().entry(kind.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Names of the kinds of records that there are.
+    /// Returns the names of the existing kinds of records.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -68,24 +68,24 @@ impl ControlPlane {
         let names = self.bucket.list(RECORDS).map_err(StoreError::io("list", &path))?;
         let known = self.kinds.lock().keys().cloned().collect::<BTreeSet<_>>();
         let listed = names.iter().filter_map(|name| Some(name.strip_prefix(RECORDS)?.split('/').next()?.to_owned()));
-        // The listing may be behind.
+        // The listing may be stale.
         Ok(listed.chain(known).collect())
     }
 
-    /// The bucket, and what its calls need.
+    /// Returns the bucket, and the seams for calls to it.
     pub(crate) fn bucket(&self) -> (&Arc<dyn Bucket>, &Seams) {
         (&self.bucket, &self.seams)
     }
 
-    /// The log of administrative acts.
+    /// Returns the audit log.
     pub fn audit(&self) -> &Arc<SharedAudit> {
         &self.audit
     }
 
-    /// The records of these kinds in a data folder, beside those in the bucket.
+    /// Returns how the records of these kinds in a data folder relate to those in the bucket.
     ///
     /// # Errors
-    /// Errors of the bucket. A folder that cannot be read holds something.
+    /// Errors of the bucket. A folder that cannot be read counts as not empty.
     pub fn in_folder(&self, store: &Store, kinds: &[&'static str]) -> Result<InFolder, StoreError> {
         let has = |kind: &&'static str| !matches!(store.records(kind).names(), Ok(names) if names.is_empty());
         match kinds.last() {
@@ -97,14 +97,15 @@ impl ControlPlane {
         }
     }
 
-    /// Moves the records of these kinds from a data folder, which keeps them, unless there ever were some of the last kind in the bucket. So that
-    /// is moved last: where a crash comes between, the rest is moved by the next owner. A record of another kind that is there already stays
-    /// as it is.
+    /// Copies the records of these kinds from a data folder, unless the bucket ever had records of the last kind. That
+    /// kind is moved last, so after a crash the next owner moves the rest. An existing record of another kind stays as
+    /// it is.
     ///
     /// # Errors
-    /// A record that is damaged, [`StoreError::Busy`] where another process makes records at the same time, or what the bucket said.
+    /// A damaged record, [`StoreError::Busy`] if another process creates records at the same time, or the error of the
+    /// bucket.
     pub fn move_in(&self, store: &Store, kinds: &[&'static str]) -> Result<Moved, StoreError> {
-        // First of all: damage in a folder that does not count keeps no owner from starting.
+        // First: damage in a folder that does not count must not keep an owner from starting.
         match self.in_folder(store, kinds)? {
             InFolder::Nothing => return Ok(Moved::Nothing),
             InFolder::Beside => return Ok(Moved::Kept),
@@ -127,7 +128,7 @@ impl ControlPlane {
             change: Some(format!("{count} records of {from}, whose audit log has the acts before")),
             ..Act::default()
         }])?;
-        // The next try finds what it was.
+        // The next attempt finds the other's records.
         let changed = || StoreError::Busy("records were made in the bucket at the same moment".to_owned());
         for (kind, mut changes) in kinds.iter().zip(of_folder) {
             let (records, is_last) = (self.records(kind), Some(kind) == kinds.last());
@@ -138,7 +139,7 @@ impl ControlPlane {
                 }
                 version = news.version;
                 let there: BTreeMap<_, _> = news.changes.into_iter().map(|there| (there.name, there.content)).collect();
-                // What an owner before has moved, or a server made, stays.
+                // Records that an earlier owner moved, or a server created, stay.
                 changes.retain(|change| match there.get(&change.name) {
                     Some(content) if *content == change.content => false,
                     Some(_) => {
@@ -153,7 +154,7 @@ impl ControlPlane {
                     None => true,
                 });
             }
-            // The last kind gets a link even where it has no record: that says that all are there.
+            // The last kind gets a link even without records: it marks the move as complete.
             if (is_last || !changes.is_empty()) && records.commit(version, &changes)?.is_none() {
                 return Err(changed());
             }

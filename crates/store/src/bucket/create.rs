@@ -1,11 +1,11 @@
-//! A create and what came of it: the steps of `model::policy::owner`, executed against a bucket.
+//! Creates an object and determines the outcome: the steps of `model::policy::owner`, executed against a bucket.
 
 use super::{Bucket, Put};
 use crate::seams::Clock;
 use meridian_model::policy::owner::{self, Create, CreateStep, GetOutcome, PutOutcome, Rules};
 use std::io::{self, ErrorKind};
 
-/// The object under the name.
+/// The object that has the name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Created {
     /// The caller's object, durably.
@@ -14,12 +14,12 @@ pub(super) enum Created {
     Theirs(Vec<u8>),
 }
 
-/// Why a create did not come to an end.
+/// Why a create failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The object is not there, nor will be.
+    /// The object does not exist and never will.
     Clean(io::Error),
-    /// It may be there, or may yet appear.
+    /// The object may exist or may yet appear.
     Unknown(io::Error),
 }
 
@@ -31,7 +31,7 @@ impl Failure {
     }
 }
 
-/// The outcome of a create, as the steps of the protocol take it.
+/// Returns the outcome of a create in the form that the protocol's steps take.
 pub(super) fn outcome(created: &Result<Created, Failure>) -> owner::Created {
     match created {
         Ok(Created::Ours) => owner::Created::Ours,
@@ -41,10 +41,10 @@ pub(super) fn outcome(created: &Result<Created, Failure>) -> owner::Created {
     }
 }
 
-/// Creates an object whose bytes no other writer, and no other attempt of this one, would write.
+/// Creates an object whose bytes are unique to this writer and this attempt.
 pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: &[u8]) -> Result<Created, Failure> {
     let mut create = Create::new(Rules::SERVER);
-    // What the bucket said last of a call that failed, and what stands under the name.
+    // The bucket's last error, and the object found under the name.
     let (mut said, mut found) = (None, Vec::new());
     let last = |said: Option<io::Error>| {
         said.unwrap_or_else(|| io::Error::other(format!("{name} is said to exist, and cannot be read")))
@@ -89,17 +89,17 @@ pub(super) fn create(bucket: &dyn Bucket, clock: &dyn Clock, name: &str, bytes: 
     }
 }
 
-/// The effect of a create, by its error.
+/// Classifies the effect of a failed create by its error.
 fn answer_of(error: &io::Error) -> PutOutcome {
     match error {
         certain if is_certain(certain) => PutOutcome::Refused,
         lost if is_lost_answer(lost) => PutOutcome::Lost,
-        // The store says that it failed, not that it was slow.
+        // The store reports a failure, not slowness.
         _ => PutOutcome::Failed,
     }
 }
 
-/// Whether a create that failed so had no effect, nor will have.
+/// Returns true if a create with this error had no effect and never will.
 fn is_certain(error: &io::Error) -> bool {
     use ErrorKind::{InvalidInput, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull, Unsupported};
     matches!(
@@ -108,7 +108,7 @@ fn is_certain(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the answer was lost on its way, so that the call may have been done in full.
+/// Returns true if only the answer was lost, so that the call may have taken full effect.
 pub(super) fn is_lost_answer(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, TimedOut};
     matches!(
@@ -146,7 +146,7 @@ mod tests {
         bucket.cut(false);
         bucket.fail(BucketFault::Full, 0);
         assert!(matches!(create(&bucket, &clock, "a", b"one"), Err(Failure::Clean(_))));
-        // Refused after one whose answer was lost: that one may still arrive.
+        // Refused after one whose answer was lost, which may still arrive.
         bucket.fail(BucketFault::Stalled, 0);
         (0..3).for_each(|_| bucket.fail(BucketFault::Full, 0));
         assert!(matches!(create(&bucket, &clock, "a", b"one"), Err(Failure::Unknown(_))));

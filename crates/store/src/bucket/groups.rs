@@ -1,7 +1,7 @@
-//! Into how many groups the partitions of a bucket are divided, and the lease of each group's owner.
+//! The number of groups among which the partitions of a bucket are divided, and the lease of each group's owner.
 //!
-//! The first owner decides, by an object that is never replaced: processes that counted different groups would take partitions from each other.
-//! A bucket from before has one group, whose lease has the name that it always had.
+//! The first owner decides, with an object that is never replaced: processes with different counts would take
+//! partitions from each other. An older bucket has one group, whose lease keeps its old name.
 
 use super::create::{Created, create};
 use super::lease::OWNER;
@@ -13,10 +13,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Holds the number of groups, as a text.
+/// Name of the object that holds the number of groups, as text.
 const NAME: &str = "groups";
 
-/// The name of the lease of a group's owner.
+/// Returns the name of the lease of a group's owner.
 pub fn lease_of(group: Group) -> String {
     match group.is_all() {
         true => OWNER.to_owned(),
@@ -24,21 +24,21 @@ pub fn lease_of(group: Group) -> String {
     }
 }
 
-/// How many groups a bucket has; `None`: no owner has decided yet.
+/// Returns the number of groups of a bucket; `None` if no owner has decided yet.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`]: the object does not read; [`StoreError::Io`]: the bucket does not answer.
+/// [`StoreError::Corrupt`] if the object cannot be parsed; [`StoreError::Io`] if the bucket does not answer.
 pub fn groups_of(bucket: &dyn Bucket) -> Result<Option<Groups>, StoreError> {
     if let Some(said) = said(bucket)? {
         return Ok(Some(said));
     }
-    // Collections alone were restored: their first owner decides.
+    // Only collections were restored: their first owner decides.
     let folder = format!("leases/{OWNER}/");
     let there = bucket.list(&folder).map_err(StoreError::io("list", &path(bucket, &folder)))?;
     Ok((!there.is_empty()).then_some(Groups::ONE))
 }
 
-/// The content of the object, if it is there.
+/// Returns the content of the object, if it exists.
 pub(crate) fn said(bucket: &dyn Bucket) -> Result<Option<Groups>, StoreError> {
     match bucket.get(NAME) {
         Ok(found) => parse(bucket, &found).map(Some),
@@ -47,13 +47,14 @@ pub(crate) fn said(bucket: &dyn Bucket) -> Result<Option<Groups>, StoreError> {
     }
 }
 
-/// The groups of a bucket for a process that may become an owner. A new bucket gets as many as it wants; any other one keeps its own.
+/// Returns the groups of a bucket, for a process that may become an owner. A new bucket gets the wanted number; any
+/// other keeps its own.
 ///
 /// # Errors
-/// As of [`groups_of`].
+/// Those of [`groups_of`].
 pub fn decide_groups(bucket: &dyn Bucket, clock: &dyn Clock, wanted: Groups) -> Result<Groups, StoreError> {
     if let Some(groups) = said(bucket)? {
-        // Who made it may have ended before it was durable.
+        // Its creator may have ended before it was durable.
         bucket.settle(NAME).map_err(StoreError::io("sync", &path(bucket, NAME)))?;
         return Ok(groups);
     }
@@ -68,7 +69,7 @@ pub fn decide_groups(bucket: &dyn Bucket, clock: &dyn Clock, wanted: Groups) -> 
     }
 }
 
-/// The terms of the lease of each group, in their order.
+/// Returns the terms of each group's lease, in order.
 pub fn terms_of(bucket: &Arc<dyn Bucket>, groups: Groups) -> Vec<Terms> {
     groups.all().map(|group| Terms::new(bucket, &lease_of(group))).collect()
 }

@@ -1,6 +1,8 @@
-//! Which log the collections of a bucket have: two owners with different ones would each miss what the other has acknowledged.
+//! The kind of log that the collections of a bucket have: owners with different logs would miss each other's
+//! acknowledged writes.
 //!
-//! Of a log elsewhere the object also holds a random id of the bucket. Names of streams have it, so that several buckets can share an account.
+//! For a log outside the bucket the object also holds a random id of the bucket. Stream names contain it, so that
+//! several buckets can share an account.
 
 use super::create::{Created, create};
 use super::storage::{BucketStorage, COLLECTIONS};
@@ -15,28 +17,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Holds the log's kind and the bucket's id, as `nats abcd2345`, unless the log is in the bucket.
+/// Name of the object that holds the log's kind and the bucket's id, as `nats abcd2345`. Absent while the log is in the
+/// bucket.
 const NAME: &str = "log";
-/// Letters of an id, each 5 bits: each message of a stream has them in its subject, and few buckets share an account.
+/// Letters of an id, of 5 bits each. Short, because every message of a stream has it in its subject, and few buckets
+/// share an account.
 const ID_LEN: u32 = 8;
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Checks that the collections have this log. The first owner with another one than the bucket says so there. Gives the id of the bucket, which is
-/// empty where the log is in it.
+/// Checks that the collections have this log. The first owner with an external log records that in the bucket. Returns
+/// the id of the bucket, which is empty if the log is in it.
 ///
 /// # Errors
-/// [`StoreError::Invalid`]: they have another; [`StoreError::Corrupt`]: the object does not read; [`StoreError::Io`]: the bucket does not answer.
+/// [`StoreError::Invalid`] if they have another; [`StoreError::Corrupt`] if the object cannot be parsed;
+/// [`StoreError::Io`] if the bucket does not answer.
 pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> Result<String, StoreError> {
     let kind = log.kind();
     let found = match bucket.get(NAME) {
         Ok(found) => {
-            // Without it the streams are those of no bucket. Who made it may have ended before it was durable.
+            // Without the object the streams belong to no bucket. Its creator may have ended before it was durable.
             bucket.settle(NAME).map_err(StoreError::io("sync", &path(bucket)))?;
             found
         }
         Err(e) if e.kind() == ErrorKind::NotFound && matches!(log, SharedLog::Bucket) => return Ok(String::new()),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            // Collections that were made before anything was said have their log in the bucket.
+            // Collections created before anything was recorded have their log in the bucket.
             let made = bucket.list(COLLECTIONS).map_err(StoreError::io("list", &path(bucket)))?;
             if !made.is_empty() {
                 return Err(other("bucket", kind));
@@ -44,7 +49,7 @@ pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> 
             let id = new_id(seams.random.as_ref());
             match create(bucket, seams.clock.as_ref(), NAME, format!("{kind} {id}").as_bytes()) {
                 Ok(Created::Ours) => return Ok(id),
-                // Another owner was first: its id is the bucket's.
+                // Another owner was first: its id is that of the bucket.
                 Ok(Created::Theirs(found)) => found,
                 Err(failure) => return Err(StoreError::io("create", &path(bucket))(failure.into_error())),
             }
@@ -64,11 +69,12 @@ pub(crate) fn check_log(bucket: &dyn Bucket, seams: &Seams, log: &SharedLog) -> 
     }
 }
 
-/// Checks at the start of a process that may become the owner that the collections have a log of this kind, `bucket` or `nats`. Nothing is said
-/// in the bucket yet.
+/// Checks, at the start of a process that may become the owner, that the collections have a log of this kind, `bucket`
+/// or `nats`. Writes nothing to the bucket.
 ///
 /// # Errors
-/// As at its takeover, which checks this again: [`StoreError::Invalid`], and [`StoreError::Io`] where the bucket does not answer.
+/// As at the takeover, which checks again: [`StoreError::Invalid`], and [`StoreError::Io`] if the bucket does not
+/// answer.
 pub fn expect_log(bucket: &dyn Bucket, kind: &str) -> Result<(), StoreError> {
     let found = match bucket.get(NAME) {
         Ok(found) => parse(&found).0,
@@ -81,16 +87,17 @@ pub fn expect_log(bucket: &dyn Bucket, kind: &str) -> Result<(), StoreError> {
     if found == kind { Ok(()) } else { Err(other(&found, kind)) }
 }
 
-/// Checks the same of the servers of a log in streams: where the bucket has collections, they have streams of it.
+/// Checks the servers of a log in streams: if the bucket has collections, the servers must have their streams.
 ///
 /// # Errors
-/// [`StoreError::Invalid`]: they have none, so they are others than those of the owner before; and what bucket or servers said.
+/// [`StoreError::Invalid`] if they have none, so they are not the previous owner's servers; and errors of the bucket or
+/// servers.
 pub fn expect_streams(bucket: &Arc<dyn Bucket>, seams: &Seams, log: &SharedLog) -> Result<(), StoreError> {
     let SharedLog::Streams { streams, accept_loss: false } = log else { return Ok(()) };
     let (_, id) = said(bucket.as_ref())?;
     let root = Path::new("/");
     let storage = BucketStorage::new(Arc::new(ReadOnly(bucket.clone())), seams.clone(), root, 0, Duration::ZERO);
-    // Not one that was dropped, which has no stream. What is damaged decides nothing here.
+    // Dropped collections have no stream. Damaged ones decide nothing here.
     let is_live = |(tenant, name): &(String, String)| {
         let dir = Store::partition_dir(root, tenant, name);
         matches!(storage.partition(&dir, 0).catalog.newest(), Ok(Some(_)))
@@ -110,7 +117,7 @@ pub fn expect_streams(bucket: &Arc<dyn Bucket>, seams: &Seams, log: &SharedLog) 
     Ok(())
 }
 
-/// Which log the collections of a bucket have, as far as an owner has said, and the bucket's id.
+/// Returns the recorded kind of log and the bucket's id.
 pub(super) fn said(bucket: &dyn Bucket) -> Result<(String, String), StoreError> {
     match bucket.get(NAME) {
         Ok(found) => Ok(parse(&found)),
@@ -123,14 +130,14 @@ fn path(bucket: &dyn Bucket) -> PathBuf {
     Path::new(&bucket.place()).join(NAME)
 }
 
-/// The kind and the id.
+/// Splits the text into kind and id.
 fn parse(found: &[u8]) -> (String, String) {
     let text = String::from_utf8_lossy(found);
     let (kind, id) = text.split_once(' ').unwrap_or((&*text, ""));
     (kind.to_owned(), id.to_owned())
 }
 
-/// Whether it can stand in the name of a stream.
+/// Returns true if the id can be part of a stream's name.
 fn is_id(id: &str) -> bool {
     id.len() == ID_LEN as usize && id.bytes().all(|byte| LETTERS.contains(&byte))
 }

@@ -1,4 +1,5 @@
-//! The lease over a bucket: terms in a chain of objects, each created after the previous one. The rules are `model::policy::lease`.
+//! The lease over a bucket: terms in a chain of objects, each created after the previous one. The rules are
+//! `model::policy::lease`.
 
 use super::Bucket;
 use super::create::{Created, create};
@@ -15,34 +16,34 @@ use std::time::Duration;
 
 /// Name of the lease of the process that writes.
 pub const OWNER: &str = "owner";
-/// How many terms stay: a reader of the chain needs the newest alone.
+/// Number of terms kept: a reader of the chain needs only the newest.
 const KEPT: u64 = 8;
-/// How often a look is repeated while others write.
+/// Max repetitions of a read while others write.
 const TURNS: usize = 8;
 
-/// Who the owner is, after a turn.
+/// The owner of the lease, after a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// This process; the next turn is due after this time.
     Owner(Duration),
-    /// Another process, or none; look again after this time.
+    /// Another process, or none; check again after this time.
     Other(Option<Term>, Duration),
 }
 
-/// A process that would be the owner: it takes its turns, and asks whether it holds the lease.
+/// A candidate for the lease: it takes its turns, and reports whether it holds the lease.
 ///
-/// Shared between threads: one takes turns, others ask.
+/// Shared between threads: one takes turns, others query it.
 #[derive(Debug)]
 pub struct Lease {
     terms: Terms,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// One turn at a time.
+    /// Allows one turn at a time.
     turning: Mutex<()>,
     says: Mutex<Says>,
 }
 
-/// The statement of an owner about its collections with each renewal; `None`: nothing now.
+/// The owner's statement about its collections, made at each renewal; `None` if it makes none now.
 pub type Statement = Arc<dyn Fn() -> Option<Complete> + Send + Sync>;
 
 /// The statement, and the epoch of the terms that carry it.
@@ -63,8 +64,8 @@ struct State {
 }
 
 impl Lease {
-    /// A candidate for the lease of this name. `address`: where others reach this process, as they find it in [`Term::address`]. `ttl`: how
-    /// long a term holds without being renewed.
+    /// Creates a candidate for the lease of this name. `address` is where others reach this process; they find it in
+    /// [`Term::address`]. `ttl` is how long a term holds without renewal.
     pub fn new(
         bucket: &Arc<dyn Bucket>,
         name: &str,
@@ -76,7 +77,7 @@ impl Lease {
         Lease::of_process(bucket, name, (node, seams.random.next_u64()), address, ttl, seams)
     }
 
-    /// The same of a process with this number, which is random: it has the same one in all its leases.
+    /// Creates a candidate with a given random process number, which a process uses for all its leases.
     pub fn of_process(
         bucket: &Arc<dyn Bucket>,
         name: &str,
@@ -95,35 +96,35 @@ impl Lease {
         }
     }
 
-    /// Lets each renewal in an epoch carry a statement from now on, or (`None`) no more. It is made before
-    /// the renewal is written, and counts only if that stands. Then no other process has held the lease since
-    /// the epoch began. A lease that was lost and taken again has another epoch, and what was opened before
-    /// says nothing any more.
+    /// Makes each renewal in an epoch carry a statement from now on; `None` stops that. It is made before the renewal
+    /// is written, and counts only if the renewal stands. Then no other process has held the lease since the epoch
+    /// began. A lease that was lost and retaken has another epoch, so statements about earlier state do not count.
     pub fn say(&self, epoch: u64, statement: Option<Statement>) {
         *self.says.lock() = Says(statement.map(|statement| (epoch, statement)));
     }
 
-    /// The statement in a term of this epoch.
+    /// Returns the statement for a term of this epoch.
     fn statement(&self, epoch: u64) -> Option<Complete> {
         let says = self.says.lock().0.clone();
         says.filter(|(of, _)| *of == epoch).and_then(|(_, says)| says())
     }
 
-    /// Says how many candidates are to come before this one, from now on.
+    /// Sets how many candidates come before this one, from now on.
     pub fn ranks(&self, rank: usize) {
         self.state.lock().candidate.ranks(u32::try_from(rank).unwrap_or(u32::MAX));
     }
 
-    /// Takes the lease, renews it or checks its holder, whichever is due. A caller repeats it after the time that it gives.
+    /// Acquires the lease, renews it, or checks its holder, whichever is due. The caller repeats it after the returned
+    /// time.
     ///
     /// # Errors
-    /// Errors of the bucket. The lease is not lost by that: [`Lease::holds`] says for how long.
+    /// Errors of the bucket. These do not lose the lease; [`Lease::holds`] returns true for as long as it still holds.
     pub fn turn(&self) -> Result<Standing, StoreError> {
         let _turning = self.turning.lock();
         for _ in 0..TURNS {
             let known = self.state.lock().number;
             let newest = self.terms.newest_from(known)?;
-            // Before the write begins: a candidate elsewhere counts from when the term stands, which is later.
+            // Before the write begins: other candidates count from when the term stands, which is later.
             let now = self.now();
             let (number, term) = newest.map_or((0, None), |(number, term)| (number, Some(term)));
             let step = {
@@ -134,7 +135,7 @@ impl Lease {
             match step {
                 Step::Wait(after) if self.holds() => return Ok(Standing::Owner(after)),
                 Step::Wait(after) => return Ok(Standing::Other(term.filter(|term| !term.resigned), after)),
-                // Lost to another: the next check shows which one.
+                // Lost to another process: the next check shows which one.
                 Step::Write(next) => {
                     let next = Term { complete: self.statement(next.epoch), ..next };
                     self.write(self.terms.after(number)?, next, now)?;
@@ -144,46 +145,46 @@ impl Lease {
         Err(StoreError::Busy("the lease changes hands too fast: try again later".to_owned()))
     }
 
-    /// Whether this process holds the lease now, by its own clock.
+    /// Returns true if this process holds the lease now, by its own clock.
     pub fn holds(&self) -> bool {
         let now = self.now();
         self.state.lock().candidate.held(now).is_some()
     }
 
-    /// The term that this process holds now.
+    /// Returns the term that this process holds now.
     pub fn term(&self) -> Option<Term> {
         let now = self.now();
         self.state.lock().candidate.held(now).cloned()
     }
 
-    /// The epoch of that term.
+    /// Returns the epoch of that term.
     pub fn epoch(&self) -> Option<u64> {
         let now = self.now();
         self.state.lock().candidate.held(now).map(|term| term.epoch)
     }
 
-    /// The number of this process, by which terms name it.
+    /// Returns the number of this process, which terms name.
     pub fn process(&self) -> u64 {
         self.state.lock().candidate.process()
     }
 
-    /// Whether this process has the lease from a holder that passed it to this one.
+    /// Returns true if a previous holder passed the lease to this process.
     pub fn has_inherited(&self) -> bool {
         self.state.lock().candidate.has_inherited()
     }
 
-    /// Lets this process take the lease no more, or again. What it holds it keeps.
+    /// Stops this process from taking the lease, or allows it again. A lease that it holds is kept.
     pub fn withdraw(&self, withdrawn: bool) {
         self.state.lock().candidate.withdraw(withdrawn);
     }
 
-    /// Whether it takes the lease no more.
+    /// Returns true if this process no longer takes the lease.
     pub fn has_withdrawn(&self) -> bool {
         self.state.lock().candidate.has_withdrawn()
     }
 
-    /// Says to which process the lease is about to pass, so that this one looks often, and others let it take the lease. `None`: to none, after
-    /// all. Gives whether this process holds it.
+    /// Names the process to which the lease is about to pass, so that it polls often and others let it take the lease.
+    /// `None` withdraws the heir. Returns true if this process holds the lease.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -197,19 +198,19 @@ impl Lease {
         self.write(self.terms.after(number)?, next, now)
     }
 
-    /// Gives the lease up, so that the next candidate need not wait. Not holding it is well.
+    /// Gives up the lease, so that the next candidate need not wait. Does nothing if this process does not hold it.
     pub fn resign(&self) -> Result<(), StoreError> {
         let _turning = self.turning.lock();
         let Some(term) = self.term() else { return Ok(()) };
         let number = self.state.lock().number;
         let now = self.now();
         let last = Term { complete: self.statement(term.epoch), ..term.given_up() };
-        // From here on this process does not hold it, whatever becomes of the write.
+        // From here on this process does not hold it, whatever the outcome of the write.
         self.state.lock().candidate.lost();
         self.write(self.terms.after(number)?, last, now).map(drop)
     }
 
-    /// Writes a term in the place after the newest; says whether it stands there.
+    /// Writes a term in the place after the newest; returns true if it stands there.
     fn write(&self, number: u64, term: Term, since: Duration) -> Result<bool, StoreError> {
         let name = self.terms.name(number);
         let path = self.terms.path(&name);
@@ -233,7 +234,7 @@ impl Lease {
                 state.candidate.lost();
                 Ok(false)
             }
-            // A renewal that failed takes nothing away: the last one counts until its end.
+            // A failed renewal takes nothing away: the last one counts until it expires.
             Err(failure) => Err(StoreError::io("create", &path)(failure.into_error())),
         }
     }

@@ -1,7 +1,8 @@
-//! The level of a bucket: which forms its processes write (`model::policy::level`).
+//! The level of a bucket: the formats that its processes write (`model::policy::level`).
 //!
-//! An object `levels/{level}` each, from the second on. They are never deleted, so each level is found by its name and no listing is needed. A
-//! bucket without any has the first; an unused one begins at the level of its first program.
+//! Each level from the second on has an object `levels/{level}`. These are never deleted, so each is found by name and
+//! no listing is needed. A bucket without any is at the first level; an unused one starts at the level of its first
+//! program.
 
 use super::create::create;
 use super::{Bucket, Survey};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"MRDNLEVL";
 const VERSION: u32 = 1;
-/// Level of a bucket that says nothing.
+/// Level of a bucket without a level object.
 const FIRST: u32 = 1;
 
 /// The content of an object. Fields of newer programs are ignored.
@@ -25,32 +26,32 @@ struct Record {
     level: u32,
     /// Version of the first program that needs it, for messages.
     program: String,
-    /// Random: no other process writes the same bytes.
+    /// Random, so that no other process writes the same bytes.
     id: u64,
 }
 
-/// The level of a bucket, as a process knows it.
+/// The level of a bucket, as known to a process.
 #[derive(Debug)]
 pub struct Levels {
     bucket: Arc<dyn Bucket>,
     seams: Seams,
-    /// The level of this program, and its version.
+    /// The level of this program; the next field is its version.
     own: u32,
     program: String,
 }
 
 impl Levels {
-    /// Of a program of the level `own`.
+    /// Creates one for a program of level `own`.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, own: u32, program: &str) -> Levels {
         Levels { bucket, seams: seams.clone(), own, program: program.to_owned() }
     }
 
-    /// The level of the bucket, up to one above that of this program.
+    /// Returns the level of the bucket, at most one above that of this program.
     ///
     /// # Errors
     /// Errors of the bucket.
     pub fn now(&self) -> Result<u32, StoreError> {
-        // No listing, which may be behind: a process that is too old must find that out.
+        // No listing, which may be stale: a process that is too old must detect that.
         let mut level = FIRST;
         while level <= self.own && self.exists(level + 1)? {
             level += 1;
@@ -58,7 +59,7 @@ impl Levels {
         Ok(level)
     }
 
-    /// The level of the bucket, if this program can work over it; otherwise why not, in a sentence.
+    /// Returns the level of the bucket if this program can work with it; otherwise the reason, as a sentence.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -73,7 +74,7 @@ impl Levels {
                      a newer version, so it has forms that an older one does not read: use Meridian {newer}, or a newer one"
                 ))
             }
-            // Nothing is written yet: it begins with the forms of this program.
+            // Nothing is written yet: it starts with the formats of this program.
             Err(Unfit::TooNew) if Survey::new(&self.bucket, &self.seams).is_empty()? => {
                 (level + 1..=own).try_for_each(|next| self.raise(next))?;
                 Ok(own)
@@ -86,7 +87,7 @@ impl Levels {
         })
     }
 
-    /// Raises the level by one, to this one; another process may have done so.
+    /// Raises the level by one, to this one; another process may have done so already.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -107,7 +108,7 @@ impl Levels {
         }
     }
 
-    /// The version of the program that has raised the bucket to a level.
+    /// Returns the version of the program that raised the bucket to a level.
     fn program_of(&self, level: u32) -> Result<String, StoreError> {
         let (name, path) = self.name(level);
         let bytes = self.bucket.get(&name).map_err(StoreError::io("read", &path))?;
@@ -137,20 +138,20 @@ mod tests {
         assert_eq!((old.check().unwrap(), new.check().unwrap()), (Ok(1), Ok(1)));
         let why = levels(3, "0.3.0").check().unwrap().unwrap_err();
         assert!(why.contains("level 1") && why.contains("levels 2 and 3"), "{why}");
-        // Two at once, and again: it is the same level.
+        // Raised by two at once, and repeatedly: the level stays the same.
         memory.freeze_listings(true);
         (0..2).for_each(|_| new.raise(2).unwrap());
         assert_eq!(new.check().unwrap(), Ok(2));
         let why = old.check().unwrap().unwrap_err();
         assert!(why.contains("level 2") && why.contains("Meridian 0.2.0"), "{why}");
         assert_eq!(levels(3, "0.3.0").check().unwrap(), Ok(2));
-        // An unused bucket begins at the level of its first program.
+        // An unused bucket starts at the level of its first program.
         memory.heal();
         for (name, _) in memory.objects() {
             memory.delete(&name).unwrap();
         }
         assert_eq!((levels(4, "0.4.0").check().unwrap(), levels(3, "0.3.0").now().unwrap()), (Ok(4), 4));
-        // A bucket that does not answer is not taken for one of the first level.
+        // A bucket that does not answer is not taken for one at the first level.
         memory.cut(true);
         assert!(old.check().is_err());
     }

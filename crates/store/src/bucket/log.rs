@@ -1,6 +1,7 @@
-//! The log in a bucket: a chain of objects, each a group of writes or the fence that ends its writer's part of the chain.
+//! The log in a bucket: a chain of objects. Each is a group of writes, or the fence that ends its writer's part of the
+//! chain.
 //!
-//! Which object comes next, and what a refusal means, is `model::policy::owner`; here its steps are executed.
+//! `model::policy::owner` decides which object comes next and what a refusal means; its steps are executed here.
 
 use super::Bucket;
 use super::ahead::Ahead;
@@ -18,9 +19,9 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNWALB";
 const VERSION: u32 = 1;
-/// Objects are at least so far apart, unless they are large: a store bills and limits calls, not bytes.
+/// Min time between objects, unless they are large: a store bills and limits calls, not bytes.
 const BATCH_EVERY: Duration = Duration::from_millis(250);
-/// From this many bytes on a group does not wait for that.
+/// A group of at least this size does not wait.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The log of one partition in a bucket.
@@ -30,11 +31,11 @@ pub(crate) struct BucketLog {
     clock: Arc<dyn Clock>,
     /// Prefix of the names: `.../wal/`.
     folder: String,
-    /// Random: the bytes of no other writer's object are those of one of this one.
+    /// Random, so that no other writer's object has the same bytes as one of this writer.
     writer: u64,
-    /// The epoch that the lease has given to this process; 0: it has none.
+    /// The epoch of this process's lease; 0 if it has none.
     term: u64,
-    /// The part of the chain that this process writes; `None`: the log has to be replayed first.
+    /// The part of the chain that this process writes; `None` if the log has to be replayed first.
     chain: Option<Writer>,
     /// When the last object was sent, in microseconds of the clock's elapsed time.
     sent: Option<i64>,
@@ -43,13 +44,13 @@ pub(crate) struct BucketLog {
 /// The content of an object.
 pub(super) enum Content {
     Group(Vec<Record>),
-    /// The writer's part ends here; the one of this epoch begins.
+    /// Ends the writer's part; the part of this epoch begins.
     Fence(u64),
 }
 
-/// An object as it was read.
+/// An object read from the bucket.
 pub(super) struct Read {
-    /// Checksum of the object before it in the chain.
+    /// Checksum of the previous object in the chain.
     pub(super) before: u32,
     pub(super) content: Content,
     pub(super) crc: u32,
@@ -85,7 +86,7 @@ impl BucketLog {
         Path::new(&self.bucket.place()).join(name)
     }
 
-    /// Reads the object at a place; `None` where there is none.
+    /// Reads the object at a place; `None` if it does not exist.
     pub(super) fn read(&self, place: LogPlace) -> Result<Option<Read>, StoreError> {
         let name = self.name(place);
         match self.bucket.get(&name) {
@@ -95,7 +96,7 @@ impl BucketLog {
         }
     }
 
-    /// The damage of an object that does not follow the one before it.
+    /// Returns the error for an object that does not follow from the previous one.
     pub(super) fn unlinked(&self, place: LogPlace) -> StoreError {
         let detail = "it does not follow the object before it, so acknowledged writes may be missing";
         StoreError::corrupt(&self.path(&self.name(place)), detail)
@@ -121,7 +122,7 @@ impl BucketLog {
         Ok(Read { before, content, crc: crc32c::crc32c(bytes), bytes: bytes.len() as u64 })
     }
 
-    /// An object of this writer, without the content that follows.
+    /// Encodes the head of an object of this writer, without its content.
     fn head(&self, place: LogPlace, before: u32, kind: u8) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_u64(&mut bytes, self.writer);
@@ -138,7 +139,7 @@ impl BucketLog {
         frame(MAGIC, VERSION, &content)
     }
 
-    /// Lets objects come at least [`BATCH_EVERY`] apart. Writes that arrive meanwhile form the next group.
+    /// Waits so that objects are at least [`BATCH_EVERY`] apart. Writes that arrive meanwhile form the next group.
     fn pace(&mut self, bytes: usize) {
         if let Some(sent) = self.sent
             && bytes < BATCH_BYTES
@@ -162,7 +163,7 @@ impl BucketLog {
         held: &mut VecDeque<Held>,
     ) -> Result<(), StoreError> {
         let read = match ahead.get(place, |place| self.read(place)) {
-            // Read a while ago, perhaps: the end of the chain is where nothing is now.
+            // This result may be old: the chain ends only where an object is absent now.
             Ok(None) | Err(StoreError::Io { .. }) => self.read(place),
             read => read,
         };
@@ -194,7 +195,7 @@ impl BucketLog {
         Ok(())
     }
 
-    /// Problems of the chain from a place on, up to its present end. Nothing is fenced.
+    /// Returns problems of the chain from a place up to its current end. Nothing is fenced.
     pub(super) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
         let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
@@ -204,10 +205,10 @@ impl BucketLog {
                     self.take(place, flushed, &mut replay, &mut ahead, &mut found, &mut held)?;
                 }
                 ReplayStep::List => replay.listed(self.places()?),
-                // Its end.
+                // The end of the chain.
                 _ => return Ok(found.damage),
             }
-            // A log may be large.
+            // Frees memory, as a log may be large.
             found.records.clear();
             held.clear();
         }
@@ -316,13 +317,13 @@ impl WriteLog for BucketLog {
     }
 }
 
-/// Deletes what can go of a log that no process replays any more.
+/// Deletes what can be deleted of a log that no process replays any more.
 pub(super) fn clear(bucket: &dyn Bucket, folder: &str) -> io::Result<()> {
     let places = obsolete(Rules::SERVER, listed(bucket, folder)?, u64::MAX);
     places.into_iter().try_for_each(|place| bucket.delete(&name_of(folder, place)))
 }
 
-/// All places that a listing shows.
+/// Returns all places in a listing.
 pub(super) fn listed(bucket: &dyn Bucket, folder: &str) -> io::Result<Vec<LogPlace>> {
     Ok(bucket.list(folder)?.iter().filter_map(|name| place_of(name)).collect())
 }

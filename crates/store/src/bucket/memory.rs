@@ -1,4 +1,4 @@
-//! A bucket in memory that fails on purpose.
+//! A bucket in memory with fault injection.
 
 use super::{Bucket, Put, Upload};
 use parking_lot::Mutex;
@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// How a create goes wrong.
+/// How a create fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BucketFault {
     /// It does not arrive, and times out.
     Before,
     /// It takes effect and times out.
     After,
-    /// It takes effect and is answered "exists", as it was sent twice.
+    /// It takes effect, but the answer is "exists" because it was sent twice.
     Doubled,
     /// It times out, and arrives at [`MemoryBucket::deliver`], if the name is still free then.
     Stalled,
     /// There is no room.
     Full,
-    /// The store fails, and does not say at what.
+    /// The store fails without a specific cause.
     Broken,
 }
 
@@ -30,13 +30,13 @@ pub struct MemoryBucket(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<String, Arc<[u8]>>,
-    /// Creates to let pass, and then how the next one goes wrong.
+    /// Number of creates to let pass, and the fault of the next one.
     faults: Vec<(u64, BucketFault)>,
     stalled: Vec<(String, Arc<[u8]>)>,
-    /// The objects that listings show, while they are behind.
+    /// The objects shown by listings while they are stale.
     listed: Option<Vec<String>>,
     cut: bool,
-    /// Calls to let pass, and then what happens before the next one.
+    /// Number of calls to let pass, and what happens before the next one.
     pause: Option<(u64, Meanwhile)>,
 }
 
@@ -50,28 +50,28 @@ impl std::fmt::Debug for Meanwhile {
 }
 
 impl MemoryBucket {
-    /// An empty bucket.
+    /// Creates an empty bucket.
     pub fn new() -> MemoryBucket {
         MemoryBucket::default()
     }
 
-    /// Lets a create go wrong, after `after` creates that do not.
+    /// Injects a fault into a create, after `after` creates that succeed.
     pub fn fail(&self, fault: BucketFault, after: u64) {
         self.0.lock().faults.push((after, fault));
     }
 
-    /// Cuts every call off, or lets them through again.
+    /// Makes every call fail, or lets calls through again.
     pub fn cut(&self, cut: bool) {
         self.0.lock().cut = cut;
     }
 
-    /// From now on listings show what there is now, or (`false`) the present again.
+    /// Freezes listings at the current state; `false` makes them current again.
     pub fn freeze_listings(&self, frozen: bool) {
         let mut state = self.0.lock();
         state.listed = frozen.then(|| state.objects.keys().cloned().collect());
     }
 
-    /// Takes all faults away, except for calls that are stalled already.
+    /// Removes all faults, except for calls that are already stalled.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
@@ -87,12 +87,12 @@ impl MemoryBucket {
         }
     }
 
-    /// All objects, with their sizes.
+    /// Returns all objects, with their sizes.
     pub fn objects(&self) -> Vec<(String, usize)> {
         self.0.lock().objects.iter().map(|(name, bytes)| (name.clone(), bytes.len())).collect()
     }
 
-    /// Puts bytes in the place of an object, as no client can.
+    /// Replaces or removes an object, which no client can do.
     pub fn harm(&self, name: &str, bytes: Option<Vec<u8>>) {
         let mut state = self.0.lock();
         match bytes {
@@ -101,12 +101,13 @@ impl MemoryBucket {
         }
     }
 
-    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes
+    /// effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }
 
-    /// Whether a pause is still to come; it does not from here on.
+    /// Cancels a pause that is still to come; returns true if there was one.
     pub fn take_pause(&self) -> bool {
         self.0.lock().pause.take().is_some()
     }
@@ -142,7 +143,7 @@ impl State {
         Put::Created
     }
 
-    /// How the next create goes wrong, if it does.
+    /// Returns the fault of the next create, if any.
     fn fault(&mut self) -> Option<BucketFault> {
         match self.faults.first_mut()? {
             (0, _) => Some(self.faults.remove(0).1),

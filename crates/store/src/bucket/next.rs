@@ -1,8 +1,7 @@
-//! A bucket as a program of the next level would write it: for tests of programs of two versions side by side.
+//! A bucket as a program of the next level would write it, to test programs of two versions side by side.
 //!
-//! Objects with JSON in a frame get an unknown field, and state the next level. They are terms of
-//! leases, manifests, pins, the roll, orders and levels. Records, audit log, log and segments have other
-//! forms, and stay as they are.
+//! Framed JSON objects get an unknown field, and state the next level. These are terms of leases, manifests, pins, the
+//! roll, orders and levels. Records, the audit log, the log and segments have other formats, and stay as they are.
 
 use super::catalog::manifest_in;
 use super::{Bucket, Put, Span, Upload};
@@ -15,18 +14,18 @@ use std::sync::Arc;
 /// The prefix of all magic numbers of this program.
 const OURS: &[u8] = b"MRDN";
 
-/// A bucket whose objects are written in forms of the next level.
+/// A bucket whose objects are written in the formats of the next level.
 #[derive(Debug)]
 pub struct NextLevel(Arc<dyn Bucket>);
 
 impl NextLevel {
-    /// Over a bucket.
+    /// Wraps a bucket.
     pub fn over(bucket: Arc<dyn Bucket>) -> Arc<dyn Bucket> {
         Arc::new(NextLevel(bucket))
     }
 }
 
-/// The object in the next form, if it is one of those.
+/// Returns the object in the next format, if it is one of those above.
 fn newer(bytes: &[u8]) -> Option<Vec<u8>> {
     let (head, content) = bytes.split_at_checked(FRAME_BYTES)?;
     let magic: &[u8; 8] = head.get(..8)?.try_into().ok().filter(|magic: &&[u8; 8]| magic.starts_with(OURS))?;
@@ -36,7 +35,7 @@ fn newer(bytes: &[u8]) -> Option<Vec<u8>> {
         return Some(frame(magic, version, &[head, &newer(manifest)?].concat()));
     }
     let mut value: Value = serde_json::from_slice(content).ok()?;
-    // What servers need of quotas: its names are those of tenants.
+    // What servers need of quotas: the names in it are tenants.
     if magic == b"MRDNPEER" && value.get("process").is_none() {
         return None;
     }
@@ -118,7 +117,7 @@ mod tests {
         let pins = newer(&frame(b"MRDNPINS", 1, br#"[{"folder":"f"}]"#)).unwrap();
         let content = unframe(Path::new("o"), b"MRDNPINS", 1, &pins).unwrap();
         assert!(serde_json::from_slice::<Value>(content).unwrap()[0]["of_the_next_level"].is_object());
-        // A manifest has numbers in front of it.
+        // A manifest is preceded by numbers.
         let head = [&[1; 8][..], &[2; 8], &[1], &2u32.to_le_bytes(), &[3; 16]].concat();
         let manifest = [&head[..], &frame(b"MRDNMANI", 1, br#"{"tenant":"t"}"#)].concat();
         let written = newer(&frame(b"MRDNCATB", 1, &manifest)).unwrap();
@@ -127,7 +126,7 @@ mod tests {
         let json = unframe(Path::new("o"), b"MRDNMANI", 1, manifest).unwrap();
         let value: Value = serde_json::from_slice(json).unwrap();
         assert!(kept == head && value["tenant"] == "t" && value["of_the_next_level"].is_object());
-        // The end of a collection has none.
+        // The end marker of a collection has no manifest.
         for other in [&frame(b"MRDNCATB", 1, &head)[..], b"nats abcd2345", b"", &frame(b"MRDNLINK", 1, &[0, 1, 2])] {
             assert!(newer(other).is_none());
         }

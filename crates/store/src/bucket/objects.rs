@@ -1,4 +1,4 @@
-//! The objects of a partition in a bucket: verified when they are written, deleted after a grace.
+//! The objects of a partition in a bucket: verified when written, deleted after a grace period.
 
 use super::create::is_lost_answer;
 use super::patches::Patches;
@@ -16,21 +16,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// An object is read back in pieces of this size.
+/// Size of the pieces in which an object is read back.
 const PIECE_BYTES: usize = 1 << 20;
-/// Max names that wait for their grace; those beyond are left to the next owner.
+/// Max names that wait for their grace period; the next owner finds the rest.
 const WAITING_MAX: usize = 100_000;
 
-/// Names to be deleted once no reader of an older manifest can need them. That is after a grace, by the clock
-/// of this process alone, and once no reader's pin holds such a manifest. What is not deleted when this
-/// process ends is found as a leftover by the next owner.
+/// Names to delete once no reader of an older manifest can need them. That is after a grace period, by the clock of
+/// this process alone, and once no reader's pin holds such a manifest. Names not deleted when this process ends are
+/// found as leftovers by the next owner.
 #[derive(Debug)]
 pub(crate) struct Grace {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
     wait: Duration,
     pins: Arc<Pins>,
-    /// In the order in which they are due.
+    /// In order of their due times.
     waiting: Mutex<VecDeque<Waiting>>,
 }
 
@@ -41,7 +41,7 @@ struct Waiting {
     name: String,
     /// The partition's folder in the bucket.
     folder: Arc<str>,
-    /// Version of a manifest that does not name it: only older ones may.
+    /// Version of a manifest that does not name it; only older ones may.
     version: u64,
 }
 
@@ -50,7 +50,7 @@ impl Grace {
         Grace { bucket, clock, wait, pins, waiting: Mutex::default() }
     }
 
-    /// Deletes an object that the manifest of this version does not name, now or after the grace.
+    /// Deletes an object that the manifest of this version does not name, now or after the grace period.
     fn delete(&self, name: String, folder: &Arc<str>, version: u64) -> io::Result<()> {
         if self.wait.is_zero() {
             return self.bucket.delete(&name);
@@ -67,7 +67,7 @@ impl Grace {
         self.waiting.lock().iter().any(|waiting| waiting.name == name)
     }
 
-    /// The names that wait.
+    /// Returns the waiting names.
     fn names(&self) -> HashSet<String> {
         self.waiting.lock().iter().map(|waiting| waiting.name.clone()).collect()
     }
@@ -80,7 +80,7 @@ impl Grace {
         let now = self.clock.elapsed();
         let mut pinned = Vec::new();
         loop {
-            // Not under the lock: a call to the bucket may take its whole deadline.
+            // Not under the lock: a call to the bucket may take until its deadline.
             let due = {
                 let mut waiting = self.waiting.lock();
                 waiting.pop_front_if(|waiting| waiting.due <= now)
@@ -94,7 +94,7 @@ impl Grace {
                 tracing::warn!(object = due.name, %error, "an obsolete object could not be removed");
             }
         }
-        // Asked again the next time. They stay in front: whatever waits behind them is due later.
+        // Retried the next time. They stay in front: everything behind them is due later.
         let mut waiting = self.waiting.lock();
         pinned.into_iter().rev().for_each(|one| waiting.push_front(one));
     }
@@ -108,18 +108,18 @@ pub(crate) struct BucketObjects {
     partition: Arc<str>,
     /// Prefix of the names: `.../segments/`.
     folder: String,
-    /// Version of the newest manifest, as far as this process knows.
+    /// Version of the newest manifest known to this process.
     committed: Arc<AtomicU64>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
-    /// Pieces of objects that this process keeps; `None`: each read goes to the bucket.
+    /// Cached pieces of objects; `None` sends each read to the bucket.
     extents: Option<Arc<Extents>>,
-    /// Whether what is rebuilt is written under its own name.
+    /// Whether rebuilt objects are written under their own names.
     alone: bool,
 }
 
 impl BucketObjects {
-    /// The objects of the partition in a folder. `committed`: version of its newest manifest.
+    /// Creates the objects of the partition in a folder. `committed` is the version of its newest manifest.
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
         partition: String,
@@ -133,7 +133,7 @@ impl BucketObjects {
     }
 
     fn object(&self, name: String, bytes: u64, end: Option<FileEnd>) -> Arc<dyn Object> {
-        // Sidecars are read once, and whole.
+        // Sidecars are read once, as a whole.
         let extents = self.extents.as_ref().filter(|_| !is_sidecar(&name));
         let cached = extents.map(|extents| (extents.clone(), extents.source(&name, bytes, end.as_ref())));
         Arc::new(BucketObject { bucket: self.bucket.clone(), name, bytes, end, cached })
@@ -174,7 +174,7 @@ impl Objects for BucketObjects {
 
     fn open_known(&self, name: &str, end: &FileEnd) -> io::Result<Arc<dyn Object>> {
         let full = self.name(name);
-        // Of what was rebuilt, the manifest does not know the end. Without a cache a read more makes no difference.
+        // The manifest does not know where a rebuilt object ends. Without a cache one more read makes no difference.
         if self.extents.is_none() || self.patches.has(&full) {
             return self.open(name);
         }
@@ -204,7 +204,7 @@ impl Objects for BucketObjects {
             return Err(ErrorKind::NotFound.into());
         }
         self.patches.forget(&name);
-        // Deleting what is absent is well for a bucket, and an error for the caller.
+        // Deleting an absent object succeeds in a bucket, but is an error for the caller.
         self.bucket.len(&name)?;
         self.grace.delete(name, &self.partition, self.committed.load(Ordering::Acquire))
     }
@@ -274,11 +274,11 @@ impl ObjectWriter for BucketWriter {
     fn finish(self: Box<Self>) -> io::Result<u64> {
         let BucketWriter { bucket, name, upload, bytes, crc } = *self;
         let put = upload.finish();
-        // What stands there decides, whatever was answered: the answer may be lost, or "exists" for this very object. Names are never
-        // given twice, so other bytes under this one are another process's mistake.
+        // The stored object decides, whatever the answer was: it may be lost, or "exists" for this very object. Names
+        // are never reused, so other bytes under this one are another process's mistake.
         match (verify(bucket.as_ref(), &name, bytes, crc), put) {
             (Ok(true), Ok(Put::Created)) => Ok(bytes),
-            // The store says that it failed, not that it was slow: an object that can be read may still not be durable.
+            // The store reported a failure, not slowness: a readable object may still not be durable.
             (Ok(true), Err(error)) if !is_lost_answer(&error) => Err(error),
             (Ok(true), _) => bucket.settle(&name).map(|()| bytes),
             (Ok(false), Ok(Put::Exists)) => Err(ErrorKind::AlreadyExists.into()),
@@ -291,7 +291,7 @@ impl ObjectWriter for BucketWriter {
     }
 }
 
-/// Whether an object has this length and checksum.
+/// Returns true if an object has this length and checksum.
 fn verify(bucket: &dyn Bucket, name: &str, bytes: u64, crc: u32) -> io::Result<bool> {
     if bucket.len(name)? != bytes {
         return Ok(false);

@@ -1,9 +1,11 @@
-//! Orders of an operator to a process of the cluster: objects `orders/{process}/{number}` that the process finds when it next says what it is.
+//! Orders of an operator to a process of the cluster: objects `orders/{process}/{number}`, which the process finds when
+//! it next publishes its state.
 //!
-//! An order is to one start of a process, so it cannot reach the next one. A process carries its orders out in turn, and asks for the next
-//! number alone. The operator that creates that number has given the order; another one that tries it at the same time is told so. The outcome is on
-//! the roll (`roll.rs`). An order names how often its process had said what it is by then. If the process has done so much more often since, the
-//! order is too old: an operator gave it up long ago.
+//! An order is addressed to one start of a process, so it cannot reach the next one. A process executes its orders in
+//! turn, and only polls for the next number. The operator that creates that number has given the order; another
+//! operator trying at the same time is refused. The outcome is on the roll (`roll.rs`). An order holds how often its
+//! process had published its state by then. If that count has grown too far since, the order is too old: the operator
+//! gave up on it long ago.
 
 use super::Bucket;
 use super::create::{Created, create};
@@ -17,47 +19,47 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"MRDNORDR";
 const VERSION: u32 = 1;
-/// How often a process may have said what it is before an order to it is too old.
+/// Max publications of its process after which an order is too old.
 const AGE_MAX: u64 = 16;
 
 /// The kind of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderKind {
-    /// Pass a lease on.
+    /// Hands over a lease.
     Handover {
         /// Name of the lease.
         lease: String,
-        /// The epoch in which it holds it: later, the order means another term.
+        /// The epoch in which the process holds it; in a later epoch the order does not apply.
         epoch: u64,
-        /// The process that gets it; `None`: the best.
+        /// The process that gets it; `None` for the most suitable one.
         to: Option<u64>,
     },
-    /// Take no new work, and pass on all leases.
+    /// Takes no new work, and hands over all leases.
     Drain,
-    /// Take work again.
+    /// Takes work again.
     Undo,
 }
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// Its kind.
+    /// The kind of order.
     pub what: OrderKind,
-    /// How often the process had said what it is when the order was given.
+    /// How often the process had published its state when the order was given.
     pub said: u64,
-    /// Random: no other order has the same bytes.
+    /// Random, so that no other order has the same bytes.
     pub id: u64,
 }
 
 /// The outcome of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// Its number.
+    /// The number of the order.
     pub order: u64,
     /// Whether it was carried out.
     pub done: bool,
-    /// In a sentence: what was done, or why not.
+    /// What was done, or why not, as a sentence.
     pub text: String,
 }
 
@@ -70,16 +72,16 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// To the process of this number.
+    /// Addresses the process of this number.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, process: u64) -> Orders {
         Orders { bucket, seams: seams.clone(), process }
     }
 
-    /// Gives an order under a number: the one after the last that was carried out. `said`: how often the
-    /// process has said what it is. Gives whether it was given: otherwise another order has the number.
+    /// Gives an order under a number, the one after the last that was executed. `said` is how often the process has
+    /// published its state. Returns true if it was given; false if another order has the number.
     ///
     /// # Errors
-    /// Errors of the bucket: the order may have been given then.
+    /// Errors of the bucket: the order may have been given nevertheless.
     pub fn give(&self, number: u64, what: OrderKind, said: u64) -> Result<bool, StoreError> {
         let (name, path) = self.name(number);
         let order = Order { what, said, id: self.seams.random.next_u64() };
@@ -90,10 +92,11 @@ impl Orders {
         }
     }
 
-    /// The order of a number; `None` where there is none. Also whether it still counts for a process that has renewed its entry so often.
+    /// Returns the order of a number; `None` if there is none. Also returns whether it still applies for a process that
+    /// has renewed its entry `said` times.
     ///
     /// # Errors
-    /// Errors of the bucket. An order that does not read is one of a newer program, or damaged.
+    /// Errors of the bucket. An order that cannot be parsed is damaged, or comes from a newer program.
     pub fn get(&self, number: u64, said: u64) -> Result<Option<(Order, bool)>, StoreError> {
         let (name, path) = self.name(number);
         let bytes = match self.bucket.get(&name) {
@@ -108,7 +111,7 @@ impl Orders {
         Ok(Some((order, counts)))
     }
 
-    /// Removes an order that was carried out, or that nobody waits for any more.
+    /// Removes an order that was executed, or that has no waiter left.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(other.get(1, 5).unwrap(), None, "it is for one start of a process");
         one.remove(1).unwrap();
         assert!(memory.objects().is_empty());
-        // Of a newer program.
+        // An order of a newer program.
         let newer = frame(MAGIC, VERSION, br#"{"what":{"dance":{}},"said":1,"id":1}"#);
         memory.harm("orders/0000000000000001/0000000000000002", Some(newer));
         assert!(matches!(one.get(2, 1), Err(StoreError::Corrupt { .. })));

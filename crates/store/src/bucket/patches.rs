@@ -1,7 +1,8 @@
-//! Objects that this process has in a better form than the bucket. They are indexes of segments, damaged there and rebuilt from the rows.
+//! Objects of which this process has a better copy than the bucket: indexes of segments, damaged there and rebuilt from
+//! the rows.
 //!
-//! No object of a bucket is ever replaced. So what takes its place lives in memory, for this process alone, and maintenance writes the
-//! segment again under a name of its own. A reader does with it for as long as a manifest names the damaged one.
+//! No object of a bucket is ever replaced. So a rebuilt copy lives in memory, for this process alone, and maintenance
+//! rewrites the segment under a new name. A reader uses the copy for as long as a manifest names the damaged object.
 
 use crate::seams::{Object, ObjectWriter};
 use parking_lot::Mutex;
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// Max bytes of all of them.
+/// Max total bytes.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Objects by name.
@@ -17,7 +18,7 @@ const BYTES_MAX: usize = 256 << 20;
 pub(super) struct Patches(Mutex<HashMap<String, Arc<[u8]>>>);
 
 impl Patches {
-    /// The object that takes the place of the one of this name.
+    /// Returns the object that replaces the one of this name.
     pub(super) fn get(&self, name: &str) -> Option<Arc<dyn Object>> {
         self.0.lock().get(name).map(|bytes| Arc::new(Patch(bytes.clone())) as Arc<dyn Object>)
     }
@@ -26,12 +27,12 @@ impl Patches {
         self.0.lock().contains_key(name)
     }
 
-    /// The object of this name is not needed any more.
+    /// Drops the object of this name.
     pub(super) fn forget(&self, name: &str) {
         self.0.lock().remove(name);
     }
 
-    /// Begins an object that takes the place of the one of this name.
+    /// Begins an object that replaces the one of this name.
     pub(super) fn writer(self: &Arc<Self>, name: String) -> Box<dyn ObjectWriter> {
         Box::new(PatchWriter { patches: self.clone(), name, bytes: Vec::new() })
     }
@@ -41,7 +42,7 @@ impl Patches {
         patches.remove(&name);
         let held = |patches: &HashMap<String, Arc<[u8]>>| patches.values().map(|bytes| bytes.len()).sum::<usize>();
         if held(&patches) + bytes.len() > BYTES_MAX {
-            // Of segments that no reader has open any more: a reader is not told when one goes.
+            // Drops those of segments that no reader has open: a reader is not notified when a segment is removed.
             patches.retain(|_, bytes| Arc::strong_count(bytes) > 1);
         }
         check(held(&patches) + bytes.len())?;

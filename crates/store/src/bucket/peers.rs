@@ -1,8 +1,9 @@
-//! What the processes of a cluster tell each other while they run, again and again. Servers tell what they
-//! need of quotas (`peers/`), and each process what it is (`nodes/`, see `roll.rs`).
+//! State that the processes of a cluster publish periodically while they run. Servers publish what they need of quotas
+//! (`peers/`), and each process what it is (`nodes/`, see `roll.rs`).
 //!
-//! A process has one object. It creates the next one, `peers/{server}/{number}`, and deletes the previous one. Others list them, and count a server
-//! for as long as its number grows, by their own clock: no clocks are compared. What is said is a hint: nothing that is stored depends on it.
+//! A process has one object. It creates the next one, `peers/{server}/{number}`, and deletes the previous one. Others
+//! list them, and count a server as alive while its number grows, by their own clock: clocks are never compared. The
+//! content is a hint: nothing stored depends on it.
 
 use super::Bucket;
 use super::create::{Created, create};
@@ -19,17 +20,17 @@ use std::time::Duration;
 const MAGIC: &[u8; 8] = b"MRDNPEER";
 const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "peers/";
-/// For how long a server counts whose number does not grow.
+/// How long a server counts while its number does not grow.
 const TTL: Duration = Duration::from_secs(5);
-/// Objects of such a server are removed after this multiple of that.
+/// Objects of such a server are removed after this multiple of [`TTL`].
 const LEFT: i64 = 12;
-/// Max numbers of its own objects that a server remembers to delete.
+/// Max own objects that a server remembers to delete.
 const OLD_MAX: usize = 64;
-/// Max silence of a server without quotas, by the bucket's clock. It says that it is there in a quarter of this.
+/// Max silence of a server without quotas, by the bucket's clock. It renews its object every quarter of this.
 pub const SERVER_HELD: Duration = Duration::from_secs(60);
-/// Numbers that are tried of an object that was renewed since it was listed.
+/// Max numbers tried for an object that was renewed since it was listed.
 const TRIES: u64 = 3;
-/// Max servers that count: what names more is no cluster of ours.
+/// Max servers that count; more would not be a real cluster.
 const SERVERS_MAX: usize = 1_000;
 
 /// A server among the others of its cluster.
@@ -38,9 +39,9 @@ pub struct Peers {
     bucket: Arc<dyn Bucket>,
     clock: Arc<dyn Clock>,
     folder: &'static str,
-    /// For how long one counts whose number does not grow, in microseconds.
+    /// How long a server counts while its number does not grow, in microseconds.
     ttl_us: i64,
-    /// Random: no other start of a process has it.
+    /// Random, so that no other start of a process has it.
     server: String,
     state: Mutex<State>,
 }
@@ -48,9 +49,9 @@ pub struct Peers {
 #[derive(Debug, Default)]
 struct State {
     number: u64,
-    /// Numbers of this server's objects that may be there.
+    /// Numbers of this server's objects that may exist.
     there: Vec<u64>,
-    /// The others, by name.
+    /// The other servers, by name.
     others: BTreeMap<String, Other>,
 }
 
@@ -63,12 +64,12 @@ struct Other {
 }
 
 impl Peers {
-    /// A server that has said nothing yet.
+    /// Creates a server that has not published anything yet.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams) -> Peers {
         Peers::within(FOLDER, TTL, bucket, seams, seams.random.next_u64())
     }
 
-    /// The same in another folder. `ttl`: for how long one counts that says nothing; `process` is random.
+    /// Does the same in another folder. `ttl` is how long a silent process counts; `process` is random.
     pub(super) fn within(
         folder: &'static str,
         ttl: Duration,
@@ -80,8 +81,8 @@ impl Peers {
         Peers { bucket, clock: seams.clock.clone(), folder, ttl_us, server, state: Mutex::default() }
     }
 
-    /// Tells the others this, and gives what each of them says. One whose object does not read says nothing, and is there. Call it again
-    /// within a few seconds.
+    /// Publishes `said`, and returns what each of the others publishes. One whose object cannot be parsed counts as
+    /// present, with an empty statement. Call it again within a few seconds.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -90,19 +91,19 @@ impl Peers {
         self.hear()
     }
 
-    /// Writes this for any process that reads it, and reads nothing: two calls of the bucket, whatever the number of servers. Gives the number
-    /// under which it did.
+    /// Publishes this for any process that reads it, and reads nothing: two calls of the bucket, whatever the number of
+    /// servers. Returns the number used.
     ///
     /// # Errors
     /// Errors of the bucket.
     pub fn say(&self, said: &[u8]) -> Result<u64, StoreError> {
         let mut state = self.state.lock();
-        // Whatever becomes of it, no other object has the number.
+        // Whatever the outcome, no other object gets this number.
         state.number += 1;
         let number = state.number;
         let name = self.name(&self.server, number);
         state.there.push(number);
-        // Also while the bucket does not answer: those beyond are removed once this server is gone.
+        // Applies while the bucket does not answer too: the rest is removed once this server is gone.
         let over = state.there.len().saturating_sub(OLD_MAX);
         state.there.drain(..over);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, said)) {
@@ -110,12 +111,12 @@ impl Peers {
             Ok(Created::Theirs(_)) => return Err(StoreError::corrupt(&self.path(&name), "another process wrote it")),
             Err(failure) => return Err(StoreError::io("create", &self.path(&name))(failure.into_error())),
         }
-        // One that cannot be deleted now is tried again.
+        // Failed deletes are retried.
         state.there.retain(|old| *old == number || self.bucket.delete(&self.name(&self.server, *old)).is_err());
         Ok(number)
     }
 
-    /// The statement of each of the others.
+    /// Returns the statement of each of the others.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -127,28 +128,29 @@ impl Peers {
         Ok(live.map(|other| other.said.clone()).collect())
     }
 
-    /// Tells the others that this server is gone. One that stays counts for its time and no longer.
+    /// Notifies the others that this server is gone. An object that remains counts until it expires.
     pub fn leave(&self) {
         let there = std::mem::take(&mut self.state.lock().there);
-        // The newest first: it is the one that counts. A bucket that does not answer is waited for once.
+        // The newest first, since only that one counts. Stops at the first failure, so only one call waits for a bucket
+        // that does not answer.
         let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(&self.server, number)));
     }
 
-    /// Reads what others say, and removes what those left that are gone.
+    /// Reads what others publish, and removes the objects of servers that are gone.
     fn look(&self, state: &mut State) -> Result<(), StoreError> {
         let names = self.bucket.list(self.folder).map_err(StoreError::io("list", &self.path(self.folder)))?;
         let mut newest = newest(self.folder, &names);
         newest.remove(&*self.server);
         let now = self.clock.elapsed();
         for (server, number) in newest.into_iter().take(SERVERS_MAX) {
-            // Its numbers only grow: a listing that is behind says nothing new.
+            // Numbers only grow: a stale listing adds nothing.
             let known = state.others.get(server);
             if known.is_some_and(|known| known.number >= number) {
                 continue;
             }
             let (number, said) = match read_newest(self.bucket.as_ref(), self.folder, server, number) {
                 Ok(Some(found)) => found,
-                // It left since the listing, or goes on too fast: what it said before counts until the next time.
+                // It left since the listing, or renews too fast: its previous statement counts until the next time.
                 Ok(None) => (number, known.map(|known| known.said.clone()).unwrap_or_default()),
                 Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => (number, Vec::new()),
                 Err(error) => return Err(error),
@@ -158,12 +160,12 @@ impl Peers {
         let is_left = |other: &Other| now - other.since > self.ttl_us * LEFT;
         for name in &names {
             if parse(self.folder, name).and_then(|(server, _)| state.others.get(server)).is_some_and(is_left) {
-                // What cannot be deleted now is met again.
+                // Retried when it is listed again.
                 let _ = self.bucket.delete(name);
             }
         }
         let there: Vec<&str> = names.iter().filter_map(|name| Some(parse(self.folder, name)?.0)).collect();
-        // One that is not listed any more has left.
+        // A server that is no longer listed has left.
         state.others.retain(|server, other| !is_left(other) && there.contains(&server.as_str()));
         Ok(())
     }
@@ -181,12 +183,11 @@ pub(super) fn name_of(folder: &str, server: &str, number: u64) -> String {
     format!("{folder}{server}/{number:016x}")
 }
 
-/// The last statement of a process, and its number: the listed one, or one of the next. A process that has
-/// renewed it since the listing has deleted the listed one. `None`: it is gone, or goes on faster than it can
-/// be read.
+/// Returns the last statement of a process, and its number: the listed one, or one shortly after. A process that has
+/// renewed it since the listing has deleted the listed one. `None` if it is gone, or renews faster than it can be read.
 ///
 /// # Errors
-/// Errors of the bucket, or that the object does not read.
+/// Errors of the bucket, or that the object cannot be parsed.
 pub(super) fn read_newest(
     bucket: &dyn Bucket,
     folder: &str,
@@ -201,10 +202,10 @@ pub(super) fn read_newest(
     Ok(None)
 }
 
-/// The statement of a process under this name; `None`: it has replaced it since.
+/// Returns the statement of a process under this name; `None` if it has been replaced.
 ///
 /// # Errors
-/// Errors of the bucket, or that the object does not read.
+/// Errors of the bucket, or that the object cannot be parsed.
 pub(super) fn read(bucket: &dyn Bucket, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
     let path = Path::new(&bucket.place()).join(name);
     match bucket.get(name) {
@@ -214,7 +215,7 @@ pub(super) fn read(bucket: &dyn Bucket, name: &str) -> Result<Option<Vec<u8>>, S
     }
 }
 
-/// The newest number of each process among these names.
+/// Returns the newest number of each process among these names.
 pub(super) fn newest<'a>(folder: &str, names: &'a [String]) -> BTreeMap<&'a str, u64> {
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
     for (server, number) in names.iter().filter_map(|name| parse(folder, name)) {
@@ -224,7 +225,7 @@ pub(super) fn newest<'a>(folder: &str, names: &'a [String]) -> BTreeMap<&'a str,
     newest
 }
 
-/// The server and the number in a name.
+/// Splits a name into server and number.
 pub(super) fn parse<'a>(folder: &str, name: &'a str) -> Option<(&'a str, u64)> {
     let (server, number) = name.strip_prefix(folder)?.split_once('/')?;
     Some((server, u64::from_str_radix(number, 16).ok()?))
@@ -260,20 +261,20 @@ mod tests {
         assert_eq!(said(&two, "2a"), ["1a"]);
         assert_eq!(said(&three, "3a"), ["1a", "2a"]);
         assert_eq!(said(&one, "1b"), ["2a", "3a"]);
-        // One stops and says so, the other is killed.
+        // One leaves properly, the other is killed.
         two.leave();
         assert_eq!(said(&one, "1c"), ["3a"]);
         clock.advance(5 * SECOND);
         assert_eq!(said(&one, "1d"), ["3a"]);
         clock.advance(1);
         assert!(said(&one, "1e").is_empty());
-        // It was paused, and goes on.
+        // It was paused, and continues.
         assert_eq!(said(&three, "3b"), ["1e"]);
         assert_eq!(said(&one, "1f"), ["3b"]);
         clock.advance(61 * SECOND);
         assert!(said(&one, "1g").is_empty());
         assert_eq!(bucket.objects().len(), 1, "what it left is removed, and each has one object");
-        // One that only writes is read, and reads nothing.
+        // One that only publishes can be read, but reads nothing.
         three.say(b"3c").unwrap();
         assert_eq!((said(&one, "1h"), bucket.objects().len()), (vec!["3c".to_owned()], 2));
         three.leave();
@@ -289,13 +290,13 @@ mod tests {
         bucket.freeze_listings(true);
         two.say(b"2b").unwrap();
         assert_eq!(said(&one, "1a"), ["2b"]);
-        // The same listing does not show that it lives.
+        // An unchanged listing does not show that it lives.
         two.say(b"2c").unwrap();
         clock.advance(5 * SECOND + 1);
         assert!(said(&one, "1b").is_empty());
         bucket.freeze_listings(false);
         assert_eq!(said(&one, "1c"), ["2c"]);
-        // It goes on faster than it can be read.
+        // It renews faster than it can be read.
         two.say(b"2d").unwrap();
         bucket.freeze_listings(true);
         (0..TRIES).for_each(|_| assert!(two.say(b"2e").is_ok()));

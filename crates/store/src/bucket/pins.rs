@@ -1,12 +1,13 @@
-//! The objects that readers in other processes use, so that the owner keeps them. Gateways find the readers
-//! that answer them by the same objects (`scan_servers.rs`).
+//! The objects that readers in other processes use, so that the owner keeps them. Gateways find scan servers by the
+//! same pins (`scan_servers.rs`).
 //!
-//! A reader has one pin: an object with an entry for each collection. It creates the next one, `pins/{reader}/{number}`, before a part of a
-//! pin's time is over, and deletes the previous one. An owner lists the pins now and then. It counts by its own clock for how long the newest
-//! one of a reader stays the same. A reader counts from before it wrote the pin, and so stops before the owner does: no clocks are
-//! compared.
+//! A reader has one pin: an object with an entry for each collection. It creates the next one,
+//! `pins/{reader}/{number}`, well before a pin expires, and deletes the previous one. An owner lists the pins
+//! periodically. It measures by its own clock how long the newest pin of a reader stays the same. A reader counts from
+//! before it wrote the pin, and so stops before the owner does: clocks are never compared.
 //!
-//! A pin need not come first. An object stays for a grace after the last manifest that named it, and that is longer than a pin's time.
+//! A pin need not be written first. An object stays for a grace period after the last manifest that named it, and that
+//! is longer than a pin's lifetime.
 
 mod pin;
 
@@ -29,21 +30,21 @@ use std::time::Duration;
 const MAGIC: &[u8; 8] = b"MRDNPINS";
 const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "pins/";
-/// How long a pin holds without being renewed.
+/// Lifetime of a pin without renewal.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
-/// An owner waits longer than a pin's time by this part of it: clocks of two machines differ in rate.
+/// An owner waits longer than a pin's lifetime by this fraction of it, because clocks of two machines differ in rate.
 pub(super) const MARGIN_PART: i64 = 4;
 /// Interval at which an owner reads the pins, in microseconds.
 const LOOK_US: i64 = 10_000_000;
 
-/// The content of a pin. A reader that answers no gateways has the list alone.
+/// The content of a pin. For a reader that serves no gateways it is just the list.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PinContent {
     pub(super) in_use: Vec<InUse>,
     pub(super) serves: Option<Serves>,
 }
 
-/// The two forms of it.
+/// The two formats of it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Form {
@@ -68,7 +69,7 @@ pub(super) fn ttl_us() -> i64 {
     i64::try_from(TTL.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The pins of all readers, as an owner knows them.
+/// The pins of all readers, as known to an owner.
 #[derive(Debug)]
 pub(crate) struct Pins {
     bucket: Arc<dyn Bucket>,
@@ -80,24 +81,25 @@ pub(crate) struct Pins {
 struct Board {
     /// When the pins are read next.
     next: i64,
-    /// Whether they could be read last time.
+    /// Whether the last read succeeded.
     known: bool,
     rule: Rule,
-    /// By folder.
+    /// Uses by folder.
     in_use: HashMap<String, Used>,
 }
 
 impl Pins {
-    /// `tokens`: for how long the snapshots of a reader stay that is no more.
+    /// Tracks the pins of a bucket. `tokens` is how long the snapshots of a reader are kept after it is gone.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, tokens: Duration) -> Pins {
         let rule = Rule::new(ttl_us() + ttl_us() / MARGIN_PART, i64::try_from(tokens.as_micros()).unwrap_or(i64::MAX));
         let board = Board { next: i64::MIN, known: false, rule, in_use: HashMap::new() };
         Pins { bucket, clock, board: Mutex::new(board) }
     }
 
-    /// Whether the pins are known; they are read again where that was a while ago. Without them nothing may be deleted.
+    /// Returns true if the pins are known; reads them again if that is due. While they are unknown nothing may be
+    /// deleted.
     pub(super) fn look(&self) -> bool {
-        // Held over the calls: only maintenance asks.
+        // Held across the calls: only maintenance takes it.
         let mut board = self.board.lock();
         let now = self.clock.elapsed();
         if now < board.next {
@@ -112,12 +114,13 @@ impl Pins {
         board.known
     }
 
-    /// The uses of the partition in a folder by readers.
+    /// Returns how readers use the partition in a folder.
     pub(super) fn in_use(&self, folder: &str) -> Option<Used> {
         self.board.lock().in_use.get(folder).copied()
     }
 
-    /// The min sequence number of a snapshot that readers use of it. While the pins are not known that is any.
+    /// Returns the min sequence number of a snapshot of it that readers use. While the pins are unknown, every snapshot
+    /// counts as used.
     pub(super) fn min_seq(&self, folder: &str) -> Option<u64> {
         let board = self.board.lock();
         if board.known { board.in_use.get(folder).map(|used| used.seq) } else { Some(0) }
@@ -139,9 +142,9 @@ impl Pins {
             }
             match read(self.bucket.as_ref(), reader, *number) {
                 Ok(PinContent { in_use, .. }) => rule.take(reader, *number, in_use, now),
-                // Renewed since the listing, so its reader is there.
+                // Renewed since the listing, so its reader lives.
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => rule.renew(reader, now),
-                // Its reader was there.
+                // Its reader lives.
                 Err(error @ (StoreError::Corrupt { .. } | StoreError::NewerFormat { .. })) => {
                     tracing::warn!(%error, "a reader's pin does not read");
                     rule.take_unread(reader, *number, now);
@@ -151,22 +154,22 @@ impl Pins {
         }
         for (name, (reader, number)) in pins() {
             if !rule.counts(reader, now) || newest.get(reader).is_some_and(|newest| number < *newest) {
-                // What cannot be deleted now is met again at the next look.
+                // Retried when it is listed again.
                 let _ = self.bucket.delete(name);
             }
         }
-        // A listing may be behind: one that it does not show counts for its time as well.
+        // A listing may be stale: a pin that it does not show counts until it expires as well.
         board.in_use = rule.in_use(now);
         Ok(())
     }
 }
 
-/// Name of a pin.
+/// Returns the name of a pin.
 pub(super) fn name_of(reader: &str, number: u64) -> String {
     format!("{FOLDER}{reader}/{number:016x}")
 }
 
-/// The content of a reader's pin of this number.
+/// Reads the pin of this number.
 pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<PinContent, StoreError> {
     let name = name_of(reader, number);
     let path = Path::new(&bucket.place()).join(&name);
@@ -176,7 +179,7 @@ pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<Pin
     form.map(PinContent::of).map_err(|e| StoreError::corrupt(&path, format!("it does not read: {e}")))
 }
 
-/// The reader and the number in the name of a pin.
+/// Splits the name of a pin into reader and number.
 pub(super) fn parse(name: &str) -> Option<(&str, u64)> {
     let (reader, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
     Some((reader, u64::from_str_radix(number, 16).ok()?))
@@ -195,7 +198,7 @@ mod tests {
         vec![InUse { folder: "f".to_owned(), manifest, seq }]
     }
 
-    /// For how long snapshots outlive their reader.
+    /// How long snapshots outlive their reader.
     const TOKENS: Duration = Duration::from_secs(300);
 
     fn of(pins: &Pins) -> Option<(Option<u64>, u64)> {
@@ -226,7 +229,7 @@ mod tests {
         assert!(pins.look());
         assert_eq!(of(&pins), Some((Some(7), 60)), "the min of all readers");
         assert_eq!(pins.in_use("g"), None);
-        // Two goes on; one cannot be heard of any more.
+        // Two continues; one falls silent.
         for _ in 0..20 {
             pass(5);
             two.renew(|| used(9, 60)).unwrap();
@@ -238,10 +241,10 @@ mod tests {
         assert_eq!(pins_of(&bucket), 1, "old pins go, and those of readers that are no more");
         two.release();
         assert_eq!(pins_of(&bucket), 0);
-        // What either showed stays for as long as a page token.
+        // Snapshots of either reader stay for as long as a page token.
         for passed in (0..40).map(|n| n * 10) {
             assert!(pins.look());
-            // The last pin was seen within an interval of looks before that.
+            // The last pin was read up to one interval before that.
             if !(370..=375).contains(&passed) {
                 assert_eq!(pins.min_seq("f"), (passed < 370).then_some(60), "{passed} s after it left");
             }
@@ -278,7 +281,7 @@ mod tests {
         bucket.cut(false);
         clock.advance(LOOK_US);
         assert!(pins.look());
-        // A reader without the bucket holds nothing once its time is over, and a pin after that counts again.
+        // A reader without the bucket holds nothing once its pin has expired, and a later pin counts again.
         let pin = Pin::new(Arc::new(bucket.clone()), clock.clone(), 1);
         pin.renew(|| used(7, 70)).unwrap();
         bucket.cut(true);

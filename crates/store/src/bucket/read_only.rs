@@ -1,4 +1,4 @@
-//! A bucket that cannot be changed: what a scan server holds.
+//! A read-only view of a bucket, as scan servers use it.
 
 use super::{Bucket, Put, Span, Upload};
 use std::io::{self, ErrorKind};

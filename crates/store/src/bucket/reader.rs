@@ -1,19 +1,19 @@
-//! Reading the log in a bucket that another process writes: object by object, without a listing and without a fence.
+//! Reads the log in a bucket while another process writes it: object by object, without listing and without fencing.
 
 use super::log::{BucketLog, Content, Read};
 use crate::error::StoreError;
 use crate::seams::{LogPlace, LogReader, Seen};
 
-/// Bytes of objects that a look reads. More is read by the next one.
+/// Bytes of objects read by one poll; the next one reads on.
 const LOOK_BYTES: u64 = 32 << 20;
 
 /// A reader of the log of one partition.
 #[derive(Debug)]
 pub(super) struct BucketReader {
     log: BucketLog,
-    /// The next place of the chain; `None`: nothing was read yet.
+    /// The next place of the chain; `None` before the first read.
     at: Option<LogPlace>,
-    /// Checksum of the object before it, if that was read.
+    /// Checksum of the previous object, if it was read.
     follows: Option<u32>,
 }
 
@@ -22,9 +22,10 @@ impl BucketReader {
         BucketReader { log, at: None, follows: None }
     }
 
-    /// Reads on, up to the end or a number of bytes. `from`: the place that the manifest names.
+    /// Reads on, up to the end or a number of bytes. `from` is the place that the manifest names.
     fn read_on(&mut self, from: LogPlace, seen: &mut Seen) -> Result<(), StoreError> {
-        // Numbers count on over all epochs. Below the place that the manifest names everything is covered, and may be gone.
+        // Numbers continue across epochs. Everything below the place that the manifest names is covered, and may be
+        // gone.
         let mut at = match self.at {
             Some(at) if at.number >= from.number => at,
             _ => {
@@ -38,7 +39,7 @@ impl BucketReader {
                 seen.is_end = true;
                 break;
             };
-            // A fence names nothing before it where a manifest covered all of that.
+            // A fence names no previous object if a manifest covered everything before it.
             if before != 0 && self.follows.is_some_and(|follows| follows != before) {
                 return Err(self.log.unlinked(at));
             }
@@ -66,7 +67,7 @@ impl LogReader for BucketReader {
         let read = self.read_on(from.unwrap_or(LogPlace::FIRST), &mut seen);
         seen.records.retain(|record| record.position > flushed);
         match read {
-            // What was read before the failure is not read again; the next look meets the failure.
+            // Records read before the failure are not read again; the next poll reports the failure.
             Err(error) if seen.records.is_empty() => Err(error),
             _ => Ok(seen),
         }

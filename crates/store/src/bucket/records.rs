@@ -1,8 +1,7 @@
-//! Records in a bucket: those of one kind are a chain of changes (`chain.rs`), and each process holds all of them in memory.
+//! Records in a bucket: each kind is a chain of changes (`chain.rs`), and each process holds all records in memory.
 //!
-//! A change is made to the records of one version, which is the number of the newest link. If another process
-//! was first, it is not made. Once the changes weigh more than the records, the next link holds all of the
-//! records as well.
+//! A change applies to the records of one version, which is the number of the newest link. If another process was
+//! first, it is rejected. Once the changes outweigh the records, the next link also holds all of the records.
 
 use super::Bucket;
 use super::chain::{Chain, End, Link};
@@ -15,21 +14,21 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Min weight of the changes before all records are written again.
+/// Min weight of the changes before all records are rewritten.
 const WHOLE_BYTES: u64 = 256 << 10;
-/// Links whose changes are held for followers, and their bytes: a follower further behind gets all records.
+/// Max links whose changes are kept for followers, and their max bytes; a follower further behind gets all records.
 const RECENT_MAX: usize = 64;
 const RECENT_BYTES_MAX: usize = 4 << 20;
-/// How often a change is tried that is good for any version.
+/// Max attempts of a change that applies to any version.
 const TURNS: usize = 64;
 
 /// The records of one kind in a bucket, which several processes read and change. They may hold secrets.
 ///
-/// Calls block: each looks for the newest link first.
+/// Calls block: each first polls for the newest link.
 #[derive(Debug)]
 pub struct SharedRecords {
     chain: Chain,
-    /// Held over calls to the bucket: this process reads on and appends once at a time.
+    /// Held across calls to the bucket: one thread of this process reads on or appends at a time.
     state: Mutex<State>,
 }
 
@@ -37,9 +36,9 @@ pub struct SharedRecords {
 struct State {
     end: End,
     records: BTreeMap<String, Vec<u8>>,
-    /// Bytes of names and contents.
+    /// Total bytes of names and contents.
     bytes: u64,
-    /// The changes of the newest links, by their number, without a gap.
+    /// The changes of the newest links, by number, without gaps.
     recent: VecDeque<(u64, Vec<RecordChange>)>,
     recent_bytes: usize,
 }
@@ -50,22 +49,22 @@ impl SharedRecords {
         SharedRecords { chain, state: Mutex::default() }
     }
 
-    /// Names of all records, sorted.
+    /// Returns the names of all records, sorted.
     ///
     /// # Errors
-    /// Here and below: [`StoreError::Corrupt`] with the name of an object that is damaged, [`StoreError::NewerFormat`], or what the
-    /// bucket said.
+    /// Here and below: [`StoreError::Corrupt`] with the name of a damaged object, [`StoreError::NewerFormat`], or the
+    /// error of the bucket.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         Ok(self.current()?.records.keys().cloned().collect())
     }
 
-    /// A record; `None` if there is none of this name.
+    /// Returns a record; `None` if no record has this name.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         check_name(name)?;
         Ok(self.current()?.records.get(name).cloned())
     }
 
-    /// The changes after a version; `None` where that is the newest. Version 0 is before all changes.
+    /// Returns the changes after a version; `None` if it is the newest. Version 0 precedes all changes.
     pub fn since(&self, version: u64) -> Result<Option<RecordNews>, StoreError> {
         let state = self.current()?;
         if state.end.number == version {
@@ -82,11 +81,11 @@ impl SharedRecords {
         Ok(Some(RecordNews { version: state.end.number, whole, changes }))
     }
 
-    /// Makes all of these changes, or none, and returns the version that has them. `None`: there is a newer version than `follows`, and
-    /// nothing was changed.
+    /// Applies all of these changes or none, and returns the resulting version. `None` if there is a newer version than
+    /// `follows`: then nothing was changed.
     ///
     /// # Errors
-    /// As above, and [`StoreError::Unknown`] where it is not known whether they were made.
+    /// As above, and [`StoreError::Unknown`] if it is unknown whether they were applied.
     pub fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError> {
         changes.iter().try_for_each(|change| check_name(&change.name))?;
         let mut state = self.current()?;
@@ -96,12 +95,12 @@ impl SharedRecords {
         }
     }
 
-    /// Writes or replaces a record, whatever the version.
+    /// Creates or replaces a record, whatever the version.
     pub fn put(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         self.change(RecordChange::put(name, content))
     }
 
-    /// Removes a record, whatever the version; one that is not there is well.
+    /// Removes a record, whatever the version; an absent one is not an error.
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         self.change(RecordChange::remove(name))
     }
@@ -120,11 +119,11 @@ impl SharedRecords {
         Err(self.chain.too_fast())
     }
 
-    /// The records as they are now.
+    /// Returns the records as of now.
     fn current(&self) -> Result<parking_lot::MutexGuard<'_, State>, StoreError> {
         let mut state = self.state.lock();
         if let Some((end, links)) = self.chain.follow(&state.end)? {
-            // All of it is read before any of it counts.
+            // Everything is read before any of it is applied.
             let parts = links.into_iter().map(|link| self.decode(link)).collect::<Result<Vec<_>, _>>()?;
             let next = state.end.number + 1;
             for part in parts {
@@ -180,16 +179,16 @@ impl SharedRecords {
     }
 }
 
-/// The content of a link.
+/// The decoded content of a link.
 struct Part {
     number: u64,
     changes: Vec<RecordChange>,
-    /// All records after the changes, in a whole link.
+    /// All records after the changes; present in a whole link.
     records: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 impl State {
-    /// Takes up the changes of the next link.
+    /// Applies the changes of the next link.
     fn take(&mut self, number: u64, changes: Vec<RecordChange>) {
         for change in &changes {
             let before = apply(&mut self.records, change);
@@ -204,7 +203,7 @@ impl State {
         }
     }
 
-    /// Takes up a whole link in the place of all before it.
+    /// Replaces the state with that of a whole link.
     fn restart(&mut self, records: BTreeMap<String, Vec<u8>>) {
         self.bytes = records.iter().map(|(name, content)| size(name, content)).sum();
         self.records = records;
@@ -221,7 +220,7 @@ fn bytes_of(changes: &[RecordChange]) -> usize {
     changes.iter().map(|change| change.name.len() + change.content.as_ref().map_or(0, Vec::len)).sum()
 }
 
-/// Makes a change, and returns what was there.
+/// Applies a change, and returns the previous content.
 fn apply(records: &mut BTreeMap<String, Vec<u8>>, change: &RecordChange) -> Option<Vec<u8>> {
     match &change.content {
         Some(content) => records.insert(change.name.clone(), content.clone()),

@@ -1,4 +1,4 @@
-//! A restore into a bucket: an object says that it is at work. Until it is gone no process serves what is there.
+//! Marks a bucket as being restored. Until the mark is removed, no process serves the bucket.
 
 use super::create::{Created, create};
 use super::storage::COLLECTIONS;
@@ -9,11 +9,12 @@ use meridian_model::Invalid;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Says which backup is being restored.
+/// Name of the object that identifies the backup being restored.
 const NAME: &str = "restoring";
-/// Says that the bucket was empty when the restore began.
+/// Name of the object that records that the bucket was empty when the restore began.
 const BEGUN: &str = "restoring-empty";
-/// Prefixes of names in a bucket that a cluster has used, or that a server reads. A running server would serve half a restore.
+/// Prefixes of names in a bucket that a cluster has used, or that a server reads. A running server would serve half a
+/// restore.
 const USED: [&str; 8] =
     [COLLECTIONS, control::RECORDS, "audit/", "leases/", "tenants/", pins::FOLDER, peers::FOLDER, roll::FOLDER];
 
@@ -21,10 +22,10 @@ fn path(bucket: &dyn Bucket) -> PathBuf {
     Path::new(&bucket.place()).join(NAME)
 }
 
-/// Refuses a bucket that holds a part of a restore.
+/// Refuses a bucket with an incomplete restore.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] of such a bucket, [`StoreError::Io`] where the bucket does not answer.
+/// [`StoreError::Invalid`] for such a bucket, [`StoreError::Io`] if the bucket does not answer.
 pub fn check_whole(bucket: &dyn Bucket) -> Result<(), StoreError> {
     match bucket.len(NAME) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
@@ -39,10 +40,11 @@ pub fn check_whole(bucket: &dyn Bucket) -> Result<(), StoreError> {
     }
 }
 
-/// Marks an empty bucket as being restored from the backup of this note, or finds that it is already.
+/// Marks an empty bucket as being restored from the backup that this note identifies; does nothing if it is already
+/// marked so.
 ///
 /// # Errors
-/// [`StoreError::Invalid`] where the bucket holds other things, or a part of another backup; what the bucket said.
+/// [`StoreError::Invalid`] if the bucket holds other content, or part of another backup; errors of the bucket.
 pub(crate) fn begin(bucket: &dyn Bucket, clock: &dyn Clock, note: &str) -> Result<(), StoreError> {
     let refuse = |why: &str| Err(Invalid::field("bucket", format!("{} {why}", bucket.place())).into());
     let used = |bucket| match first_used(bucket)? {
@@ -53,7 +55,7 @@ pub(crate) fn begin(bucket: &dyn Bucket, clock: &dyn Clock, note: &str) -> Resul
         used(bucket)?;
     }
     match create(bucket, clock, NAME, note.as_bytes()) {
-        // Of the same restore too: one that was broken off, whose object has these bytes.
+        // Also after an interrupted attempt of the same restore, whose object has these bytes.
         Ok(Created::Ours) => {}
         Ok(Created::Theirs(_)) => {
             return refuse("holds the beginning of another restore: run that one again, or empty the bucket");
@@ -63,7 +65,8 @@ pub(crate) fn begin(bucket: &dyn Bucket, clock: &dyn Clock, note: &str) -> Resul
     if is_begun(bucket)? {
         return Ok(());
     }
-    // Again after the mark: an owner takes its lease before it looks for the mark, so one of the two sees the other.
+    // Checked again after the mark: an owner takes its lease before it checks for the mark, so one of the two sees the
+    // other.
     if let Err(refused) = used(bucket) {
         end(bucket)?;
         return Err(refused);
@@ -73,7 +76,7 @@ pub(crate) fn begin(bucket: &dyn Bucket, clock: &dyn Clock, note: &str) -> Resul
         .map_err(|failure| StoreError::io("create", &path(bucket))(failure.into_error()))
 }
 
-/// An object of a cluster that is there.
+/// Returns the name of an existing object of a cluster.
 fn first_used(bucket: &dyn Bucket) -> Result<Option<String>, StoreError> {
     for folder in USED {
         let names = bucket.list(folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(folder)))?;
@@ -92,9 +95,9 @@ fn is_begun(bucket: &dyn Bucket) -> Result<bool, StoreError> {
     }
 }
 
-/// Says that the restore is whole: from here on the bucket is served.
+/// Marks the restore as complete: from here on the bucket is served.
 pub(crate) fn end(bucket: &dyn Bucket) -> Result<(), StoreError> {
-    // The mark last: without the other object a try would be refused, and not served.
+    // The mark last: without the other object a retry would be refused, but an incomplete bucket is never served.
     for name in [BEGUN, NAME] {
         bucket.delete(name).map_err(StoreError::io("remove", &Path::new(&bucket.place()).join(name)))?;
     }

@@ -1,8 +1,8 @@
-//! The roll of a cluster: each process says again and again what it is, how it is, and which forms it reads.
+//! The roll of a cluster: each process periodically publishes what it is, its condition, and which formats it reads.
 //!
-//! An object `nodes/{process}/{number}` each, as of `peers.rs`. From the roll an owner knows which processes
-//! stand by, and when all live ones read the forms of the next level (`levels.rs`). A person learns which
-//! processes there are. An order to a process (`orders.rs`) is answered here.
+//! Each has an object `nodes/{process}/{number}`, as in `peers.rs`. From the roll an owner learns which standbys exist,
+//! and when all live processes read the formats of the next level (`levels.rs`). It also lists the processes for
+//! operators. The outcome of an order to a process (`orders.rs`) is reported here.
 
 use super::Bucket;
 use super::orders::Done;
@@ -16,17 +16,17 @@ use std::time::Duration;
 
 pub(super) const FOLDER: &str = "nodes/";
 
-/// How a process is.
+/// The condition of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// It answers clients, or owns collections.
+    /// It serves clients, or owns collections.
     Serves,
-    /// It is ready to own collections, and holds no lease.
+    /// It is a standby: ready to own collections, without a lease.
     StandsBy,
-    /// It takes no new work, until it starts again.
+    /// It takes no new work until it restarts.
     Drained,
-    /// Of a newer program.
+    /// A condition of a newer program.
     #[serde(other)]
     Other,
 }
@@ -38,44 +38,44 @@ pub struct Node {
     pub node: String,
     /// Its role: `owner`, `gateway` or `scan`.
     pub role: String,
-    /// The start of the process; an owner has it in its lease, too.
+    /// The random number of this start of the process; an owner also has it in its lease.
     pub process: u64,
     /// Version of its program.
     pub program: String,
     /// Level of its program (`model::policy::level`).
     pub level: u32,
-    /// Where it is reached, by clients or by gateways.
+    /// The address at which clients or gateways reach it.
     pub address: String,
-    /// How it is.
+    /// Its condition.
     pub condition: Condition,
-    /// Names of the leases that it holds.
+    /// Names of the leases it holds.
     #[serde(default)]
     pub leases: Vec<String>,
-    /// The last order that it has carried out.
+    /// The last order it has executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
 }
 
-/// A process among the others of its cluster.
+/// The entry of this process on the roll of its cluster.
 #[derive(Debug)]
 pub struct Roll(Peers);
 
 impl Roll {
-    /// Of the process of this random number. `ttl`: for how long one counts that says nothing.
+    /// Joins as the process of this random number. `ttl` is how long a silent process counts.
     pub fn new(bucket: Arc<dyn Bucket>, seams: &Seams, process: u64, ttl: Duration) -> Roll {
         Roll(Peers::within(FOLDER, ttl, bucket, seams, process))
     }
 
-    /// Says what this process is, and gives how often it has.
+    /// Publishes the state of this process, and returns how often it has done so.
     ///
     /// # Errors
     /// Errors of the bucket.
     pub fn say(&self, node: &Node) -> Result<u64, StoreError> {
-        // Texts, numbers and lists: it can be written.
+        // Texts, numbers and lists: encoding cannot fail.
         self.0.say(&serde_json::to_vec(node).unwrap_or_default())
     }
 
-    /// The entries of other live processes. `None`: one lives whose object does not read.
+    /// Returns the entries of other live processes. `None` stands for a live process whose object cannot be parsed.
     ///
     /// # Errors
     /// Errors of the bucket.
@@ -83,15 +83,15 @@ impl Roll {
         Ok(self.0.hear()?.iter().map(|said| serde_json::from_slice(said).ok()).collect())
     }
 
-    /// Tells the others that this process is gone.
+    /// Notifies the others that this process is gone.
     pub fn leave(&self) {
         self.0.leave();
     }
 
-    /// The last entries of all processes, live or not, or of the one with this number.
+    /// Returns the last entries of all processes, live or not, or that of the process with this number.
     ///
     /// # Errors
-    /// Errors of the bucket. Objects that do not read are left out.
+    /// Errors of the bucket. Objects that cannot be parsed are left out.
     pub fn read(bucket: &dyn Bucket, process: Option<u64>) -> Result<Vec<OnRoll>, StoreError> {
         let folder = process.map_or(FOLDER.to_owned(), |process| format!("{FOLDER}{process:016x}/"));
         let names = bucket.list(&folder).map_err(StoreError::io("list", &Path::new(&bucket.place()).join(&folder)))?;
@@ -118,9 +118,9 @@ impl Roll {
 /// The last entry of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnRoll {
-    /// How often it has said something: that grows while it lives.
+    /// How often it has published its state; this grows while it lives.
     pub said: u64,
-    /// When it said so, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
+    /// When it did, by the bucket's clock, in microseconds since 1970; `None` if the bucket does not report it.
     pub written: Option<i64>,
     /// Its entry.
     pub node: Node,
@@ -160,14 +160,14 @@ mod tests {
         };
         assert_eq!(all(None), [(2, node(1)), (1, node(2))]);
         assert_eq!(all(Some(2)), [(1, node(2))]);
-        // Renewed between the listing and the read, it is found.
+        // An entry renewed between the listing and the read is found.
         memory.freeze_listings(true);
         two.say(&node(2)).unwrap();
         assert_eq!((one.hear().unwrap(), all(Some(2))), (vec![Some(node(2))], vec![(2, node(2))]));
         memory.freeze_listings(false);
         two.leave();
         assert!(one.hear().unwrap().is_empty());
-        // One that does not read is there.
+        // One that cannot be parsed counts as present.
         two.say(&node(2)).unwrap();
         let (name, _) = memory.objects().into_iter().find(|(name, _)| name.contains("/0000000000000002/")).unwrap();
         memory.harm(&name, Some(b"damaged".to_vec()));

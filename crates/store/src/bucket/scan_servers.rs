@@ -1,4 +1,4 @@
-//! The scan servers of a cluster, as a gateway finds them: by what they say in their pins.
+//! Discovery of a cluster's scan servers by gateways, from the status in their pins.
 
 use super::Bucket;
 use super::pins::{self, PinContent};
@@ -11,34 +11,35 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Max scan servers that are known at a time: what names more is no cluster of ours.
+/// Max scan servers known at a time; more would not be a real cluster.
 const SERVERS_MAX: usize = 4_096;
 
-/// The status that a scan server reports. Its load is as of when its pin was written, up to a third of a pin's time ago.
+/// The status that a scan server reports. Its load is that at the last write of its pin, up to a third of a pin's
+/// lifetime ago.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serves {
-    /// Host and port where it answers gateways.
+    /// Host and port at which gateways reach it.
     pub address: String,
-    /// The group that it belongs to, as profiles name groups.
+    /// Its group, as named in profiles.
     pub group: String,
-    /// Scans that work on a batch.
+    /// Scans that are working on a batch.
     pub working: u64,
-    /// Scans that have started and not ended.
+    /// Scans that have started but not ended.
     pub started: u64,
-    /// Scans that wait for their start.
+    /// Scans that wait to start.
     pub waiting: u64,
 }
 
 /// A scan server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanServer {
-    /// The number of its process: another start has another one.
+    /// The random number of this start of its process.
     pub reader: u64,
-    /// Its content.
+    /// Its reported status.
     pub serves: Serves,
 }
 
-/// Finds the scan servers of a cluster, again and again.
+/// Discovers the scan servers of a cluster by polling.
 #[derive(Debug)]
 pub struct ScanServers {
     bucket: Arc<dyn Bucket>,
@@ -51,21 +52,21 @@ struct Known {
     number: u64,
     /// When this number was first seen.
     since: i64,
-    /// `None`: it answers no gateways, or what it says does not read.
+    /// `None` if it serves no gateways, or its status cannot be parsed.
     serves: Option<Serves>,
 }
 
 impl ScanServers {
-    /// Of a bucket; none is known yet.
+    /// Creates one for a bucket; no server is known yet.
     pub fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>) -> ScanServers {
         ScanServers { bucket, clock, known: Mutex::default() }
     }
 
-    /// The servers whose pins are there, in the order of their numbers. One that has left is missing at once, and one that was killed after
-    /// the time of a pin.
+    /// Returns the servers with a live pin, in order of their numbers. A server that left disappears at once, a killed
+    /// one after a pin's lifetime.
     ///
     /// # Errors
-    /// Errors of the bucket: what was known counts on.
+    /// Errors of the bucket: previously known servers stay known.
     pub fn look(&self) -> Result<Vec<ScanServer>, StoreError> {
         let mut known = self.known.lock();
         let path = Path::new(&self.bucket.place()).join(pins::FOLDER);
@@ -83,7 +84,7 @@ impl ScanServers {
             }
             let serves = match pins::read(self.bucket.as_ref(), reader, number) {
                 Ok(PinContent { serves, .. }) => serves,
-                // Renewed since the listing: it is read the next time.
+                // Renewed since the listing: read at the next poll.
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
                 Err(StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }) => None,
                 Err(error) => return Err(error),
@@ -120,14 +121,14 @@ mod tests {
         one.announce(Arc::new(|| serves("one:1")));
         one.renew(Vec::new).unwrap();
         two.renew(Vec::new).unwrap();
-        // Told after its first pin, which is due again at once.
+        // Announced after its first pin, so another pin is due at once.
         two.announce(Arc::new(|| serves("two:2")));
         two.renew(Vec::new).unwrap();
         let found = |servers: &ScanServers| -> Vec<(u64, String)> {
             servers.look().unwrap().into_iter().map(|found| (found.reader, found.serves.address)).collect()
         };
         assert_eq!(found(&servers), [(1, "one:1".to_owned()), (2, "two:2".to_owned())]);
-        // One leaves, and is not back by a renewal that was under way. The other is killed.
+        // One leaves, and a renewal in progress does not bring it back. The other is killed.
         one.release();
         one.renew(Vec::new).unwrap();
         assert_eq!(found(&servers), [(2, "two:2".to_owned())]);

@@ -1,4 +1,4 @@
-//! Partitions in a bucket, and which collections there are.
+//! Partitions in a bucket, and the list of collections.
 
 use super::catalog::BucketCatalog;
 use super::create::create;
@@ -25,41 +25,42 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// The file of extents in the data folder.
+/// Name of the file of extents in the data folder.
 const EXTENTS: &str = "extents";
 /// The prefix of the names of collections.
 pub(super) const COLLECTIONS: &str = "collections/";
 
-/// Gives partitions of a data folder their place in a bucket.
+/// Maps partitions of a data folder to their places in a bucket.
 ///
-/// A collection that is dropped and made again under its name has another *life*, with folders of its own.
-/// Late writes of a process to the former one reach no reader.
+/// A collection that is dropped and created again under its name has another *life*, with folders of its own. So late
+/// writes to the former one reach no reader.
 #[derive(Debug)]
 pub struct BucketStorage {
     bucket: Arc<dyn Bucket>,
     seams: Seams,
-    /// The data folder, which paths of partitions begin with.
+    /// The data folder, the prefix of the paths of partitions.
     root: PathBuf,
-    /// The groups whose partitions this process may own, each with the epoch that the lease has given to it; 0: it has none.
+    /// The groups whose partitions this process may own, each with the epoch of its lease; 0 without a lease.
     groups: Vec<(Group, u64)>,
     log: SharedLog,
-    /// The bucket's id in names of streams.
+    /// The bucket's id in stream names.
     id: String,
-    /// The uses of readers elsewhere.
+    /// The pins of readers in other processes.
     pins: Arc<Pins>,
     grace: Arc<Grace>,
     patches: Arc<Patches>,
     extents: Option<Arc<Extents>>,
-    /// No other process uses the bucket: what is rebuilt is written under its own name.
+    /// Whether no other process uses the bucket, so that rebuilt objects are written under their own names.
     alone: bool,
     /// The life of each collection, by the folder of its partitions.
     lives: Mutex<HashMap<PathBuf, u64>>,
 }
 
 impl BucketStorage {
-    /// The storage of partitions below the data folder `root`.
+    /// Creates the storage of partitions below the data folder `root`.
     ///
-    /// `term`: the epoch of the lease of this process, 0 without one. `grace`: how long objects stay that no manifest names any more.
+    /// `term` is the epoch of this process's lease, 0 without one. `grace` is how long objects stay after the last
+    /// manifest that names them.
     pub fn new(
         bucket: Arc<dyn Bucket>,
         seams: Seams,
@@ -85,45 +86,45 @@ impl BucketStorage {
         }
     }
 
-    /// The same with another log. `id`: the bucket's, as its object `log` says; names of streams have it.
+    /// Uses another log. `id` is the bucket's id from its object `log`; stream names contain it.
     #[must_use]
     pub fn with_log(self, log: SharedLog, id: impl Into<String>) -> BucketStorage {
         BucketStorage { log, id: id.into(), ..self }
     }
 
-    /// Keeps extents in the data folder as well, which this process has locked.
+    /// Keeps extents in the data folder too, which this process has locked.
     pub(crate) fn keep_on_disk(&self, disk: &Arc<dyn Disk>, options: &Options) {
         if let Some(extents) = self.extents.as_ref().filter(|_| options.extent_disk > 0) {
             extents.keep_on_disk(disk, &self.root.join(EXTENTS), options.extent_disk, options.background);
         }
     }
 
-    /// The same with a cache of what is read.
+    /// Uses a cache of what is read.
     #[must_use]
     pub(crate) fn with_extents(self, extents: Option<Arc<Extents>>) -> BucketStorage {
         BucketStorage { extents, ..self }
     }
 
-    /// The same for a restore: no other process uses the bucket meanwhile.
+    /// Prepares for a restore, during which no other process uses the bucket.
     #[must_use]
     pub(crate) fn alone(self) -> BucketStorage {
         BucketStorage { alone: true, ..self }
     }
 
-    /// The same for the owner of a group.
+    /// Assigns the group that this process owns.
     #[must_use]
     pub fn of_group(self, group: Group) -> BucketStorage {
         let groups = self.groups.iter().map(|(_, term)| (group, *term)).collect();
         BucketStorage { groups, ..self }
     }
 
-    /// The same for the owner of all groups, in their order by the epochs of their leases.
+    /// Assigns all groups, in order, with the epochs of their leases.
     #[must_use]
     pub(crate) fn of_groups(self, groups: Groups, terms: &[u64]) -> BucketStorage {
         BucketStorage { groups: groups.all().zip(terms.iter().copied()).collect(), ..self }
     }
 
-    /// The epoch in which this process may write to the partition in a folder.
+    /// Returns the epoch in which this process may write to the partition in a folder.
     fn term(&self, dir: &Path) -> u64 {
         let below: Vec<&str> = self.below(dir).iter().filter_map(|part| part.to_str()).collect();
         let has = |group: Group| match below.as_slice() {
@@ -133,12 +134,12 @@ impl BucketStorage {
         self.groups.iter().find(|(group, _)| group.is_all() || has(*group)).map_or(0, |(_, term)| *term)
     }
 
-    /// The folder of a partition in the bucket, by its folder below the data folder.
+    /// Returns the folder of a partition in the bucket, given its folder below the data folder.
     pub(crate) fn place_of(&self, dir: &Path) -> String {
         self.folder(dir, self.life(dir))
     }
 
-    /// The folder of a partition below the data folder.
+    /// Returns the folder of a partition relative to the data folder.
     fn below<'a>(&self, dir: &'a Path) -> &'a Path {
         dir.strip_prefix(&self.root).unwrap_or(dir)
     }
@@ -158,14 +159,14 @@ impl BucketStorage {
         }
     }
 
-    /// The folder of a partition in the bucket.
+    /// Returns the folder of a partition in the bucket.
     fn folder(&self, dir: &Path, life: u64) -> String {
         let below = self.below(dir);
         let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
         format!("{}/{life:08x}", parts.join("/"))
     }
 
-    /// The life of a collection that was listed.
+    /// Returns the life of a listed collection.
     pub(super) fn life(&self, dir: &Path) -> u64 {
         self.lives.lock().get(collection_of(dir)).copied().unwrap_or(0)
     }
@@ -185,9 +186,9 @@ impl BucketStorage {
         move |source| StoreError::Io { action, path, source }
     }
 
-    /// The newest life of a collection, from one that is known to be there; `None`: there is none.
+    /// Returns the newest life of a collection, starting from a known one; `None` if it has none.
     fn newest_life(&self, tenant: &str, name: &str, known: Option<u64>) -> Result<Option<u64>, StoreError> {
-        // They are numbered without a gap and never deleted: no listing is needed.
+        // Lives are numbered without gaps and never deleted, so no listing is needed.
         let mut newest = known;
         loop {
             let next = newest.map_or(0, |life| life + 1);
@@ -201,7 +202,7 @@ impl BucketStorage {
     }
 }
 
-/// The folder of a collection, by that of one of its partitions.
+/// Returns the folder of a collection, given that of one of its partitions.
 fn collection_of(dir: &Path) -> &Path {
     dir.parent().unwrap_or(dir)
 }
@@ -286,7 +287,7 @@ impl Registry for BucketStorage {
             Some(life) => life,
         };
         if let SharedLog::Streams { streams, .. } = &self.log {
-            // Before the first manifest: a collection whose stream is not there has lost it.
+            // Before the first manifest: a collection without its stream counts as having lost it.
             for partition in 0..u32::from(partitions) {
                 let dir = Store::dir_of(&self.root, tenant, name, partition);
                 let stream = name_of(&self.id, self.below(&dir), life, 0);
@@ -297,7 +298,7 @@ impl Registry for BucketStorage {
             }
         }
         let marker = marker(tenant, name, life);
-        // Of two that make one collection both may make its marker: the first manifest decides.
+        // Two processes that create one collection may both create its marker: the first manifest decides.
         create(self.bucket.as_ref(), self.seams.clock.as_ref(), &marker, b"")
             .map_err(|failure| self.failed("create", &marker)(failure.into_error()))?;
         self.live(&dir, life);
@@ -306,7 +307,8 @@ impl Registry for BucketStorage {
 
     fn clear(&self, dir: &Path) -> Result<(), StoreError> {
         let life = self.life(dir);
-        // Without a manifest there is nothing but a stream. Another process may be about to commit the first one, and needs it.
+        // Without a manifest there is only a stream. Another process may be about to commit the first manifest, and
+        // needs the stream.
         if !self.catalog(dir, life).is_ended()? {
             return Ok(());
         }
@@ -340,12 +342,12 @@ impl Registry for BucketStorage {
 }
 
 impl BucketStorage {
-    /// Notes the life of a collection, by the folder of one of its partitions.
+    /// Records the life of a collection, given the folder of one of its partitions.
     fn live(&self, dir: &Path, life: u64) {
         self.lives.lock().insert(collection_of(dir).to_owned(), life);
     }
 
-    /// The folders of a collection's partitions that hold anything, except the first.
+    /// Returns the folders of a collection's partitions that hold anything, except the first.
     fn other_partitions(&self, dir: &Path) -> Result<BTreeSet<PathBuf>, StoreError> {
         let below = self.below(collection_of(dir));
         let parts: Vec<_> = below.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").collect();
@@ -356,17 +358,17 @@ impl BucketStorage {
         Ok(numbers.into_iter().map(|partition| dir.with_file_name(partitions::folder(partition))).collect())
     }
 
-    /// Removes the objects and the log of a partition of a collection that was dropped.
+    /// Removes the objects and the log of a partition of a dropped collection.
     fn clear_partition(&self, dir: &Path, life: u64) -> Result<(), StoreError> {
         // No manifest names them any more: whatever a reader has pinned is older.
         let objects = self.objects(dir, life, Arc::new(AtomicU64::new(u64::MAX)));
         let names = objects.list().map_err(self.failed("list", &self.folder(dir, life)))?;
         for name in names {
-            // Snapshots of this and other processes may read them yet.
+            // Snapshots of this and other processes may still read them.
             objects.delete(&name).map_err(self.failed("remove", &name))?;
         }
-        // The log goes at once, as no process replays it, except for its fences. These and the manifests stay: no former owner can write to the
-        // collection or revive it.
+        // The log is removed at once, except for its fences, as no process replays it. Fences and manifests stay: no
+        // former owner can write to the collection or revive it.
         if let SharedLog::Streams { streams, .. } = &self.log {
             let prefix = prefix_of(&self.id, self.below(dir), life);
             let names = streams.names(&prefix).and_then(|names| names.iter().try_for_each(|name| streams.delete(name)));

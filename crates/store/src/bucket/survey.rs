@@ -1,6 +1,7 @@
-//! The state of a cluster, from its bucket, for people to read. Nothing is written, not even a pin.
+//! The state of a cluster, read from its bucket for operators. Writes nothing, not even a pin.
 //!
-//! It is no snapshot: each object is read as it is then. So a count may be behind the manifest beside it by what an owner did meanwhile.
+//! It is not a snapshot: each object is read at its own time. So a count may lag behind the manifest beside it by what
+//! an owner did meanwhile.
 
 use super::storage::{BucketStorage, COLLECTIONS};
 use super::{Bucket, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of};
@@ -19,46 +20,46 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Stands for the data folder, which there is none of: names in the bucket do not have it.
+/// Placeholder for the data folder, which does not exist; object names do not contain it.
 const ROOT: &str = "/";
-/// Max objects of a log whose lengths are asked for.
+/// Max objects of a log whose lengths are requested.
 const LENGTHS_MAX: usize = 1_000;
-/// How often an object is looked for under the next number, as its process has renewed it since the listing.
+/// Max numbers tried for an object that its process has renewed since the listing.
 const TRIES: u64 = 3;
 
 /// How long an owner counts a pin that is not renewed.
 pub const PIN_HELD: Duration =
     Duration::from_secs(pins::TTL.as_secs() + pins::TTL.as_secs() / pins::MARGIN_PART.unsigned_abs());
 
-/// The newest object of a process: its name, when it was written, and what it says.
+/// The newest object of a process: its name, when it was written, and its content.
 type Newest<T> = (String, Option<i64>, Result<T, StoreError>);
 
-/// Looks at a bucket.
+/// Reads the state of a cluster from a bucket.
 #[derive(Debug)]
 pub struct Survey {
     bucket: Arc<dyn Bucket>,
     storage: BucketStorage,
 }
 
-/// Who owns a group of partitions.
+/// The owner of a group of partitions.
 #[derive(Debug)]
 pub struct GroupOwner {
     /// The group.
     pub group: Group,
-    /// The newest term of its lease, and when that was written, by the bucket's clock; `None`: there never was one.
+    /// The newest term of its lease, and when it was written, by the bucket's clock; `None` if there never was one.
     pub term: Option<(Term, Option<i64>)>,
 }
 
-/// A collection that was made and not dropped.
+/// An existing collection.
 #[derive(Debug)]
 pub struct Surveyed {
     /// Its tenant.
     pub tenant: String,
     /// Its name.
     pub name: String,
-    /// The folders of its partitions in the bucket, as pins name them.
+    /// The folders of its partitions in the bucket, as named in pins.
     pub folders: Vec<String>,
-    /// The sum of the newest manifests of its partitions, or why they do not read.
+    /// The sum of the newest manifests of its partitions, or why they cannot be read.
     pub flushed: Result<Flushed, StoreError>,
 }
 
@@ -71,7 +72,7 @@ pub struct Flushed {
     pub epoch: u64,
     /// Positions up to which they cover the logs.
     pub position: Positions,
-    /// When the collection was made, in microseconds since 1970.
+    /// When the collection was created, in microseconds since 1970.
     pub made: i64,
     /// Live segments.
     pub segments: u64,
@@ -79,12 +80,12 @@ pub struct Flushed {
     pub rows: u64,
     /// Their bytes, and those of their archives.
     pub bytes: u64,
-    /// The entries of the log beyond it, or why they cannot be read; `None`: the place of the log is unknown.
+    /// The log entries beyond it, or why they cannot be read; `None` if the place of the log is unknown.
     pub tail: Option<Result<Tail, StoreError>>,
 }
 
 impl Flushed {
-    /// Together with the next partition.
+    /// Adds the next partition.
     fn and(self, next: Flushed) -> Flushed {
         let tail = self.tail.zip(next.tail).map(|(all, one)| {
             let (all, one) = (all?, one?);
@@ -109,22 +110,24 @@ impl Flushed {
 /// The part of a log that no manifest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
-    /// Objects in the bucket, or messages of the stream. Those in which a new owner ended the part of the previous one are among them.
+    /// Objects in the bucket, or messages of the stream. Includes the fences with which a new owner ended its
+    /// predecessor's part.
     pub entries: u64,
-    /// Bytes of the objects; `None` of messages, and of very many objects.
+    /// Bytes of the objects; `None` for messages, and for a very large number of objects.
     pub bytes: Option<u64>,
 }
 
 /// The newest pin of a reader.
 #[derive(Debug)]
 pub struct ReaderPin {
-    /// The reader, a random number: a process has another one after each start.
+    /// The reader: a random number, new after each start of a process.
     pub reader: String,
-    /// When the pin was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
+    /// When the pin was written, by the bucket's clock, in microseconds since 1970; `None` if the bucket does not
+    /// report it.
     pub written: Option<i64>,
-    /// Its uses, or why they do not read.
+    /// Its uses, or why they cannot be read.
     pub uses: Result<Vec<PinUse>, StoreError>,
-    /// The status that a scan server reports; `None` of other readers, such as a check.
+    /// The status of a scan server; `None` for other readers, such as a check.
     pub serves: Option<Serves>,
 }
 
@@ -133,25 +136,26 @@ pub struct ReaderPin {
 pub struct PinUse {
     /// The folder of its partition in the bucket.
     pub folder: String,
-    /// Version of the oldest manifest with an object that is read.
+    /// Version of the oldest manifest with an object that is in use.
     pub manifest: u64,
-    /// Min sequence number of a snapshot that a request may name.
+    /// Min sequence number of a snapshot that a request may use.
     pub seq: u64,
 }
 
-/// The newest status of a server that answers clients.
+/// The newest status of a server that serves clients.
 #[derive(Debug)]
 pub struct StoredStatus {
-    /// The server, a random number: a process has another one after each start.
+    /// The server: a random number, new after each start of a process.
     pub server: String,
-    /// When it said so, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say.
+    /// When it was published, by the bucket's clock, in microseconds since 1970; `None` if the bucket does not report
+    /// it.
     pub written: Option<i64>,
-    /// The status, or why it does not read.
+    /// The status, or why it cannot be read.
     pub content: Result<Vec<u8>, StoreError>,
 }
 
 impl PinUse {
-    /// The collection, the same of all its partitions: `tenants/{tenant}/{collection}`.
+    /// Returns the collection, which all its partitions share: `tenants/{tenant}/{collection}`.
     pub fn collection(&self) -> &str {
         let ends = self.folder.match_indices('/').map(|(at, _)| at).nth(2);
         &self.folder[..ends.unwrap_or(self.folder.len())]
@@ -159,26 +163,27 @@ impl PinUse {
 }
 
 impl Survey {
-    /// Of this bucket.
+    /// Surveys this bucket.
     pub fn new(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Survey {
         let bucket: Arc<dyn Bucket> = Arc::new(ReadOnly(bucket.clone()));
         let storage = BucketStorage::new(bucket.clone(), seams.clone(), ROOT, 0, Duration::ZERO);
         Survey { bucket, storage }
     }
 
-    /// Which log the collections have: `bucket` or `nats`. A bucket that no owner has opened yet has the former.
+    /// Returns the kind of log of the collections: `bucket` or `nats`. A bucket that no owner has opened yet has the
+    /// former.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer.
+    /// [`StoreError::Io`] if the bucket does not answer.
     pub fn log(&self) -> Result<String, StoreError> {
         Ok(kind::said(self.bucket.as_ref())?.0)
     }
 
-    /// The lease of each group of partitions: one alone, unless the first owner decided otherwise. Read them before the collections: then what
-    /// they say of them holds for the manifests that are found.
+    /// Returns the lease of each group of partitions; there is one group unless the first owner decided otherwise. Read
+    /// the owners before the collections: then their statements hold for the manifests that are found.
     ///
     /// # Errors
-    /// As of [`super::Terms::newest`].
+    /// Those of [`super::Terms::newest`].
     pub fn owners(&self) -> Result<Vec<GroupOwner>, StoreError> {
         let groups = groups_of(self.bucket.as_ref())?.unwrap_or(Groups::ONE);
         let one = |(group, terms): (Group, super::Terms)| {
@@ -188,10 +193,10 @@ impl Survey {
         groups.all().zip(terms_of(&self.bucket, groups)).map(one).collect()
     }
 
-    /// All collections, by tenant and name. `log`: where their log is, if that is known.
+    /// Returns all collections, by tenant and name. `log` is the place of their log, if known.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer. What is wrong with one collection is in its [`Surveyed::flushed`].
+    /// [`StoreError::Io`] if the bucket does not answer. Problems of one collection are in its [`Surveyed::flushed`].
     pub fn collections(&self, log: Option<&SharedLog>) -> Result<Vec<Surveyed>, StoreError> {
         let mut found = Vec::new();
         let id = match log {
@@ -208,7 +213,7 @@ impl Survey {
             for partition in 1..partitions {
                 flushed = flushed.and_then(|all| match self.flushed(&dir(partition), log, &id)? {
                     Some((one, _)) => Ok(all.and(one)),
-                    // Dropped since the first was read, or lost.
+                    // Dropped since the first one was read, or lost.
                     None => Err(StoreError::Busy(format!("partition {partition} has no manifest"))),
                 });
             }
@@ -218,10 +223,10 @@ impl Survey {
         Ok(found)
     }
 
-    /// The newest pin of each reader.
+    /// Returns the newest pin of each reader.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer. A damaged pin says so in its [`ReaderPin::uses`].
+    /// [`StoreError::Io`] if the bucket does not answer. A damaged pin is reported in its [`ReaderPin::uses`].
     pub fn readers(&self) -> Result<Vec<ReaderPin>, StoreError> {
         let one = |InUse { folder, manifest, seq }| PinUse { folder, manifest, seq };
         let read = |reader: &str, number| pins::read(self.bucket.as_ref(), reader, number);
@@ -236,10 +241,10 @@ impl Survey {
         Ok(found.into_iter().map(pin).collect())
     }
 
-    /// The status of each server that answers clients.
+    /// Returns the status of each server that serves clients.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer. A damaged object says so in its [`StoredStatus::content`].
+    /// [`StoreError::Io`] if the bucket does not answer. A damaged object is reported in its [`StoredStatus::content`].
     pub fn servers(&self) -> Result<Vec<StoredStatus>, StoreError> {
         let name_of = |server: &str, number| peers::name_of(peers::FOLDER, server, number);
         let read = |server: &str, number| {
@@ -251,20 +256,21 @@ impl Survey {
         Ok(found.into_iter().map(|(server, written, content)| StoredStatus { server, written, content }).collect())
     }
 
-    /// The entry of each process on the roll.
+    /// Returns the entry of each process on the roll.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer. Damaged objects are left out.
+    /// [`StoreError::Io`] if the bucket does not answer. Damaged objects are left out.
     pub fn nodes(&self) -> Result<Vec<OnRoll>, StoreError> {
         Roll::read(self.bucket.as_ref(), None)
     }
 
-    /// Whether nothing of a cluster is here: no owner ever was, and no collection, record or process is.
+    /// Returns true if no cluster has used the bucket: there never was an owner, and no collection, record or process
+    /// exists.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer.
+    /// [`StoreError::Io`] if the bucket does not answer.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
-        // What names a cluster first, so that one call is enough for most.
+        // The most likely evidence first, so that one call is enough in most cases.
         if said_groups(self.bucket.as_ref())?.is_some() {
             return Ok(false);
         }
@@ -276,7 +282,8 @@ impl Survey {
         Ok(true)
     }
 
-    /// The newest object of each process that replaces its own object again and again, with the time at which it was written.
+    /// Returns the newest object of each process that keeps replacing its own object, with the time at which it was
+    /// written.
     fn newest_of_each<T>(
         &self,
         folder: &str,
@@ -294,7 +301,7 @@ impl Survey {
         for (process, number) in newest {
             for number in number..=number.saturating_add(TRIES - 1) {
                 let read = read(process, number);
-                // Renewed since the listing, or let go of.
+                // Renewed since the listing, or released.
                 if matches!(&read, Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound) {
                     continue;
                 }
@@ -306,8 +313,8 @@ impl Survey {
         Ok(found)
     }
 
-    /// The newest manifest of the partition in a folder; `None`: the collection was dropped, or only begun.
-    /// `id`: the bucket's, in names of streams.
+    /// Returns the newest manifest of the partition in a folder; `None` if the collection was dropped or is incomplete.
+    /// `id` is the bucket's id in stream names.
     fn flushed(&self, dir: &Path, log: Option<&SharedLog>, id: &str) -> Result<Option<(Flushed, u16)>, StoreError> {
         let Some(newest) = self.storage.partition(dir, 0).catalog.newest()? else { return Ok(None) };
         let manifest = newest.manifest;
@@ -336,7 +343,7 @@ impl Survey {
         Ok(Some((flushed, manifest.settings.partitions)))
     }
 
-    /// The objects of a log from a place on, as a listing shows them.
+    /// Returns the objects of a log from a place on, as listed.
     fn objects(&self, folder: &str, from: Option<LogPlace>) -> Result<Tail, StoreError> {
         let from = from.unwrap_or(LogPlace::FIRST);
         let mut places = log::listed(self.bucket.as_ref(), folder).map_err(self.failed("list", folder))?;
@@ -350,7 +357,7 @@ impl Survey {
             let name = log::name_of(folder, place);
             match self.bucket.len(&name) {
                 Ok(len) => bytes += len,
-                // Flushed since.
+                // Flushed meanwhile.
                 Err(e) if e.kind() == ErrorKind::NotFound => entries -= 1,
                 Err(e) => return Err(self.failed("read", &name)(e)),
             }
@@ -358,7 +365,7 @@ impl Survey {
         Ok(Tail { entries, bytes: Some(bytes) })
     }
 
-    /// The messages from a place on, in streams whose names begin with `prefix`.
+    /// Returns the messages from a place on, in streams whose names begin with `prefix`.
     fn messages(&self, streams: &dyn Streams, prefix: &str, from: Option<LogPlace>) -> Result<Tail, StoreError> {
         let (generation, number) = from.map_or((0, 0), |place| (place.epoch, place.number));
         let name = format!("{prefix}{generation}");

@@ -1,4 +1,4 @@
-//! The terms of a lease, as any process reads them.
+//! Reads the terms of a lease, in any process.
 
 use super::Bucket;
 use crate::codec::unframe;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) const MAGIC: &[u8; 8] = b"MRDNLEAS";
 pub(super) const VERSION: u32 = 1;
 
-/// The terms of a lease, to be read.
+/// A reader of the terms of a lease.
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub(super) bucket: Arc<dyn Bucket>,
@@ -20,24 +20,25 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms of the lease of this name.
+    /// Creates a reader for the lease of this name.
     pub fn new(bucket: &Arc<dyn Bucket>, name: &str) -> Terms {
         Terms { bucket: bucket.clone(), folder: format!("leases/{name}/") }
     }
 
-    /// The newest term and its number, which grows with each renewal; `None` if no process ever held the lease. A term may be given up, or long
-    /// over: that shows by its number not growing.
+    /// Returns the newest term and its number, which grows with each renewal; `None` if no process ever held the lease.
+    /// The term may be given up or long expired, which shows in its number not growing.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer, [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
+    /// [`StoreError::Io`] if the bucket does not answer, [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
     pub fn newest(&self) -> Result<Option<(u64, Term)>, StoreError> {
         self.newest_from(0)
     }
 
-    /// The same for a caller that knows the number of a term, 0 of none: two reads while it is still there, and no listing.
+    /// Does the same for a caller that knows the number of a term (0: none). While that term exists no listing is
+    /// needed, and two reads suffice if it is the newest.
     ///
     /// # Errors
-    /// As of [`Terms::newest`].
+    /// Those of [`Terms::newest`].
     pub fn newest_from(&self, known: u64) -> Result<Option<(u64, Term)>, StoreError> {
         if known > 0
             && let Some(mut found) = self.read(known)?.map(|term| (known, term))
@@ -59,12 +60,12 @@ impl Terms {
         }
         let hint = listed.unwrap_or(0).max(known);
         let (mut at, mut found) = (hint, None);
-        // The listing may be behind: the terms after the last one listed are found by name.
+        // The listing may be stale: the terms after the last one listed are found by name.
         loop {
             match self.read(at)? {
                 Some(term) => found = Some((at, term)),
                 None if at == 0 => {}
-                // It was there, so newer ones are, and neither the listing nor the caller knows of them yet.
+                // It existed, so newer ones do, and neither the listing nor the caller shows them yet.
                 None if found.is_none() && hint > 0 => {
                     return Err(StoreError::Busy("the terms of the lease change too fast: try again later".to_owned()));
                 }
@@ -77,19 +78,20 @@ impl Terms {
         }
     }
 
-    /// The number of the term after one.
+    /// Returns the number of the next term.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] of the last number that there can be: no process ever comes to it.
+    /// [`StoreError::Corrupt`] for the last possible number, which no process ever reaches.
     pub(super) fn after(&self, number: u64) -> Result<u64, StoreError> {
         let last = || StoreError::corrupt(&self.path(&self.name(number)), "no term can come after it");
         number.checked_add(1).ok_or_else(last)
     }
 
-    /// When a term was written, by the bucket's clock, in microseconds since 1970; `None`: the bucket does not say, or the term is gone.
+    /// Returns when a term was written, by the bucket's clock, in microseconds since 1970; `None` if the bucket does
+    /// not report it, or the term is gone.
     ///
     /// # Errors
-    /// [`StoreError::Io`] where the bucket does not answer.
+    /// [`StoreError::Io`] if the bucket does not answer.
     pub fn written(&self, number: u64) -> Result<Option<i64>, StoreError> {
         let name = self.name(number);
         match self.bucket.modified(&name) {

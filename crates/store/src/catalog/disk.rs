@@ -1,7 +1,7 @@
-//! The catalog in the folder of a partition: the manifest, and a copy that proves it the newest.
+//! The catalog in the folder of a partition: the manifest, and a copy that proves it is the newest.
 //!
-//! The copy is replaced after the manifest, so it is never the newer one. If it is newer, an earlier manifest has replaced the newest.
-//! The lock of the data folder keeps other writers out between the comparison and the swap.
+//! The copy is replaced after the manifest, so it is never newer, unless an earlier manifest was put back in place of
+//! the newest. The lock of the data folder keeps other writers out between the comparison and the swap.
 
 use super::manifest::{FIRST_FILE, Manifest};
 use crate::codec::{FRAME_BYTES, read_file, replace_file};
@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 /// Name of the manifest in the folder of its partition.
 pub(crate) const MANIFEST: &str = "MANIFEST";
-/// Name of its copy. Older programs write none.
+/// Name of its copy. Older programs do not write it.
 pub(crate) const COPY: &str = "MANIFEST.copy";
 /// Name of the manifest once the collection is dropped: from then on the folder may be cleared.
 pub(crate) const DROPPED: &str = "DROPPED";
 
-/// The first bytes of a manifest's file, its checksum among them; `None`: there is no file.
+/// The first bytes of a manifest's file, including its checksum; `None` if the file does not exist.
 type Head = Option<[u8; FRAME_BYTES]>;
 
 /// The manifest and its copy in a folder.
@@ -27,17 +27,17 @@ type Head = Option<[u8; FRAME_BYTES]>;
 pub struct DiskCatalog {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Version of the newest manifest and the frame of its file, once one was read or committed.
+    /// Version of the newest manifest and the frame of its file, once a manifest was read or committed.
     known: Mutex<Option<(u64, Head)>>,
 }
 
 impl DiskCatalog {
-    /// The catalog in the folder of a partition.
+    /// Opens the catalog in the folder of a partition.
     pub fn new(disk: Arc<dyn Disk>, dir: impl Into<PathBuf>) -> DiskCatalog {
         DiskCatalog { disk, dir: dir.into(), known: Mutex::new(None) }
     }
 
-    /// The frame of the manifest's file.
+    /// Reads the frame of the manifest's file.
     fn head(&self) -> Result<Head, StoreError> {
         let path = self.dir.join(MANIFEST);
         let file = match self.disk.open(&path, OpenMode::Read) {
@@ -52,7 +52,7 @@ impl DiskCatalog {
         Ok(Some(head))
     }
 
-    /// Version of the manifest in the folder.
+    /// Returns the version of the manifest in the folder.
     fn standing(&self) -> Result<Option<u64>, StoreError> {
         let head = self.head()?;
         if head.is_none() {
@@ -101,8 +101,8 @@ impl Catalog for DiskCatalog {
                 Ok(bytes)
             }
             Err(error) => {
-                // The new manifest may be in place, and it is unknown which one a crash would leave. The rename may be in
-                // the folder and not yet on disk.
+                // The new manifest may be in place, and it is unknown which one would survive a crash: the rename may
+                // not be on disk yet.
                 *self.known.lock() = None;
                 match self.standing() {
                     Ok(found) if found.unwrap_or(0) == follows => Err(CommitError::Clean(error)),
@@ -126,7 +126,7 @@ pub(crate) fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Manifest, St
 /// Reads the manifest in `dir`, with what its copy proves.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] where the manifest is damaged or older than its copy.
+/// [`StoreError::Corrupt`] if the manifest is damaged or older than its copy.
 pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreError> {
     let mut manifest = read_manifest(disk, &dir.join(MANIFEST))?;
     let copied = std::mem::replace(&mut manifest.copied, true);
@@ -143,7 +143,7 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
             );
             return Err(StoreError::corrupt(&dir.join(MANIFEST), detail));
         }
-        // A crash between the two writes leaves an older copy; that is no damage.
+        // A crash between the two writes leaves an older copy, which is not damage.
         Ok(copy) => Proof::Newest { behind: copy != manifest },
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => match copied {
             true if manifest.next_file <= FIRST_FILE => Proof::First,
@@ -157,8 +157,8 @@ pub(crate) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Newest, StoreEr
 
 /// Replaces the manifest and then its copy, durably. Returns the length of both.
 ///
-/// Only the manifest counts. If its copy cannot be written, that is tried again with the next manifest and at the
-/// next start.
+/// Only the manifest counts. If its copy cannot be written, that is retried with the next manifest and at the next
+/// start.
 pub(crate) fn write(manifest: &Manifest, disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
     let path = dir.join(MANIFEST);
     let bytes = manifest.encode(&path)?;

@@ -6,7 +6,7 @@ use crate::seams::{Catalog, CommitError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A writer's hold on the catalog: it knows which version its next commit follows.
+/// A writer's position in the catalog: it knows which version its next commit follows.
 #[derive(Debug)]
 pub(crate) struct Lineage {
     catalog: Arc<dyn Catalog>,
@@ -23,19 +23,19 @@ enum Last {
 }
 
 impl Lineage {
-    /// The writer of the manifests after this version; 0: of the first manifest.
+    /// Creates the writer of the manifests after this version; 0 for the first manifest.
     pub(crate) fn after(catalog: Arc<dyn Catalog>, version: u64) -> Lineage {
         Lineage { catalog, last: Mutex::new(Last::Known(version)) }
     }
 
-    /// The same writer, whose catalog has another place.
+    /// Returns the same writer for a catalog that was moved.
     pub(crate) fn moved(&self, catalog: Arc<dyn Catalog>) -> Lineage {
         Lineage { catalog, last: Mutex::new(*self.last.lock()) }
     }
 
     /// Commits a manifest after the last one of this writer.
     pub(crate) fn commit(&self, manifest: &Manifest) -> Result<u64, CommitError> {
-        // Held over the commit: two commits of one writer must not both claim to follow the same version.
+        // Held across the commit: two commits of one writer must not both claim to follow the same version.
         let mut last = self.last.lock();
         let before = self.before(*last)?;
         // Settled, so a failure of the commit below again concerns one known version.
@@ -44,19 +44,19 @@ impl Lineage {
         match &committed {
             Ok(_) => *last = Last::Known(manifest.version()),
             Err(CommitError::Unknown(_)) => *last = Last::Either { before, tried: manifest.version() },
-            // A clean failure changed nothing, and a stale one will be stale again.
+            // A clean failure changed nothing, and a stale commit will be stale again.
             Err(_) => {}
         }
         committed
     }
 
-    /// Commits that the collection is dropped.
+    /// Commits the drop of the collection.
     pub(crate) fn end(&self) -> Result<(), CommitError> {
         let last = self.last.lock();
         self.catalog.end(self.before(*last)?)
     }
 
-    /// The version that the next commit follows.
+    /// Returns the version that the next commit follows.
     fn before(&self, last: Last) -> Result<u64, CommitError> {
         match last {
             Last::Known(version) => Ok(version),
@@ -64,19 +64,19 @@ impl Lineage {
         }
     }
 
-    /// Which manifest is the newest after a commit of unknown outcome. A third one is another writer's.
+    /// Determines which manifest is the newest after a commit of unknown outcome. A third one is another writer's.
     fn settle(&self, before: u64, tried: u64) -> Result<u64, CommitError> {
-        // This commit has not begun: a catalog that does not answer says nothing about the current manifest.
+        // This commit has not begun: a catalog that does not answer proves nothing about the current manifest.
         let newest = self.catalog.newest().map_err(CommitError::Clean)?.map_or(0, |newest| newest.manifest.version());
         if newest == before || newest == tried { Ok(newest) } else { Err(CommitError::Stale { newest }) }
     }
 
-    /// Brings copies of the newest manifest up to date.
+    /// Updates copies of the newest manifest.
     pub(crate) fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {
         self.catalog.confirm(manifest)
     }
 
-    /// The newest manifest as the catalog has it.
+    /// Returns the newest manifest in the catalog.
     pub(crate) fn newest(&self) -> Result<Option<Manifest>, StoreError> {
         Ok(self.catalog.newest()?.map(|newest| newest.manifest))
     }
@@ -91,7 +91,7 @@ mod tests {
     use meridian_model::Schema;
     use std::path::Path;
 
-    /// The catalog of a collection just made, and its first manifest.
+    /// Returns the catalog of a new collection, and its first manifest.
     fn made() -> (MemoryStorage, Arc<dyn Catalog>, Manifest) {
         let (storage, disk) = (MemoryStorage::new(), Arc::new(MemoryDisk::new()));
         let seams = Seams { disk, clock: Arc::new(ManualClock::new(1)), random: Arc::new(SeededRandom::new(7)) };
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(newest == second.version(), stands, "{failure:?}");
             let third = second.successor();
             assert!(lineage.commit(&third).is_ok(), "{failure:?}");
-            // The stalled one arrives too late to take effect.
+            // The stalled commit arrives too late to take effect.
             storage.deliver();
             assert_eq!(catalog.newest().unwrap().unwrap().manifest.version(), third.version(), "{failure:?}");
         }

@@ -1,7 +1,7 @@
-//! Ranges of time units: which segments cover which stretch of time.
+//! Ranges of time units: the period that each segment covers.
 //!
 //! A range is dyadic: `2^level` time units, beginning at a multiple of that length. Two ranges are either disjoint or
-//! one contains the other. So segments of one period can be merged, and none straddles two ranges.
+//! nested. So segments of one period can be merged, and none straddles two ranges.
 
 use meridian_index::{CLASS_NOWHERE, Key};
 use meridian_model::Schema;
@@ -12,7 +12,7 @@ const BUCKET_BIAS: i64 = 1 << 39;
 /// Time units per bucket, by class of duration, see `meridian_index::Grid`.
 const UNITS_PER_BUCKET: [i64; 5] = [1, 1, 16, 256, 256];
 
-/// The first time unit of a key's bucket; 0 in collections without time.
+/// Returns the first time unit of a key's bucket; 0 in collections without time.
 pub(crate) fn bin_of(schema: &Schema, key: Key) -> i64 {
     if !schema.has_time() {
         return 0;
@@ -32,7 +32,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The smallest range that holds both units.
+    /// Returns the smallest range that holds both units.
     pub(crate) fn covering(first: i64, last: i64) -> Range {
         let level = (0..63u8).find(|level| first >> level == last >> level);
         match level {
@@ -42,14 +42,14 @@ impl Range {
         }
     }
 
-    /// All of time: units before and after 1970 share no dyadic range, so this stands above both.
+    /// All of time. Units before and after 1970 share no dyadic range, so this one contains both.
     pub(crate) const ALL: Range = Range { level: 63, index: 0 };
 
     pub(crate) fn holds(&self, other: &Range) -> bool {
         *self == Range::ALL || (other.level <= self.level && other.index >> (self.level - other.level) == self.index)
     }
 
-    /// The two halves, in order of time; none of a single unit.
+    /// Returns the two halves, in order of time; `None` for a single unit.
     fn halves(&self) -> Option<[Range; 2]> {
         if *self == Range::ALL {
             return Some([Range { level: 62, index: -1 }, Range { level: 62, index: 0 }]);

@@ -21,7 +21,8 @@ const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
 const HIDDEN_VERSION: u32 = 1;
 
 impl Partition {
-    /// Writes the dead rows of segments that changed since the last save, all into one file. Returns whether there were any.
+    /// Writes the dead rows of segments that changed since the last save, all into one file. Returns whether there were
+    /// any.
     pub(crate) fn save_dead(
         &self,
         entries: &[Entry],
@@ -87,7 +88,7 @@ impl Partition {
         put_all(objects, name, bytes).map(|_| ()).map_err(StoreError::io("write", &objects.path(name)))
     }
 
-    /// Removes files of dead rows and keys that the manifest does not name any more.
+    /// Removes files of dead rows and keys that the manifest no longer names.
     pub(crate) fn remove_sidecars(&self, old: &Manifest) {
         let named = sidecars(&self.manifest);
         for name in sidecars(old).difference(&named) {
@@ -97,19 +98,19 @@ impl Partition {
     }
 }
 
-/// Whether an object of this name is none of a segment.
+/// Returns true if an object of this name does not belong to a segment.
 pub(crate) fn is_sidecar(name: &str) -> bool {
     [".dead", ".hidden", ".keys"].iter().any(|end| name.ends_with(end))
 }
 
-/// Files of dead rows and keys that a manifest names.
+/// Returns the files of dead rows and keys that a manifest names.
 pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
     let dead = manifest.segments.iter().filter_map(|s| s.dead).map(|(file, _)| dead_name(file));
     let hidden = manifest.hidden.map(hidden_name);
     dead.chain(manifest.keys.iter().map(|k| keys_name(k.file))).chain(hidden).collect()
 }
 
-/// All files in the folder of segments that a manifest names. Listed archives whose time has passed are removed by
+/// Returns all files in the segments folder that a manifest names. Listed archives that have expired are removed by
 /// maintenance ([`Partition::sweep_listed`]), not when the folder is opened.
 pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
@@ -119,7 +120,7 @@ pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
-/// The files that a backup holds: of an archived segment all but the archive can be rebuilt.
+/// Returns the files that a backup holds: for an archived segment, everything but the archive can be rebuilt.
 pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     for meta in &manifest.segments {
@@ -131,7 +132,7 @@ pub(crate) fn needed_files(manifest: &Manifest) -> BTreeSet<String> {
     files
 }
 
-/// Reads a whole sidecar, and returns the path for messages.
+/// Reads a complete sidecar, and returns its path for messages too.
 pub(crate) fn read(objects: &dyn Objects, name: &str) -> Result<(PathBuf, Vec<u8>), StoreError> {
     let path = objects.path(name);
     match read_all(objects, name) {
@@ -160,7 +161,7 @@ pub(crate) fn read_hidden(objects: &dyn Objects, manifest: &Manifest) -> Result<
     parse().map_err(|e| StoreError::corrupt(&path, e))
 }
 
-/// Number of the last write that a file of dead or hidden rows covers.
+/// Returns the number of the last write that a file of dead or hidden rows covers.
 pub(crate) fn last_death_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
     let (path, bytes) = read(objects, name)?;
     let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)
@@ -169,7 +170,7 @@ pub(crate) fn last_death_of(objects: &dyn Objects, name: &str) -> Result<u64, St
     parse_marks(content, |_| Some(u32::MAX)).map(last).map_err(|e| StoreError::corrupt(&path, e))
 }
 
-/// Reads a file of dead rows, whichever manifest names it. `rows_of` gives the rows of each segment.
+/// Reads a file of dead rows, whichever manifest names it. `rows_of` returns the number of rows of a segment.
 pub(crate) fn dead_of_all(
     objects: &dyn Objects,
     name: &str,
@@ -184,7 +185,7 @@ fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<H
     let (mut reader, mut found) = (crate::codec::Reader::new(content), HashMap::new());
     for _ in 0..reader.u32()? {
         let (segment, bytes) = (reader.u64()?, reader.bytes()?);
-        // Segments that were merged since are skipped: their rows are in others now.
+        // Segments merged since then are skipped: their rows are in other segments now.
         if let Some(rows) = rows_of(segment) {
             found.insert(segment, DeadRows::decode(bytes, rows)?);
         }
@@ -205,7 +206,7 @@ pub(crate) fn read_dead(objects: &dyn Objects, meta: &SegmentEntry) -> Result<De
             if segment == meta.file {
                 let dead = DeadRows::decode(bytes, meta.rows)?;
                 let found = dead.count();
-                // The count in the manifest catches a file that is whole but older.
+                // The count in the manifest catches an intact but older file.
                 return if found == count { Ok(dead) } else { Err(format!("{found} dead rows instead of {count}")) };
             }
         }

@@ -1,39 +1,40 @@
-//! Up to when a snapshot is known to hold every write: how old an answer is.
+//! The time up to which a snapshot is known to hold every write, which is the age of a response.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// Max earlier states whose times are remembered: page tokens name those of the last minutes.
+/// Max earlier states whose times are remembered: page tokens refer to those of the last minutes.
 const PASSED_MAX: usize = 512;
 
-/// Of a collection that this process writes, a snapshot is complete when it is taken. Of one that it follows, as the owner says.
+/// The time up to which states are complete. In a collection that this process writes, a snapshot is complete when
+/// taken. In a followed one, the owner states it.
 #[derive(Debug, Default)]
 pub(crate) struct Completeness(Option<Mutex<Followed>>);
 
 #[derive(Debug)]
 struct Followed {
-    /// When the collection was made: before that no write is missing from any state.
+    /// When the collection was created: no earlier write is missing from any state.
     made: i64,
-    /// Position of the state that is shown.
+    /// Position of the current state.
     position: u64,
-    /// Up to when it is complete.
+    /// Time up to which it is complete.
     time: i64,
-    /// Positions of earlier states, and up to when each was complete.
+    /// Positions of earlier states, and the time up to which each was complete.
     passed: VecDeque<(u64, i64)>,
 }
 
 impl Completeness {
-    /// Of a collection that is followed. `made`: when it was made. Times are microseconds since 1970.
+    /// Creates one for a followed collection, created at `made`. Times are in microseconds since 1970.
     pub(crate) fn followed(made: i64) -> Completeness {
         Completeness(Some(Mutex::new(Followed { made, position: 0, time: made, passed: VecDeque::new() })))
     }
 
-    /// Whether another process writes the collection.
+    /// Returns true if another process writes the collection.
     pub(crate) fn is_followed(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Notes the state that is shown from now on, and up to when it is complete, if that is said.
+    /// Records the state that is shown from now on, and the time up to which it is complete, if stated.
     pub(crate) fn note(&self, position: u64, time: Option<i64>) {
         let Some(followed) = &self.0 else { return };
         let mut followed = followed.lock();
@@ -45,15 +46,15 @@ impl Completeness {
             }
             followed.position = position;
         }
-        // What was said of an earlier state holds for a later one.
+        // A statement about an earlier state holds for later ones.
         followed.time = time.map_or(followed.time, |time| time.max(followed.time));
     }
 
-    /// Up to when the state after a position is complete. `now`: the answer where the collection is written here.
+    /// Returns the time up to which the state at a position is complete; `now` if the collection is written here.
     pub(crate) fn of(&self, position: u64, now: i64) -> i64 {
         let Some(followed) = &self.0 else { return now };
         let followed = followed.lock();
-        // A state that is shown and not noted yet holds more than the one noted.
+        // A state that is shown but not recorded yet holds more than the recorded one.
         if position >= followed.position {
             return followed.time;
         }
@@ -75,7 +76,7 @@ mod tests {
         complete.note(7, Some(400));
         assert_eq!(complete.of(7, 900), 500, "a statement holds for ever");
         complete.note(9, Some(700));
-        // The state before has grown no younger.
+        // The earlier state has not become more recent.
         assert_eq!((complete.of(9, 900), complete.of(7, 900), complete.of(8, 900)), (700, 500, 500));
         for position in 10..2000 {
             complete.note(position, None);

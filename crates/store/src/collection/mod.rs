@@ -1,4 +1,4 @@
-//! A collection as callers hold it.
+//! A collection, as its callers use it.
 
 pub(crate) mod complete;
 pub(crate) mod shared;
@@ -33,19 +33,19 @@ pub struct Collection {
     created: i64,
     partition: u32,
     pub(crate) shared: Arc<Shared>,
-    /// Shared with the collection of an earlier name, if it was renamed in memory.
+    /// Shared with the collection of the earlier name, after a rename in memory.
     pub(crate) core: Arc<Mutex<Partition>>,
     pub(crate) queue: Arc<Queue<Request, Done>>,
-    /// Woken whenever a job is done: writers that wait for memory check again.
+    /// Notified whenever a job is done, so that writers waiting for memory check again.
     room: Condvar,
     room_lock: Mutex<()>,
     /// One flush or merge of memory trees at a time, and one merge of segments.
     memory_lane: Mutex<()>,
     pub(crate) segment_lane: Mutex<()>,
-    /// When to check for events past the retention next, in microseconds of [`crate::seams::Clock::elapsed`].
+    /// When to next check for events past the retention, in microseconds of [`crate::seams::Clock::elapsed`].
     expiry_due: AtomicI64,
     pub(crate) stop: AtomicBool,
-    /// There is no such collection any more. One that was only stopped is there, and opens again.
+    /// Whether the collection no longer exists. A collection that was only stopped exists, and can be reopened.
     pub(crate) dropped: AtomicBool,
     wake: Arc<Wake>,
 }
@@ -81,11 +81,11 @@ impl Collection {
         Collection::over((tenant, name), (created, number), shared, Arc::new(Mutex::new(partition)), wake)
     }
 
-    /// The same partition under another name, with its definition in another place: for one whose events are in memory.
-    /// This one takes no more work.
+    /// Returns the same partition under another name, with its definition in another place; for a collection whose
+    /// events are in memory. This one takes no more work.
     pub(crate) fn renamed(&self, name: &str, definition: Arc<dyn Catalog>) -> Arc<Collection> {
         self.stop.store(true, Ordering::Release);
-        // Jobs that it runs end early. The next one is the other's.
+        // Its running jobs end early. The renamed collection runs the next one.
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
         {
@@ -123,43 +123,43 @@ impl Collection {
         })
     }
 
-    /// Name of the collection.
+    /// Returns the name of the collection.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which of its partitions this is, from 0. One of several holds a part of the events.
+    /// Returns which of the partitions this is, from 0. One of several holds a part of the events.
     pub fn partition(&self) -> u32 {
         self.partition
     }
 
-    /// The tenant it belongs to.
+    /// Returns the tenant that owns it.
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
 
-    /// The current schema.
+    /// Returns the current schema.
     pub fn schema(&self) -> Arc<Schema> {
         self.state().context.schema.clone()
     }
 
-    /// Its settings.
+    /// Returns its settings.
     pub fn settings(&self) -> Settings {
         self.state().settings.clone()
     }
 
-    /// When it was made, in microseconds since 1970.
+    /// Returns when it was created, in microseconds since 1970.
     pub fn created(&self) -> i64 {
         self.created
     }
 
-    /// When what it holds began, in microseconds since 1970: when it was made or restored, or with the start of an ephemeral one. Of two contents
-    /// that give the same numbers to other events, each has its own.
+    /// Returns when its content began, in microseconds since 1970: when it was created or restored, or at the start of
+    /// an ephemeral one. Two contents that assign the same numbers to different events differ in it.
     pub fn began(&self) -> i64 {
         self.shared.began
     }
 
-    /// Which of its events a restore has divided among another number of partitions, if one did.
+    /// Returns which of its events a restore divided among another number of partitions, if any.
     pub fn imported(&self) -> Option<Imported> {
         self.shared.imported.clone()
     }
@@ -168,10 +168,10 @@ impl Collection {
         self.shared.state.load_full()
     }
 
-    /// The collection as of now: everything that was acknowledged before the call. Waits for no writer.
+    /// Returns a snapshot of now: everything acknowledged before the call. Does not wait for writers.
     pub fn snapshot(&self) -> Snapshot {
-        // The state is loaded inside, so that a merge cannot raise the floor above it between the two. It is borrowed: its
-        // reference count is one that all threads change.
+        // The state is loaded inside, so that a merge cannot raise the floor above it between the two. It is borrowed,
+        // because all threads contend for its reference count.
         let state = self.shared.horizon.take(self.shared.seams.clock.elapsed(), || {
             let state = self.shared.state.load();
             (Seq::end_of(state.position).0, state)
@@ -179,49 +179,50 @@ impl Collection {
         self.snapshot_of(&state, Seq::end_of(state.position))
     }
 
-    /// As [`Collection::snapshot`], with every live event: in mode `latest` also events that are not their
-    /// object's newest.
+    /// Returns what [`Collection::snapshot`] does, with every live event; in mode `latest` that includes events that
+    /// are not their object's newest.
     pub fn history(&self) -> Snapshot {
         let seq = self.snapshot().seq;
         self.history_of(seq)
     }
 
-    /// As [`Collection::snapshot_at`], with every live event.
+    /// Returns what [`Collection::snapshot_at`] does, with every live event.
     pub fn history_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
         self.snapshot_at(seq).map(|snapshot| self.history_of(snapshot.seq))
     }
 
-    /// The history up to a number that was just noted as in use. The current parts still have everything that it
-    /// sees.
+    /// Returns the history up to a number just marked as in use. The current parts still have everything it sees.
     fn history_of(&self, seq: Seq) -> Snapshot {
         let state = self.state();
         let parts: Arc<[PartView]> = state.history.iter().map(|v| PartView { seq, ..v.clone() }).collect();
         self.snapshot_of(&state, seq).with_parts(seen_of(&parts))
     }
 
-    /// The collection's state at the end of a write, by [`Snapshot::seq`] of an earlier snapshot. It is available for
-    /// five minutes after its last use, and longer while no merge has dropped rows that it shows.
+    /// Returns the state at the end of a write, by [`Snapshot::seq`] of an earlier snapshot. It is available for five
+    /// minutes after its last use, and longer as long as no merge has dropped rows it shows.
     pub fn snapshot_at(&self, seq: Seq) -> Result<Snapshot, Gone> {
         let (newest, now) = (Seq::end_of(self.state().position), self.shared.seams.clock.elapsed());
         if seq > newest
-            // What an earlier one shows may be gone once the owner of the collection does not hear of it any more.
+            // Once the owner of the collection no longer receives this reader's pins, rows of earlier snapshots may be
+            // gone.
             || (seq < newest && now >= self.shared.pinned_until.load(Ordering::Acquire))
-            // A future number is from another collection, or from before a restore: it is refused like a past one.
+            // A future number comes from another collection, or from before a restore: it is refused like an expired
+            // one.
             || !self.shared.horizon.take_again(now, seq.0)
         {
             return Err(Gone { seq });
         }
-        // Loaded before the use was noted, the parts may have been merged past it: load again.
+        // The parts loaded before the use was recorded may have been merged past it, so load them again.
         let state = self.state();
-        // A use that was just noted stops a merge here, but not one of the owner of a followed collection.
+        // A recorded use stops merges here, but not those of the owner of a followed collection.
         if seq.0 < self.shared.horizon.dropped() {
             return Err(Gone { seq });
         }
         Ok(self.snapshot_of(&state, seq))
     }
 
-    /// Notes that another process shows the snapshot of this number now, so that it stays as long as one that was taken here. Returns `false` if
-    /// it is gone.
+    /// Records that another process now shows the snapshot of this number, so that it stays as long as one taken here.
+    /// Returns false if it is gone.
     pub fn note_use(&self, seq: Seq) -> bool {
         seq <= Seq::end_of(self.state().position)
             && self.shared.horizon.take_again(self.shared.seams.clock.elapsed(), seq.0)
@@ -242,17 +243,17 @@ impl Collection {
         newest.with_parts(seen_of(&state.views.iter().map(|v| PartView { seq, ..v.clone() }).collect()))
     }
 
-    /// Position of the newest write.
+    /// Returns the position of the newest write.
     pub fn position(&self) -> u64 {
         self.state().position
     }
 
-    /// Whether anything was ever written to it.
+    /// Returns true if anything was ever written to it.
     pub(crate) fn was_written(&self) -> bool {
         self.position() != 0
     }
 
-    /// The collection in numbers.
+    /// Returns the collection's statistics.
     pub fn stats(&self) -> CollectionStats {
         let state = self.state();
         let counters = &self.shared.counters;
@@ -310,41 +311,42 @@ impl Collection {
         stats
     }
 
-    /// Live events, in mode `latest` those of the history.
+    /// Returns the number of live events; in mode `latest` including the history.
     pub(crate) fn history_events(&self) -> u64 {
         self.state().history.iter().map(|view| u64::from(view.rows()) - view.dead.count()).sum()
     }
 
-    /// Damage: parts missing from answers ([`Seen::missing`](crate::Seen::missing)), and files served from another form.
+    /// Returns the damage: parts missing from responses ([`Seen::missing`](crate::Seen::missing)), and files served
+    /// from another form.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.state();
         state.seen.missing.iter().chain(state.notes.iter()).cloned().collect()
     }
 
-    /// Adds optional fields at the end of the schema.
+    /// Appends optional fields to the schema.
     pub fn add_fields(&self, fields: Vec<meridian_model::Field>) -> Result<Arc<Schema>, StoreError> {
         self.change(fields, None)?;
         Ok(self.schema())
     }
 
-    /// Changes the settings; the durability stays what it was made with.
+    /// Changes the settings, except the durability, which is fixed at creation.
     pub fn set_settings(&self, settings: Settings) -> Result<(), StoreError> {
         self.change(Vec::new(), Some(settings))
     }
 
-    /// Adds optional fields and changes the settings: both or, on an error, neither.
+    /// Appends optional fields and changes the settings; on an error neither happens.
     pub fn change(&self, fields: Vec<meridian_model::Field>, settings: Option<Settings>) -> Result<(), StoreError> {
         if fields.is_empty() && settings.is_none() {
             return Ok(());
         }
-        // One lock from reading the schema to committing the change: of two changes neither undoes the other.
+        // One lock from reading the schema to committing the change, so that concurrent changes do not undo each other.
         let mut core = self.core.lock();
         let mut schema = core.manifest.schema.clone();
         for field in fields {
             if field.required {
                 return Err(Invalid::field(&field.name, "a field added later cannot be required").into());
             }
-            // At the end only: columns are identified by number in the log and in segments.
+            // Only at the end: columns are identified by number in the log and in segments.
             schema.fields.push(field);
         }
         schema.validate()?;

@@ -20,26 +20,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-/// The state that readers see: replaced as a whole.
+/// The state that readers see; replaced as a whole.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Position of the newest write.
     pub(crate) position: u64,
     pub(crate) context: Arc<Context>,
     pub(crate) settings: Settings,
-    /// All parts: every live event in them is seen.
+    /// All parts, in which every live event is visible.
     pub(crate) history: Arc<[PartView]>,
-    /// The same as the collection shows them: in mode `latest` the newest event of each object.
+    /// The parts as the collection shows them: in mode `latest`, only the newest event of each object.
     pub(crate) views: Arc<[PartView]>,
-    /// What the newest snapshot shows: of the parts, those whose rows it may see.
+    /// The newest snapshot's view: the parts with rows that it may see.
     pub(crate) seen: Arc<Seen>,
     pub(crate) notes: Arc<[Problem]>,
     /// Why writes are refused, if they are.
     pub(crate) refuses: Option<String>,
-    /// Until it is opened again: its log is shared, and may hold more than is known here.
+    /// Whether writes are refused until it is reopened: its log is shared, and may hold more than is known here.
     pub(crate) reopens: bool,
     pub(crate) log_tail_bytes: u64,
-    /// When the oldest write was taken that no manifest covers, in microseconds since 1970; `None`: there is none, or no reader follows.
+    /// When the oldest write not covered by a manifest was taken, in microseconds since 1970; `None` if there is none,
+    /// or no reader follows.
     pub(crate) behind: Option<i64>,
     pub(crate) keys: u64,
     pub(crate) depth: (u32, u64),
@@ -53,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) objects: Arc<dyn Objects>,
     /// Names of objects to delete once no snapshot pins them.
     pub(crate) removal: Arc<Removal>,
-    /// The folder of the partition, as messages name it.
+    /// The folder of the partition, as named in messages.
     pub(crate) dir: PathBuf,
     pub(crate) options: Arc<Options>,
     pub(crate) cache: Arc<BlockCache>,
@@ -62,7 +63,7 @@ pub(crate) struct Shared {
     pub(crate) state: ArcSwap<State>,
     pub(crate) next_file: AtomicU64,
     pub(crate) tenant: Arc<str>,
-    /// Bytes of memory trees of this collection, and of all.
+    /// Bytes of memory trees of this collection; the next field counts all collections.
     pub(crate) memory: AtomicI64,
     pub(crate) memory_all: Arc<WriteMemory>,
     /// Requests in flight, over all collections.
@@ -71,11 +72,11 @@ pub(crate) struct Shared {
     /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
     pub(crate) complete: Completeness,
-    /// The events that a restore has divided. They stay so for the life of the collection.
+    /// The events that a restore divided; constant for the life of the collection.
     pub(crate) imported: Option<Imported>,
-    /// When what it holds began, in microseconds since 1970.
+    /// When its content began, in microseconds since 1970.
     pub(crate) began: i64,
-    /// Until when removals spare the rows of earlier snapshots, in microseconds of the clock's elapsed time.
+    /// Time until which removals keep the rows of earlier snapshots, in microseconds of the clock's elapsed time.
     pub(crate) pinned_until: Arc<AtomicI64>,
 }
 
@@ -94,7 +95,7 @@ impl Shared {
         self.objects.sync().map_err(StoreError::io("sync", &self.objects.path("")))
     }
 
-    /// A number for a file that no other file of the partition has.
+    /// Returns a file number that no other file of the partition has.
     pub(crate) fn number_file(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
@@ -102,12 +103,12 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Of a partition that was never closed too, such as one whose collection could not be opened as a whole.
+        // Also for a partition that was never closed, such as one of a collection that could not be opened completely.
         self.memory_all.change(&self.tenant, self.memory.swap(0, Ordering::AcqRel), 0);
     }
 }
 
-/// The parts whose rows their snapshot sees.
+/// Returns the parts with rows that their snapshot sees.
 pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
     let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
     if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }

@@ -4,14 +4,14 @@ use meridian_model::Bounds;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The work of one collection since it was opened.
+/// Counters of one collection since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     blocks_read: AtomicU64,
     cache_hits: AtomicU64,
     cache_misses: AtomicU64,
     bytes_read: AtomicU64,
-    /// Bytes of writes as the log stores them.
+    /// Bytes of writes as stored in the log.
     bytes_taken: AtomicU64,
     log_bytes: AtomicU64,
     flush_bytes: AtomicU64,
@@ -24,7 +24,7 @@ pub(crate) struct Counters {
     groups: AtomicU64,
     /// Events removed by retention.
     expired: AtomicU64,
-    /// Microseconds for which installs held the lock that commits take, and those of the longest.
+    /// Microseconds for which installs held the lock that commits take; the next field has the longest.
     install_us: AtomicU64,
     install_us_max: AtomicU64,
 }
@@ -35,7 +35,7 @@ impl Counters {
         self.install_us_max.fetch_max(micros, Ordering::Relaxed);
     }
 
-    /// All installs together, and the longest.
+    /// Returns the total of all installs, and the longest.
     pub(crate) fn installs_us(&self) -> (u64, u64) {
         (self.install_us.load(Ordering::Relaxed), self.install_us_max.load(Ordering::Relaxed))
     }
@@ -60,7 +60,7 @@ counters!(
     add_syncs syncs syncs, add_groups groups groups, add_expired expired expired
 );
 
-/// The state of a collection in numbers. Counts of bytes and blocks start at zero when the store is opened.
+/// The statistics of a collection. Counts of bytes and blocks start at zero when the store is opened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CollectionStats {
@@ -68,13 +68,13 @@ pub struct CollectionStats {
     pub events: u64,
     /// Rows that were replaced or deleted and not yet dropped.
     pub dead_rows: u64,
-    /// The box of all rows, dead ones included; `None` of an empty collection.
+    /// The bounding box of all rows, dead ones included; `None` for an empty collection.
     pub bounds: Option<Bounds>,
-    /// Bytes on disk, the log left out.
+    /// Bytes on disk, without the log.
     pub bytes: u64,
     /// Of these, bytes of archives (GeoParquet).
     pub rest_bytes: u64,
-    /// Of these, bytes of Arrow rows: a cache, where there is an archive too.
+    /// Of these, bytes of Arrow rows: only a cache where there is an archive too.
     pub rows_bytes: u64,
     /// Segment files.
     pub segments: u64,
@@ -98,7 +98,7 @@ pub struct CollectionStats {
     pub cache_misses: u64,
     /// Bytes fetched from disk.
     pub bytes_read: u64,
-    /// Bytes of writes as the log stores them, without its record heads. Write amplification is relative to this.
+    /// Bytes of writes as stored in the log, without record heads. Write amplification is relative to this.
     pub bytes_taken: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
@@ -112,9 +112,9 @@ pub struct CollectionStats {
     pub sidecar_bytes: u64,
     /// Rows written by flushes.
     pub flush_rows: u64,
-    /// Rows written by merges of segments: divided by `flush_rows`, how often an event was rewritten.
+    /// Rows written by merges of segments; divided by `flush_rows`, the number of times an event was rewritten.
     pub merge_rows: u64,
-    /// Max runs of segments over one period: what a query about an instant reads, besides memory trees.
+    /// Max runs of segments over one period, which a query about an instant reads besides memory trees.
     pub depth: u64,
     /// Max of `depth` once all merges are done.
     pub depth_bound: u64,
@@ -124,16 +124,16 @@ pub struct CollectionStats {
     pub groups: u64,
     /// Events removed because they were past the retention.
     pub expired: u64,
-    /// Microseconds for which no write could be committed, because the outcome of a flush or merge was installed.
+    /// Microseconds for which no write could be committed while the outcome of a flush or merge was installed.
     pub install_us: u64,
-    /// The longest such time.
+    /// The longest of these, in microseconds.
     pub install_us_max: u64,
-    /// Why the collection accepts no writes, if so.
+    /// Why the collection refuses writes, if it does.
     pub refuses: Option<String>,
 }
 
 impl CollectionStats {
-    /// Adds those of another partition.
+    /// Adds the statistics of another partition.
     pub fn add(&mut self, other: &CollectionStats) {
         let sums = [
             (&mut self.events, other.events),
@@ -178,12 +178,12 @@ impl CollectionStats {
         }
     }
 
-    /// Bytes written to disk, by whatever part of the store.
+    /// Returns the bytes written to disk by all parts of the store.
     pub fn bytes_written(&self) -> u64 {
         self.log_bytes + self.flush_bytes + self.merge_bytes + self.rest_written_bytes + self.sidecar_bytes
     }
 
-    /// Bytes written to disk for each byte taken from clients; 0 before the first write.
+    /// Returns the bytes written to disk for each byte taken from clients; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         if self.bytes_taken == 0 {
             return 0.0;

@@ -1,4 +1,4 @@
-//! Upkeep of a collection: retention, flushes and merges, and its end.
+//! Upkeep of a collection: retention, flushes, merges and shutdown.
 
 use super::Collection;
 use crate::error::StoreError;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// A flush or merge in progress: begun, executed, then installed. [`Collection::maintain`] does all three in one call.
+/// A flush or merge in progress: chosen, executed, then installed. [`Collection::maintain`] does all three in one call.
 pub struct Work {
     job: Job,
     output: Option<Result<Output, StoreError>>,
@@ -28,10 +28,10 @@ impl Work {
     }
 }
 
-/// A job's outcome, an error where it panics: its parts are frozen until the outcome is installed, and its thread serves
-/// all collections.
+/// Runs a job and turns a panic into an error: its parts are frozen until the outcome is installed, and its thread
+/// serves all collections.
 fn contained(job: &Job, run: impl FnOnce() -> Result<Output, StoreError>) -> Result<Output, StoreError> {
-    // It works on copies that nothing shares, and into files that nothing names yet.
+    // It works on copies that nothing shares, and writes files that nothing names yet.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Collection {
         };
         let mut found = HashMap::new();
         for view in state.history.iter() {
-            // Rows are found here, outside of the partition's lock, as this may read from disk. The commit checks them
+            // Rows are found here, outside the partition's lock, as this may read from disk. The commit checks them
             // against later deaths.
             found.insert(view.part.number, expiry::expired_rows(&state.context, &view.part, &view.dead, before)?);
         }
@@ -72,8 +72,8 @@ impl Collection {
         }
     }
 
-    /// How many more events would expire at the next check with these settings than with the current ones. Reads the
-    /// parts that the edge cuts. Events written meanwhile are not counted.
+    /// Returns how many more events would expire at the next check with these settings than with the current ones.
+    /// Reads the parts that straddle the cutoff. Events written meanwhile are not counted.
     pub fn removed_by(&self, settings: &Settings) -> Result<u64, StoreError> {
         let (state, now) = (self.state(), self.shared.seams.clock.now());
         let line = |settings: &Settings| expiry::line(settings, &state.history, now);
@@ -87,7 +87,7 @@ impl Collection {
         Ok(count)
     }
 
-    /// As [`Collection::expire`], if a check is due; returns whether something was removed.
+    /// Runs [`Collection::expire`] if a check is due; returns whether something was removed.
     pub fn maintain_retention(&self) -> Result<bool, StoreError> {
         let settings = &self.state().settings;
         let now = self.shared.seams.clock.elapsed();
@@ -101,9 +101,9 @@ impl Collection {
         Ok(self.expire()?.is_some())
     }
 
-    /// Moves all memory trees into segments, and waits for it.
+    /// Moves all memory trees into segments, and waits until that is done.
     pub fn flush(&self) -> Result<(), StoreError> {
-        // Two flushes would each take a part of the memory trees; a flush must take all.
+        // Two concurrent flushes would each take a part of the memory trees; this one must take all.
         let _lane = self.memory_lane.lock();
         let job = {
             let mut core = self.core.lock();
@@ -116,28 +116,28 @@ impl Collection {
         }
     }
 
-    /// Does the most urgent flush or merge of memory trees. Returns whether there was one. Simulators and the store's
+    /// Runs the most urgent flush or merge of memory trees. Returns whether there was one. Simulators and the store's
     /// threads call it.
     pub fn maintain_memory(&self, flush: bool) -> Result<bool, StoreError> {
-        // Not waited for: the thread serves all collections, and a held lane means that the work is being done.
+        // Does not wait: the thread serves all collections, and a held lane means that the work is being done.
         let Some(_lane) = self.memory_lane.try_lock() else { return Ok(false) };
         self.begin_memory(flush).map_or(Ok(false), |work| self.work(work).map(|()| true))
     }
 
-    /// Does the most urgent merge of segments. Returns whether there was one.
+    /// Runs the most urgent merge of segments. Returns whether there was one.
     pub fn maintain_segments(&self) -> Result<bool, StoreError> {
         let Some(_lane) = self.segment_lane.try_lock() else { return Ok(false) };
         self.begin_segments().map_or(Ok(false), |work| self.work(work).map(|()| true))
     }
 
-    /// Chooses the most urgent flush or merge of memory trees without doing it: [`Collection::run`] and
-    /// [`Collection::install`] do. So a simulator can let writes come in between, as threads would.
+    /// Chooses the most urgent flush or merge of memory trees without running it; [`Collection::run`] and
+    /// [`Collection::install`] do that. So a simulator can interleave writes, as threads would.
     pub fn begin_memory(&self, flush: bool) -> Option<Work> {
         self.remove_obsolete();
         self.core.lock().next_memory_job(flush).map(Work::of)
     }
 
-    /// Chooses the most urgent merge of segments without doing it.
+    /// Chooses the most urgent merge of segments without running it.
     pub fn begin_segments(&self) -> Option<Work> {
         self.remove_obsolete();
         self.core.lock().next_segment_job().map(Work::of)
@@ -158,13 +158,13 @@ impl Collection {
         work.output = Some(output);
     }
 
-    /// Deletes what no manifest names any more, once no snapshot of the process needs it.
+    /// Deletes what no manifest names any more, once no snapshot of this process needs it.
     pub(crate) fn remove_obsolete(&self) {
         let names = self.core.lock().take_removable();
         names.iter().for_each(|name| delete(self.shared.objects.as_ref(), name));
     }
 
-    /// Puts the outcome in place; on an error nothing changes.
+    /// Installs the outcome; on an error nothing changes.
     pub fn install(&self, mut work: Work) -> Result<(), StoreError> {
         if work.output.is_none() {
             self.run(&mut work);
@@ -179,10 +179,11 @@ impl Collection {
             self.shared.counters.add_install((clock.elapsed() - begun).max(0) as u64);
             result
         };
-        // The job is done with its inputs: what only it pinned goes now.
+        // The job has released its inputs: delete what only it pinned.
         self.remove_obsolete();
         self.wake.wake();
-        // Under the lock of the writers that wait for room: one between its check and its wait would miss the call.
+        // Under the lock of writers that wait for room: a writer between its check and its wait would miss the
+        // notification.
         let _lock = self.room_lock.lock();
         self.room.notify_all();
         result
@@ -199,16 +200,16 @@ impl Collection {
         self.install(work)
     }
 
-    /// Accepts no more work; running jobs end early.
+    /// Stops accepting work; running jobs end early.
     pub(crate) fn close(&self, flush: bool) -> Result<(), StoreError> {
         let settle = flush && self.is_durable() && self.state().refuses.is_none();
         let flushed = if settle { self.flush() } else { Ok(()) };
-        // Only now: the flush above must not be stopped.
+        // Only now, so that the flush above is not stopped.
         self.stop.store(true, Ordering::Release);
-        // Running jobs are done once their lanes and the core can be locked. A lane is free once its job is done.
+        // Running jobs are done once their lanes and the core can be locked.
         drop(self.memory_lane.lock());
         drop(self.segment_lane.lock());
-        // Given back, or the sum over all collections would count a dropped collection for ever.
+        // Released, or the total would count a dropped collection forever.
         self.shared.memory_all.change(&self.shared.tenant, self.shared.memory.swap(0, Ordering::AcqRel), 0);
         self.remove_obsolete();
         // Events that were not flushed are in the log. Its seal records that none is missing.

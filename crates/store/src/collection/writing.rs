@@ -1,4 +1,4 @@
-//! Writing to a collection, and deleting from it.
+//! Writes to a collection, and deletions from it.
 
 use super::Collection;
 use crate::error::{StoreError, WriteError};
@@ -12,15 +12,15 @@ use meridian_model::{Batch, IdRole, Invalid, Numbering, Seq};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The rule of a write for ids that exist already.
+/// The rule for ids that already exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// Refuses the whole batch, naming them.
+    /// Refuses the whole batch, reporting the ids.
     #[default]
     Refuse,
     /// Replaces their events.
     Replace,
-    /// Replaces only the event with this sequence number: for a read, change and write of one event.
+    /// Replaces only the event with this sequence number, for a read-modify-write of one event.
     ReplaceOnly(Seq),
 }
 
@@ -32,29 +32,29 @@ pub struct Write {
     /// Idempotency key. A second write with the same key changes nothing if its events are the same, and is refused if
     /// they differ.
     pub key: Option<String>,
-    /// The rule for ids that exist already.
+    /// The rule for ids that already exist.
     pub on_conflict: OnConflict,
-    /// When to give up waiting for room; `None`: after `Options::write_wait`.
+    /// When to stop waiting for room; `None` for the default, `Options::write_wait`.
     pub deadline: Option<Instant>,
 }
 
 impl Write {
-    /// A plain write: without a key; existing ids are refused.
+    /// Creates a plain write: without a key, refusing existing ids.
     pub fn new(batch: Batch) -> Write {
         Write { batch, key: None, on_conflict: OnConflict::Refuse, deadline: None }
     }
 
-    /// The same with an idempotency key.
+    /// Sets an idempotency key.
     pub fn with_key(self, key: impl Into<String>) -> Write {
         Write { key: Some(key.into()), ..self }
     }
 
-    /// The same, replacing the event of this number and nothing else.
+    /// Makes it replace the event of this number and nothing else.
     pub fn replacing_only(self, seq: Seq) -> Write {
         Write { on_conflict: OnConflict::ReplaceOnly(seq), ..self }
     }
 
-    /// The same, replacing events with existing ids.
+    /// Makes it replace events with existing ids.
     pub fn replacing(self) -> Write {
         Write { on_conflict: OnConflict::Replace, ..self }
     }
@@ -71,7 +71,7 @@ pub struct Written {
     pub duplicates: u64,
     /// Position of the write in the log (of the earlier one, for duplicates).
     pub position: u64,
-    /// Sequence number of the first event; those after it follow one by one.
+    /// Sequence number of the first event; the others follow consecutively.
     pub first: Seq,
 }
 
@@ -105,16 +105,17 @@ pub struct Deleted {
     pub position: u64,
 }
 
-/// How long a write may wait behind full groups before others are refused. With the group that runs, and its own, a write that is taken waits
-/// some times as long.
+/// Max wait of a queued write behind full groups, before others are refused. Including the running group and its own,
+/// an accepted write may wait a few times as long.
 const QUEUE_WAIT_MAX: Duration = Duration::from_millis(500);
 /// Max bytes of an idempotency key.
 pub const KEY_BYTES_MAX: usize = 255;
 
 impl Collection {
-    /// Stores a batch, whole or not at all. Returns once it is durable (as the collection's settings say) and visible.
+    /// Stores a batch completely or not at all. Returns once it is durable (as the collection's settings require) and
+    /// visible.
     ///
-    /// Blocks: for the disk, for writes before it, and, until the deadline, for room in memory.
+    /// Blocks for the disk, for earlier writes, and, until the deadline, for room in memory.
     pub fn write(&self, write: Write) -> Result<Written, WriteError> {
         let deadline = write.deadline;
         let (request, bytes) = self.request_of(write)?;
@@ -122,7 +123,7 @@ impl Collection {
         self.commit_in_turn(request, bytes, deadline).map(|done| Written::of(done, numbering))
     }
 
-    /// Checks a batch and makes it ready for the queue: the request and its bytes.
+    /// Checks a batch and prepares it for the queue: returns the request and its bytes.
     pub(crate) fn request_of(&self, write: Write) -> Result<(Request, usize), WriteError> {
         let rows = write.batch.rows() as u64;
         if rows == 0 {
@@ -175,7 +176,7 @@ impl Collection {
         self.delete_change(Change::DeleteIds(ids.to_vec()))
     }
 
-    /// Deletes rows that a snapshot showed; rows gone meanwhile do not count.
+    /// Deletes rows that a snapshot showed; rows that are gone meanwhile do not count.
     pub fn delete_rows(&self, rows: &[(PartView, Vec<u32>)]) -> Result<Deleted, WriteError> {
         let mut targets = Vec::new();
         for (view, rows) in rows {
@@ -223,7 +224,7 @@ impl Collection {
         done
     }
 
-    /// Whether a write need not wait: neither for a flush to make room in memory, nor because the queue is late.
+    /// Returns true if a write would not wait, neither for a flush to make room in memory nor for a late queue.
     pub fn has_room(&self) -> bool {
         self.has_memory() && !self.queue.is_late(QUEUE_WAIT_MAX)
     }
@@ -232,7 +233,7 @@ impl Collection {
         self.shared.memory_all.has_room(&self.shared.tenant)
     }
 
-    /// Refuses a write that would wait long behind others. It is refused early, before it costs more.
+    /// Refuses a write that would wait long behind others. The refusal comes early, before it costs more.
     pub(crate) fn refuse_if_late(&self) -> Result<(), WriteError> {
         match self.queue.is_late(QUEUE_WAIT_MAX) {
             true => Err(WriteError::late()),
@@ -240,13 +241,14 @@ impl Collection {
         }
     }
 
-    /// The same, for a caller that waits itself. If there is no room, it requests a flush.
+    /// Does the same for a caller that waits itself. If there is no room, it requests a flush.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes. [`WriteError::Busy`] if the queue is late.
+    /// [`WriteError::Refused`] if waiting is useless, because the collection accepts no writes. [`WriteError::Busy`] if
+    /// the queue is late.
     pub fn ask_for_room(&self) -> Result<bool, WriteError> {
         self.refuse_if_late()?;
-        // Without maintenance the write itself flushes.
+        // Without background maintenance the write itself flushes.
         if self.has_memory() || !self.shared.options.background {
             return Ok(true);
         }
@@ -258,7 +260,7 @@ impl Collection {
         Ok(false)
     }
 
-    /// How long a write without a deadline waits for room.
+    /// Returns how long a write without a deadline waits for room.
     pub fn room_wait(&self) -> Duration {
         self.shared.options.write_wait
     }
@@ -288,7 +290,7 @@ impl Collection {
                 return Err(WriteError::refused(why, state.reopens));
             }
             self.wake.wake();
-            // A flush of another collection makes room as well and does not wake this one.
+            // A flush of another collection makes room too, but does not notify this one.
             let soon = wait::deadline(Duration::from_millis(50));
             self.room.wait_until(&mut lock, soon.min(deadline));
             if wait::left(deadline).is_none() {
@@ -299,7 +301,7 @@ impl Collection {
     }
 }
 
-/// The ids or sequence numbers of some rows of one block.
+/// Collects the ids or sequence numbers of some rows of one block.
 fn targets_of(view: &PartView, rows: &[u32], targets: &mut Vec<Target>) -> Result<(), StoreError> {
     let (Some(first), Some(last)) = (rows.iter().min(), rows.iter().max().filter(|row| **row < view.rows())) else {
         return Ok(());

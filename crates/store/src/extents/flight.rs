@@ -1,4 +1,7 @@
-//! Of callers that miss one value at a time, one makes it and the others wait.
+//! Single flight: when several callers miss a value at once, one of them makes it and the others wait.
+//!
+//! A key is in flight from its claim until it lands, fails or its claim is dropped. The lock of the map makes a claim
+//! atomic, so each key has at most one maker.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -7,10 +10,10 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a caller waits for another. Calls of the bucket have shorter deadlines, so only a bug passes it.
+/// Max wait for another caller. Calls of the bucket have shorter deadlines, so only a bug exceeds it.
 const WAIT_MAX: Duration = Duration::from_secs(180);
 
-/// Values that are on their way.
+/// Values being made, by key.
 #[derive(Debug)]
 pub(super) struct Flights<K, V>(Mutex<HashMap<K, Arc<Flight<V>>>>);
 
@@ -20,7 +23,7 @@ impl<K, V> Default for Flights<K, V> {
     }
 }
 
-/// A value on its way.
+/// A value being made. Waiters block until it has landed.
 #[derive(Debug)]
 pub(super) struct Flight<V> {
     landed: Mutex<Option<Result<V, (ErrorKind, String)>>>,
@@ -47,11 +50,11 @@ impl<V: Clone> Flight<V> {
     }
 }
 
-/// The result that is awaited for each key; `None`: the caller makes it.
+/// For each key, the flight to wait for; `None` if the caller makes the value.
 pub(super) type Awaited<V> = Vec<Option<Arc<Flight<V>>>>;
 
 impl<K: Copy + Eq + Hash, V: Clone> Flights<K, V> {
-    /// Claims the values that no call makes yet, and gives the flights of the others, in the order of `keys`.
+    /// Claims the keys that have no flight, and returns the flights of the others, in the order of `keys`.
     pub(super) fn join(&self, keys: &[K]) -> (Claims<'_, K, V>, Awaited<V>) {
         let (mut claims, mut awaited) =
             (Claims { flights: self, open: HashMap::new() }, Vec::with_capacity(keys.len()));
@@ -68,7 +71,7 @@ impl<K: Copy + Eq + Hash, V: Clone> Flights<K, V> {
     }
 }
 
-/// Values that the holder makes. When it is dropped, the values that are missing become errors for every waiting caller.
+/// Values that the holder makes. Dropping it fails the missing values for every waiting caller.
 #[derive(Debug)]
 pub(super) struct Claims<'a, K: Copy + Eq + Hash, V: Clone> {
     flights: &'a Flights<K, V>,
@@ -76,23 +79,25 @@ pub(super) struct Claims<'a, K: Copy + Eq + Hash, V: Clone> {
 }
 
 impl<K: Copy + Eq + Hash, V: Clone> Claims<'_, K, V> {
-    /// Whether a value is still to be made.
+    /// Returns true if a value is still to be made.
     pub(super) fn has(&self, key: &K) -> bool {
         self.open.contains_key(key)
     }
 
-    /// The value is made. Keep it where later callers find it before this call.
+    /// Delivers a value. The caller first stores it where later callers find it: the flight ends here.
     pub(super) fn land(&mut self, key: &K, value: V) {
         self.end(key, Ok(value));
     }
 
-    /// The value could not be made.
+    /// Reports that the value could not be made.
     pub(super) fn fail(&mut self, key: &K, error: &io::Error) {
         self.end(key, Err((error.kind(), error.to_string())));
     }
 
     fn end(&mut self, key: &K, with: Result<V, (ErrorKind, String)>) {
         if let Some(flight) = self.open.remove(key) {
+            // Out of the map before the waiters wake: a later caller finds the stored value, or makes it again after an
+            // error.
             self.flights.0.lock().remove(key);
             flight.end(with);
         }
@@ -120,7 +125,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| (awaited[0].as_ref().unwrap().wait(), awaited[1].as_ref().unwrap().wait()));
             claims.land(&1, 10);
-            // The second is given up.
+            // The second value is abandoned.
             drop(claims);
             let (one, two) = waiting.join().unwrap();
             assert_eq!(one.unwrap(), 10);

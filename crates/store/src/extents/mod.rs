@@ -1,11 +1,12 @@
 //! Extents: pieces of a bucket's objects, kept in memory and on the process's own disk.
 //!
-//! An extent is 1 MiB of an object, or its last bytes. Objects never change, so an extent is never outdated. Reads of blocks, footers and trees
-//! pass here: [`Extents::read`] answers from memory, from disk (`slots.rs`) or from the bucket, in this order. [`Extents::load`] fetches what a
-//! caller will read soon: neighbouring extents in one range, and all ranges at once. Of callers that miss one extent at a time, one fetches it
-//! and the others wait for it (`flight.rs`).
+//! An extent is 1 MiB of an object, or its last bytes. Objects never change, so an extent is never stale. Reads of
+//! blocks, footers and trees go through here: [`Extents::read`] serves from memory, from disk (`slots.rs`) or from the
+//! bucket, in this order. [`Extents::load`] prefetches what a caller will read soon: neighbouring extents in one range,
+//! and all ranges concurrently. When several callers miss an extent at once, one fetches it and the others wait for it
+//! (`flight.rs`).
 //!
-//! Extents on disk are checked with each read. It is written by a thread of its own, which nothing waits for.
+//! Extents on disk are verified with each read. A separate thread writes them, and nothing waits for it.
 
 mod flight;
 mod slots;
@@ -29,29 +30,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of an extent.
 pub(crate) const EXTENT_BYTES: u64 = 1 << 20;
-/// Max neighbouring extents of one range: longer ranges are cut, and read side by side.
+/// Max neighbouring extents of one range: longer ranges are split and read concurrently.
 const RANGE_EXTENTS: u64 = 4;
-/// Max extents that are fetched at a time.
+/// Max extents fetched at a time.
 const BATCH_EXTENTS: usize = 64;
-/// Share of the memory for extents that are used again and again. New ones have the rest: what is read ahead must not drive itself out.
+/// Share of the memory for extents that are used repeatedly. New ones have the rest: prefetched extents must not evict
+/// each other.
 const HOT: f64 = 0.5;
-/// Share of the memory that is read ahead at once, as a divisor. Half of what new extents have, as shards fill unevenly.
+/// Share of the memory that is prefetched at once, as a divisor. Half of what new extents have, because shards fill
+/// unevenly.
 const AHEAD_PART: u64 = 4;
 
-/// An extent: which object, by a digest of all that tells it from others, and which of its extents.
+/// An extent: a digest that identifies its object, and its number within the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ExtentKey {
     object: u128,
     number: u32,
 }
 
-/// An object of the bucket, as this cache knows it.
+/// An object of the bucket, as known to this cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     name: Arc<str>,
     bytes: u64,
     digest: u128,
-    /// Whether its extents are kept on disk: those of objects whose content the manifest describes.
+    /// Whether its extents are kept on disk: only for objects whose content the manifest describes.
     lasting: bool,
 }
 
@@ -74,7 +77,7 @@ impl Weighter<ExtentKey, Bytes> for Weight {
     }
 }
 
-/// The work of the cache since the process began, and its content.
+/// Counters of the cache since the process began, and its size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExtentStats {
     /// Extents found in memory.
@@ -83,13 +86,13 @@ pub struct ExtentStats {
     pub memory_misses: u64,
     /// Extents found on disk.
     pub disk_hits: u64,
-    /// Extents sought on disk in vain.
+    /// Extents looked up on disk without success.
     pub disk_misses: u64,
-    /// Extents on disk that were damaged, and were read again.
+    /// Extents that were damaged on disk and read again.
     pub damaged: u64,
     /// Bytes read from the bucket.
     pub bytes_fetched: u64,
-    /// Requests to the bucket, each for a range.
+    /// Range requests to the bucket.
     pub ranges_fetched: u64,
     /// Bytes held in memory.
     pub memory_bytes: u64,
@@ -108,7 +111,7 @@ struct Counts {
 }
 
 fn add(counter: &AtomicU64, n: u64) {
-    // Relaxed: figures for people.
+    // Relaxed: only statistics.
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
@@ -125,7 +128,7 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// A cache in memory of at most `memory_max` bytes.
+    /// Creates a cache in memory of at most `memory_max` bytes.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, memory_max: u64) -> Extents {
         let items = usize::try_from(memory_max / EXTENT_BYTES).unwrap_or(usize::MAX).clamp(1, 1 << 22);
         let mut options = OptionsBuilder::new();
@@ -145,9 +148,10 @@ impl Extents {
         }
     }
 
-    /// From now on extents are also kept in a file of at most `bytes` bytes. Without a disk that takes it the cache goes on in memory.
+    /// Also keeps extents in a file of at most `bytes` bytes from now on. If the file cannot be opened, the cache stays
+    /// in memory only.
     ///
-    /// `background`: written by a thread of its own; otherwise by the caller that fetched them, for simulations.
+    /// `background` makes a separate thread write them; otherwise the caller that fetched them does, for simulations.
     pub(crate) fn keep_on_disk(&self, disk: &Arc<dyn Disk>, path: &Path, bytes: u64, background: bool) {
         let opened = Slots::open(disk, path, bytes).map(Arc::new).and_then(|slots| {
             let writer = Writer::start(&slots, background)?;
@@ -161,10 +165,11 @@ impl Extents {
         }
     }
 
-    /// Names an object. `end`: what the manifest says of it, if it does; `bytes`: its length.
+    /// Identifies an object. `end` is what the manifest records of it, if anything; `bytes` is its length.
     pub(crate) fn source(&self, name: &str, bytes: u64, end: Option<&FileEnd>) -> Source {
         let mut digest = Sha256::new();
-        // The bucket and the content as well: the folder may have served another bucket, with other objects of the same names.
+        // The bucket and the content count too: the folder may have served another bucket, with other objects of the
+        // same names.
         for part in [self.bucket.place().as_bytes(), name.as_bytes()] {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
@@ -176,7 +181,7 @@ impl Extents {
         Source { name: name.into(), bytes, digest: u128::from_le_bytes(first), lasting: end.is_some() }
     }
 
-    /// Fills `into` from an object. The range must lie in it.
+    /// Fills `into` from an object. The range must lie within it.
     pub(crate) fn read(&self, source: &Source, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let end = offset + into.len() as u64;
         let numbers: Vec<u64> = (offset / EXTENT_BYTES..end.div_ceil(EXTENT_BYTES)).collect();
@@ -193,7 +198,8 @@ impl Extents {
         Ok(())
     }
 
-    /// Fetches ranges of objects that will be read soon, as far as a quarter of the memory goes. What fails is reported by the read itself.
+    /// Prefetches ranges of objects that will be read soon, up to a quarter of the memory. Failures are reported by the
+    /// read itself.
     pub(crate) fn load(&self, wanted: &[(Source, Range<u64>)]) {
         let mut left = self.memory_max / AHEAD_PART;
         let (mut extents, mut seen) = (Vec::<(&Source, u64)>::new(), HashSet::new());
@@ -216,8 +222,8 @@ impl Extents {
         }
     }
 
-    /// Drops a kept range that turned out to be damaged. This machine damaged it, or it is damaged in the
-    /// bucket, where it may be put back. `true`: there is a point in reading it again.
+    /// Drops a cached range that turned out to be damaged, either by this machine or in the bucket, where it may be
+    /// restored. Returns true if reading it again makes sense.
     pub(crate) fn forget(&self, source: &Source, range: Range<u64>) -> bool {
         let mut held = false;
         for number in range.start / EXTENT_BYTES..range.end.div_ceil(EXTENT_BYTES) {
@@ -228,7 +234,7 @@ impl Extents {
         held
     }
 
-    /// Its work and its content.
+    /// Returns its counters and size.
     pub(crate) fn stats(&self) -> ExtentStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (counts, disk) = (&self.counts, self.disk.get());
@@ -245,7 +251,7 @@ impl Extents {
         }
     }
 
-    /// These extents, in order; no two of them are the same.
+    /// Returns these extents, in order; they must all be different.
     fn get(&self, wanted: &[(&Source, u64)]) -> io::Result<Vec<Bytes>> {
         let mut found: Vec<Option<Bytes>> = Vec::with_capacity(wanted.len());
         found.extend(wanted.iter().map(|(source, number)| self.memory.get(&source.key(*number))));
@@ -254,8 +260,8 @@ impl Extents {
         add(&self.counts.memory_misses, missing.len() as u64);
         if !missing.is_empty() {
             let keys: Vec<ExtentKey> = missing.iter().map(|at| wanted[*at].0.key(wanted[*at].1)).collect();
-            // One state machine for each extent: claimed here, landed here, or awaited from another caller. Claims land before anything is
-            // awaited, so no two callers wait for each other.
+            // One state machine for each extent: claimed here, landed here, or awaited from another caller. Claims land
+            // before anything is awaited, so no two callers wait for each other.
             let (mut claims, awaited) = self.flights.join(&keys);
             let mut open: Vec<usize> = Vec::new();
             for at in missing.iter().copied() {
@@ -264,7 +270,7 @@ impl Extents {
                 if !claims.has(&key) {
                     continue;
                 }
-                // It may have landed between the look above and the claim.
+                // It may have landed between the lookup above and the claim.
                 match self.memory.get(&key).or_else(|| self.read_disk(source, number)) {
                     Some(extent) => found[at] = Some(self.land(&mut claims, key, extent)),
                     None => open.push(at),
@@ -295,7 +301,7 @@ impl Extents {
         found
     }
 
-    /// Reads extents from the bucket: neighbours in one range, and all ranges at once.
+    /// Reads extents from the bucket: neighbours in one range, and all ranges concurrently.
     fn fetch(
         &self,
         wanted: &[(&Source, u64)],
@@ -335,7 +341,7 @@ impl Extents {
                 let held = source.range_of(number);
                 let piece = (held.start - span.range.start) as usize..(held.end - span.range.start) as usize;
                 let Some(piece) = bytes.get(piece) else { continue };
-                // A copy, unless it is all of the range: a piece would keep the whole range in memory.
+                // Copied unless it is the whole range: a slice would keep the whole range in memory.
                 let extent = if run.len() == 1 { bytes.clone() } else { Bytes::copy_from_slice(piece) };
                 found[at] = Some(self.land(claims, source.key(number), extent.clone()));
                 if let Some((_, writer)) = self.disk.get().filter(|_| source.lasting) {

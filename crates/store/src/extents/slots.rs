@@ -1,10 +1,11 @@
-//! Extents on the process's own disk: one file of slots of one size, in which a slot holds an extent and what identifies it.
+//! Extents on the process's own disk: one file of equal slots, each with an extent and what identifies it.
 //!
-//! Layout: 4 KiB of head, then slots of 4 KiB and an extent each. The head of a slot has the extent's key, its length, and a checksum of its
-//! bytes; a checksum of the head follows. Nothing is synced, and the order of writes does not matter. A slot that a crash cut short or that
-//! the disk has damaged does not pass its checksums. Its extent is then read from the bucket again.
+//! Layout: a head of 4 KiB, then slots of 4 KiB plus an extent. The head of a slot has the extent's key, its length,
+//! and a checksum of its bytes; a checksum of the head follows. Nothing is synced, and the order of writes does not
+//! matter. A slot that a crash cut short or the disk has damaged fails its checksums, and its extent is then read from
+//! the bucket again.
 //!
-//! After a start a thread reads the heads, and then writes. Until then nothing is found.
+//! After a start a thread first reads the heads, then writes. Until the heads are read nothing is found.
 
 use super::{EXTENT_BYTES, ExtentKey};
 use crate::codec::{Reader, put_u32, put_u64};
@@ -26,30 +27,30 @@ const HEAD_BYTES: u64 = 4 << 10;
 const SLOT_BYTES: u64 = HEAD_BYTES + EXTENT_BYTES;
 /// Bytes of a slot's head that are in use.
 const USED_BYTES: usize = 36;
-/// Max extents that wait to be written; those beyond are not kept on disk.
+/// Max extents waiting to be written; the rest is not kept on disk.
 const QUEUE: usize = 32;
-/// Extents that are not written after a write has failed, as a full disk stays full for a while.
+/// Number of extents to skip after a failed write, as a full disk stays full for a while.
 const PAUSE: u64 = 64;
 
-/// The file.
+/// The file of slots.
 #[derive(Debug)]
 pub(super) struct Slots {
     file: Arc<dyn DiskFile>,
-    /// Held for no call to the disk.
+    /// Never held across a call to the disk.
     places: Mutex<Places<ExtentKey>>,
     damaged: AtomicU64,
     failed: AtomicBool,
 }
 
 impl Slots {
-    /// Opens the file, and makes it if it is absent or of another version. It takes at most `bytes` bytes.
+    /// Opens the file, and creates it if it is absent or of another version. It takes at most `bytes` bytes.
     pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path, bytes: u64) -> io::Result<Slots> {
         let max = u32::try_from(bytes.saturating_sub(HEAD_BYTES) / SLOT_BYTES).unwrap_or(u32::MAX);
         let mut head = MAGIC.to_vec();
         put_u32(&mut head, VERSION);
         put_u64(&mut head, EXTENT_BYTES);
         let file = match disk.open(path, OpenMode::ReadWrite) {
-            // For this user alone, as it holds events.
+            // For this user only, as it holds events.
             Err(error) if error.kind() == ErrorKind::NotFound => disk.open(path, OpenMode::CreatePrivate)?,
             opened => opened?,
         };
@@ -58,7 +59,7 @@ impl Slots {
             file.set_len(0)?;
             file.write_at(0, &head)?;
         }
-        // What is beyond a lower limit goes.
+        // Anything beyond a lowered limit is cut off.
         let most = HEAD_BYTES + u64::from(max) * SLOT_BYTES;
         if file.len()? > most {
             file.set_len(most)?;
@@ -67,7 +68,7 @@ impl Slots {
         Ok(Slots { file, places, damaged, failed })
     }
 
-    /// Takes up what the file holds from before, by the heads of its slots.
+    /// Restores the index of a previous run from the heads of the slots.
     fn restore(&self) -> io::Result<()> {
         let len = self.file.len()?;
         let slots = len.saturating_sub(HEAD_BYTES).div_ceil(SLOT_BYTES);
@@ -85,7 +86,7 @@ impl Slots {
         Ok(())
     }
 
-    /// An extent of this length, if it is there and whole.
+    /// Returns an extent of this length, if present and intact.
     pub(super) fn read(&self, key: ExtentKey, len: usize) -> Option<Bytes> {
         let slot = self.places.lock().find(&key)?;
         let mut bytes = vec![0; HEAD_BYTES as usize + len];
@@ -96,24 +97,24 @@ impl Slots {
             return Some(extent);
         }
         let mut places = self.places.lock();
-        // The slot may have been given to another extent meanwhile: then nothing is damaged.
+        // If the slot was reassigned to another extent meanwhile, nothing is damaged.
         if places.find(&key) == Some(slot) {
             places.forget(&key);
-            // Relaxed: a figure for people.
+            // Relaxed: only statistics.
             self.damaged.fetch_add(1, Ordering::Relaxed);
             tracing::warn!("an extent on disk is damaged: it is read from the bucket again");
         }
         None
     }
 
-    /// Writes an extent that is not there yet. One thread at a time.
+    /// Writes an extent that is not present yet. Called by one thread at a time.
     fn write(&self, key: ExtentKey, extent: &Bytes) -> io::Result<()> {
         let slot = {
             let mut places = self.places.lock();
             if places.holds(&key) {
                 return Ok(());
             }
-            // From here on readers do not find what the slot held, and not yet what it will hold.
+            // From here on readers no longer find the slot's old content, and not yet its new one.
             let Some(slot) = places.take() else { return Ok(()) };
             slot
         };
@@ -134,7 +135,7 @@ impl Slots {
         written
     }
 
-    /// An extent is not used again; `false`: it is not there.
+    /// Drops an extent; returns false if it is not present.
     pub(super) fn forget(&self, key: &ExtentKey) -> bool {
         let mut places = self.places.lock();
         let held = places.holds(key);
@@ -146,18 +147,18 @@ impl Slots {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the slots in use.
+    /// Returns the bytes of the slots in use.
     pub(super) fn bytes(&self) -> u64 {
         self.places.lock().len() as u64 * SLOT_BYTES
     }
 }
 
-/// Where a slot begins in the file.
+/// Returns the offset of a slot in the file.
 fn place_of(slot: u32) -> u64 {
     HEAD_BYTES + u64::from(slot) * SLOT_BYTES
 }
 
-/// The head of a slot, as far as it is in use.
+/// Encodes the used part of a slot's head.
 fn encode(key: ExtentKey, extent: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD_BYTES as usize + extent.len());
     put_u64(&mut head, key.object as u64);
@@ -171,7 +172,7 @@ fn encode(key: ExtentKey, extent: &[u8]) -> Vec<u8> {
     head
 }
 
-/// Key, length and checksum of an extent; `None`: this is no head, or a damaged one.
+/// Decodes key, length and checksum of an extent; `None` if this is not a head, or a damaged one.
 fn decode(head: &[u8]) -> Option<(ExtentKey, usize, u32)> {
     let mut reader = Reader::new(head);
     let mut parse = || -> Result<_, String> {
@@ -183,16 +184,16 @@ fn decode(head: &[u8]) -> Option<(ExtentKey, usize, u32)> {
     whole.then_some((ExtentKey { object, number }, len as usize, crc))
 }
 
-/// Writes extents behind the readers.
+/// Writes extents without blocking readers.
 #[derive(Debug)]
 pub(super) struct Writer {
     slots: Arc<Slots>,
-    /// `None`: the caller writes.
+    /// Queue of the writing thread; `None` if the caller writes.
     queue: Option<SyncSender<(ExtentKey, Bytes)>>,
 }
 
 impl Writer {
-    /// Takes up what the file holds. The thread ends with the writer.
+    /// Restores the content of the file, then writes. The thread ends when the writer is dropped.
     pub(super) fn start(slots: &Arc<Slots>, background: bool) -> io::Result<Writer> {
         if !background {
             slots.restore()?;
@@ -216,7 +217,7 @@ impl Writer {
         Ok(Writer { slots: slots.clone(), queue: Some(queue) })
     }
 
-    /// Has an extent written soon, unless too many wait.
+    /// Queues an extent to be written, unless too many wait.
     pub(super) fn write(&self, key: ExtentKey, extent: Bytes) {
         match &self.queue {
             Some(queue) => drop(queue.try_send((key, extent))),

@@ -8,7 +8,8 @@ use crate::part::ipc;
 use arrow_buffer::Buffer;
 use meridian_model::Batch;
 
-/// Events: the number of physical columns (`u16`; the schema may have grown since) and of rows (`u32`), then the columns.
+/// Encodes events: the number of physical columns (`u16`; the schema may have grown since) and of rows (`u32`), then
+/// the columns.
 pub(crate) fn encode_events(batch: &Batch) -> Result<Vec<u8>, String> {
     let mut body = Vec::with_capacity(6 + batch.columns().len() * (9 * batch.rows() + 16));
     put_u16(&mut body, batch.columns().len() as u16);
@@ -19,7 +20,7 @@ pub(crate) fn encode_events(batch: &Batch) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// Reads what [`encode_events`] wrote, in the current schema.
+/// Decodes the output of [`encode_events`], in the current schema.
 pub(crate) fn decode_events(context: &Context, body: &[u8]) -> Result<Batch, String> {
     let mut reader = Reader::new(body);
     let (count, rows) = (usize::from(reader.u16()?), reader.u32()? as usize);
@@ -45,7 +46,7 @@ pub(crate) fn decode_events(context: &Context, body: &[u8]) -> Result<Batch, Str
     Batch::new(context.schema.clone(), context.layout.clone(), rows, columns).map_err(|e| e.to_string())
 }
 
-/// Deletions: how many, then for each the number and the id.
+/// Encodes deletions: their number, then for each the number and the id.
 pub(crate) fn encode_targets(targets: &[Target]) -> Vec<u8> {
     let mut body = Vec::new();
     put_u32(&mut body, targets.len() as u32);
@@ -56,12 +57,12 @@ pub(crate) fn encode_targets(targets: &[Target]) -> Vec<u8> {
     body
 }
 
-/// The instant of an expiry.
+/// Encodes the instant of an expiry.
 pub(crate) fn encode_expiry(before: i64) -> Vec<u8> {
     before.to_le_bytes().to_vec()
 }
 
-/// Reads what [`encode_expiry`] wrote.
+/// Decodes the output of [`encode_expiry`].
 pub(crate) fn decode_expiry(body: &[u8]) -> Result<i64, String> {
     let mut reader = Reader::new(body);
     let before = reader.i64()?;
@@ -69,7 +70,7 @@ pub(crate) fn decode_expiry(body: &[u8]) -> Result<i64, String> {
     Ok(before)
 }
 
-/// Reads what [`encode_targets`] wrote.
+/// Decodes the output of [`encode_targets`].
 pub(crate) fn decode_targets(body: &[u8]) -> Result<Vec<Target>, String> {
     let mut reader = Reader::new(body);
     let count = reader.u32()?;

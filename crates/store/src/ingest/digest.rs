@@ -1,8 +1,8 @@
-//! Distinguishes batches: a digest of the events, kept with their idempotency key.
+//! A digest of the events of a batch, kept with their idempotency key to distinguish batches.
 //!
-//! It covers the events as parsed, in their order. The same events have the same digest in any format or compression, and
-//! when they are read back from the log. Columns without any value are left out, so a field added to the schema in
-//! between makes no difference. Part of the file format (`.keys`).
+//! It covers the events as parsed, in order. The same events have the same digest in any format or compression, and
+//! when read back from the log. Columns without values are left out, so a field added to the schema in between makes no
+//! difference. Part of the file format (`.keys`).
 
 use crate::codec::put_u32;
 use crate::part::keys::hash;
@@ -12,10 +12,10 @@ use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
 use meridian_model::Batch;
 
-/// Stands for an unknown batch: keys of older versions have it.
+/// The placeholder for an unknown batch, in keys of older versions.
 pub(crate) const UNKNOWN: u64 = 0;
 
-/// The digest of a batch with all its columns; never [`UNKNOWN`].
+/// Returns the digest of a batch with all its columns; never [`UNKNOWN`].
 pub(crate) fn of(seed: u64, batch: &Batch) -> Result<u64, String> {
     let mut digest = hash(seed, &(batch.rows() as u64).to_le_bytes());
     let mut bytes = Vec::new();

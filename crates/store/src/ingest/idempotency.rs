@@ -1,10 +1,10 @@
-//! Idempotency keys: what was written under which key, so that a batch sent twice is stored once.
+//! Idempotency keys: which events were written under which key, so that a batch sent twice is stored once.
 //!
-//! A key is remembered by 128 bits of hash, for `Options::key_memory` (a day) from its use; then it may be used again.
-//! Keys are in the log until the flush that covers them writes them to a separate file. Small files are merged, so
-//! there are never many. At most `Options::keys_max` keys are remembered. A write with one more is refused, because
-//! forgetting one early would break the guarantee silently. Each key has a digest of its batch (`digest.rs`): another
-//! batch under the same key is refused rather than discarded.
+//! A key is remembered as a 128-bit hash, for `Options::key_memory` (a day) from its use; then it may be reused. Keys
+//! are in the log until the flush that covers them writes them to a separate file. Small files are merged, so there are
+//! never many. At most `Options::keys_max` keys are remembered. A write beyond that is refused, because forgetting a
+//! key early would silently break the guarantee. Each key has a digest of its batch (`digest.rs`): another batch under
+//! the same key is refused rather than discarded.
 
 use crate::catalog::manifest::{KeysEntry, keys_name};
 use crate::catalog::sidecars;
@@ -19,25 +19,26 @@ use std::collections::HashMap;
 const MAGIC: &[u8; 8] = b"MRDNKEYS";
 /// Version 1 had no digests.
 const VERSION: u32 = 2;
-/// Bytes of a key in a file, and of one of version 1.
+/// Bytes of a key in a file; the next constant is that of version 1.
 const KEY_BYTES: usize = 44;
 const KEY_BYTES_1: usize = 36;
-/// From this many files on they are merged.
+/// Number of files from which on they are merged.
 const FILES_MAX: usize = 8;
 
-/// The write under a key.
+/// The write remembered under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remembered {
     pub(crate) position: u64,
     pub(crate) events: u32,
-    /// In microseconds since 1970.
+    /// Time of use, in microseconds since 1970.
     pub(crate) time: i64,
     /// Digest of the batch, or [`digest::UNKNOWN`].
     pub(crate) batch: u64,
 }
 
 impl Remembered {
-    /// Whether a batch with this digest may be the one that was written. A key of an older version fits any batch.
+    /// Returns true if a batch with this digest may be the one that was written. A key of an older version fits any
+    /// batch.
     pub(crate) fn fits(&self, batch: u64) -> bool {
         [batch, digest::UNKNOWN].contains(&self.batch)
     }
@@ -47,7 +48,7 @@ impl Remembered {
 #[derive(Debug)]
 pub(crate) struct IdempotencyKeys {
     keys: HashMap<u128, Remembered>,
-    /// In the log only.
+    /// Keys that are only in the log.
     unflushed: Vec<u128>,
     seed: u64,
     memory: i64,
@@ -71,7 +72,7 @@ impl IdempotencyKeys {
         u128::from(hash(self.seed ^ 1, key)) << 64 | u128::from(hash(self.seed ^ 2, key))
     }
 
-    /// The write under this key, if remembered.
+    /// Returns the write under this key, if remembered.
     pub(crate) fn get(&self, key: &[u8], now: i64) -> Option<Remembered> {
         // Expiry is tested here, not left to the sweep: whether a key counts must not depend on when the last sweep
         // ran.
@@ -86,7 +87,7 @@ impl IdempotencyKeys {
         self.unflushed.push(digest);
     }
 
-    /// Forgets what has expired, at most once a minute unless the keys are many.
+    /// Forgets expired keys, at most once a minute unless there are many keys.
     pub(crate) fn sweep(&mut self, now: i64, limit: usize) {
         // Halved, so that the difference to the initial `i64::MIN` does not overflow.
         let due = now - self.swept.max(i64::MIN / 2) > 60_000_000;
@@ -114,8 +115,8 @@ impl IdempotencyKeys {
         bad
     }
 
-    /// Writes the keys up to `flushed` that no file holds, and returns the files that hold all of them. `file`
-    /// numbers a new file. Files that are not returned may be removed once a manifest names the others.
+    /// Writes the keys up to `flushed` that no file holds, and returns the files that hold all of them. `file` numbers
+    /// a new file. Other files may be removed once a manifest names the returned ones.
     pub(crate) fn save(
         &self,
         objects: &dyn Objects,
@@ -133,7 +134,7 @@ impl IdempotencyKeys {
             // Later keys stay in the log, which keeps their records beyond this flush.
             .filter(|(_, what)| what.position <= flushed)
             .collect();
-        // One file with all keys takes the place of many small ones: a start reads few.
+        // One file with all keys replaces many small ones, so a start reads few.
         if kept.len() + 1 > FILES_MAX {
             fresh = self.keys.iter().map(|(d, r)| (*d, *r)).filter(|(_, r)| r.position <= flushed).collect();
             kept.clear();
@@ -160,7 +161,7 @@ impl IdempotencyKeys {
         Ok(kept)
     }
 
-    /// Notes that a manifest names files with all keys up to `flushed`.
+    /// Records that a manifest names files with all keys up to `flushed`.
     pub(crate) fn saved(&mut self, flushed: u64) {
         let keys = &self.keys;
         // Keys used again since the flush have a later position and belong to the next one.
@@ -168,7 +169,7 @@ impl IdempotencyKeys {
     }
 }
 
-/// Bytes of a file of `keys` keys.
+/// Returns the bytes of a file of `keys` keys.
 pub(crate) fn file_bytes(keys: u64) -> u64 {
     FRAME_BYTES as u64 + 8 + keys * KEY_BYTES as u64
 }

@@ -14,7 +14,7 @@ impl Listeners {
         self.0.write().push(subscriber);
     }
 
-    /// Whether there are subscribers.
+    /// Returns true if there are subscribers.
     pub(crate) fn any(&self) -> bool {
         !self.0.read().is_empty()
     }

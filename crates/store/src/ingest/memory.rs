@@ -1,54 +1,56 @@
-//! Memory of events that are not flushed yet, over all collections.
+//! Memory used by events that are not flushed yet, over all collections.
 
 use meridian_model::policy::pool::Pool;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Bytes of memory trees, by tenant. Each tenant is guaranteed a part, so the writes of one never wait for the
-/// flushes of another.
+/// Bytes of memory trees, by tenant. Each tenant is guaranteed a share, so its writes never wait for another tenant's
+/// flushes.
 #[derive(Debug)]
 pub(crate) struct WriteMemory(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     pool: Pool<Arc<str>>,
-    /// How many collections hold some. Two changes of one may be noted in another order than they were made.
+    /// Number of collections that hold some. Two changes of one collection may be recorded in another order than they
+    /// were made.
     holders: i64,
 }
 
 impl WriteMemory {
-    /// An empty budget of this many bytes.
+    /// Creates an empty budget of this many bytes.
     pub(crate) fn new(limit: u64) -> WriteMemory {
         let pool = Pool::new(usize::try_from(limit).unwrap_or(usize::MAX));
         WriteMemory(Mutex::new(State { pool, holders: 0 }))
     }
 
-    /// Guarantees each tenant a part by its weight.
+    /// Guarantees each tenant a share by its weight.
     pub(crate) fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
         self.0.lock().pool.guarantee(weights);
     }
 
-    /// Bytes of all tenants.
+    /// Returns the bytes of all tenants.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.lock().pool.held() as u64
     }
 
-    /// Whether a collection that holds this much holds at least its equal part. One of them always does, whichever store has it.
+    /// Returns true if a collection that holds this much has at least an equal share. At least one always has,
+    /// whichever store it belongs to.
     pub(crate) fn is_large(&self, bytes: u64) -> bool {
         let state = self.0.lock();
         bytes > 0 && bytes.saturating_mul(state.holders.max(1).unsigned_abs()) >= state.pool.held() as u64
     }
 
-    /// Whether a tenant's next write need not wait. A write is accepted whole once there is any room, so it may
-    /// exceed the limit.
+    /// Returns true if a tenant's next write need not wait. A write is accepted completely once there is any room, so
+    /// it may exceed the limit.
     pub(crate) fn has_room(&self, tenant: &str) -> bool {
         let pool = &self.0.lock().pool;
-        // A tenant's own part is available even while others exceed theirs.
+        // A tenant's own share is available even while others exceed theirs.
         let within = pool.held() <= pool.limit() && pool.fits(tenant, usize::from(pool.held() < pool.limit()));
         within || pool.kept_free_for(tenant) > 0
     }
 
-    /// Notes how many bytes the trees of a collection had before, and have now.
+    /// Records how many bytes the trees of a collection had before, and have now.
     pub(crate) fn change(&self, tenant: &Arc<str>, before: i64, after: i64) {
         if before == after {
             return;

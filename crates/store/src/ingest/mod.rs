@@ -1,8 +1,9 @@
 //! Writes: from a caller's batch to a durable group that readers see.
 //!
-//! Start at `partition/`, the state machine that commits a group. `queue.rs` makes groups out of concurrent writes. `stage/`
-//! computes a group before any of it is durable. `idempotency.rs` recognises a batch that was sent before, and `replay.rs` applies
-//! what the log held; `tail.rs` does so with the log of another process. `bodies.rs` has the bodies of log records, and `listeners.rs` notifies subscribers.
+//! Start at `partition/`, the state machine that commits a group. `queue.rs` forms groups of concurrent writes.
+//! `stage/` computes a group before any of it is durable. `idempotency.rs` recognises a batch that was sent before.
+//! `replay.rs` applies the records of the log; `tail.rs` does so for the log of another process. `bodies.rs` has the
+//! bodies of log records, and `listeners.rs` notifies subscribers.
 
 pub(crate) mod bodies;
 pub(crate) mod digest;

@@ -7,7 +7,7 @@ use crate::ingest::queue::{Ticket, Turn as QueueTurn, too_late};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-/// A write in the queue of its collection. Dropping it takes the write back, unless it is being committed already.
+/// A write in the queue of its collection. Dropping it withdraws the write, unless it is already being committed.
 #[derive(Debug)]
 pub struct Pending {
     collection: Arc<Collection>,
@@ -17,7 +17,7 @@ pub struct Pending {
 /// The next step for the holder of a [`Pending`].
 #[derive(Debug)]
 pub enum Turn {
-    /// Commit for all waiting writes with [`Pending::lead`], then check again.
+    /// Commit all waiting writes with [`Pending::lead`], then poll again.
     Lead,
     /// Nothing more: this is the outcome of the write.
     Done(Result<Written, WriteError>),
@@ -25,7 +25,7 @@ pub enum Turn {
 
 impl Collection {
     /// Queues a batch, as [`Collection::write`] does, without waiting. It encodes the batch first, so it suits small
-    /// ones. It does not wait for memory either: ask [`Collection::has_room`] first. The caller keeps the write's
+    /// ones. It does not wait for memory either: check [`Collection::has_room`] first. The caller enforces the write's
     /// deadline.
     pub fn submit(self: &Arc<Self>, write: Write) -> Result<Pending, WriteError> {
         self.refuse_if_late()?;
@@ -35,7 +35,7 @@ impl Collection {
 }
 
 impl Pending {
-    /// The next step. Without one, `waker` is woken when there is one. The outcome is returned once.
+    /// Returns the next step. While there is none, `waker` is registered to be woken. The outcome is returned once.
     pub fn poll(&self, waker: &Waker) -> Poll<Turn> {
         self.ticket.poll(waker).map(|turn| match turn {
             QueueTurn::Lead => Turn::Lead,
@@ -50,7 +50,8 @@ impl Pending {
         self.ticket.lead(|group| self.collection.commit_group(group));
     }
 
-    /// Gives up at the deadline: the refusal, or `None` if the write is being committed and its outcome is near.
+    /// Gives up at the deadline: returns the refusal, or `None` if the write is being committed and its outcome is
+    /// near.
     pub fn give_up(&self) -> Option<WriteError> {
         self.ticket.take_back().then(too_late)
     }

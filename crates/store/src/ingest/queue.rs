@@ -1,11 +1,12 @@
 //! Group commit: writers queue up, and one of them commits for all.
 //!
-//! There is no writer thread. A writer that finds no commit under way leads. It takes the queued writes, including its
-//! own, and commits them as one group. Then it passes the lead to the first write queued meanwhile, and hands out the
-//! answers. So a lone writer pays no switch of threads. Under load a group has the writes that arrive during one sync.
+//! There is no writer thread. A writer that finds no commit in progress leads. It takes the queued writes, including
+//! its own, and commits them as one group. Then it passes the lead to the first write queued meanwhile, and distributes
+//! the outcomes. So a lone writer pays for no thread switch. Under load a group has the writes that arrive during one
+//! sync.
 //!
-//! A writer need not be a thread: it holds a [`Ticket`] and is notified by a [`Waker`] when to check it again. Only
-//! leading blocks. A ticket that is dropped takes its write back if it is still queued, and passes a lead on.
+//! A writer need not be a thread: it holds a [`Ticket`], and a [`Waker`] notifies it when to poll again. Only leading
+//! blocks. Dropping a ticket withdraws its write if it is still queued, and passes on a lead.
 
 use crate::error::WriteError;
 use crate::seams::wait;
@@ -16,9 +17,9 @@ use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Max writes that wait.
+/// Max waiting writes.
 const WAITING_MAX: usize = 4096;
-/// Max bytes that wait, unless a single write is larger.
+/// Max bytes of waiting writes, unless a single write is larger.
 const WAITING_BYTES_MAX: usize = 256 << 20;
 /// Max bytes of one group, unless a single write is larger.
 const GROUP_BYTES: usize = 32 << 20;
@@ -34,7 +35,7 @@ struct Waiting<W, A> {
     writes: VecDeque<QueuedWrite<W, A>>,
     bytes: usize,
     led: bool,
-    /// Whether the last group left writes waiting, for it was full.
+    /// Whether the last group was full and left writes waiting.
     passed_over: bool,
 }
 
@@ -52,10 +53,10 @@ struct Slot<A>(Mutex<(SlotState<A>, Option<Waker>)>);
 #[derive(Debug)]
 enum SlotState<A> {
     Waiting,
-    /// Its writer is to lead the next group.
+    /// The writer is to lead the next group.
     Lead,
     Answered(Result<A, WriteError>),
-    /// The answer was taken.
+    /// The outcome was taken.
     Done,
 }
 
@@ -76,9 +77,9 @@ impl<A> Slot<A> {
 /// The next step for a writer.
 #[derive(Debug)]
 pub(crate) enum Turn<A> {
-    /// Call [`Ticket::lead`], then check again.
+    /// Call [`Ticket::lead`], then poll again.
     Lead,
-    /// Nothing more: this is the answer to the write.
+    /// Nothing more: this is the outcome of the write.
     Answered(Result<A, WriteError>),
 }
 
@@ -98,7 +99,7 @@ impl<W, A> Queue<W, A> {
             let (count, bytes) = (waiting.writes.len(), waiting.bytes);
             return Err(WriteError::Busy(format!("{count} writes of {bytes} bytes wait already: try again later")));
         }
-        // Decided under the lock: of writers that come at once, one leads.
+        // Decided under the lock: of writers that arrive at once, one leads.
         let state = if std::mem::replace(&mut waiting.led, true) { SlotState::Waiting } else { SlotState::Lead };
         let slot = Arc::new(Slot(Mutex::new((state, None))));
         waiting.bytes += bytes;
@@ -106,16 +107,16 @@ impl<W, A> Queue<W, A> {
         Ok(Ticket { queue: self.clone(), slot })
     }
 
-    /// Whether the oldest write that no group has taken yet waits for longer than this. A queue that is emptied by each group, however long
-    /// one takes, is not late: more is written than can be committed.
+    /// Returns true if the oldest write that a full group passed over has waited longer than this. A queue that each
+    /// group empties, however long that takes, is not late; a late one receives more than it can commit.
     pub(crate) fn is_late(&self, wait_max: Duration) -> bool {
         let waiting = self.waiting.lock();
         waiting.passed_over && waiting.writes.front().is_some_and(|oldest| wait::since(oldest.since) > wait_max)
     }
 
-    /// Commits one group, passes the lead on, and answers the group.
+    /// Commits one group, passes on the lead, and answers the group.
     fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
-        // A guard: even if committing panics, the lead passes on, and every waiting writer gets an answer.
+        // A guard: even if committing panics, the lead is passed on, and every waiting writer gets an outcome.
         struct Led<'a, W, A>(&'a Queue<W, A>, Vec<Arc<Slot<A>>>, std::vec::IntoIter<Result<A, WriteError>>);
         impl<W, A> Drop for Led<'_, W, A> {
             fn drop(&mut self) {
@@ -144,7 +145,7 @@ impl<W, A> Queue<W, A> {
             waiting.passed_over = !waiting.writes.is_empty();
         }
         if !group.is_empty() {
-            // Answers are paired with slots by order; a slot without an answer gets one in `drop`.
+            // Outcomes are paired with slots by order; a slot without an outcome gets one in `drop`.
             led.2 = commit(group).into_iter();
         }
     }
@@ -162,12 +163,12 @@ impl<W, A> Queue<W, A> {
     }
 }
 
-/// The answer to a write whose commit panicked: its group may be in the log.
+/// Returns the outcome of a write whose commit panicked: its group may be in the log.
 fn unanswered() -> WriteError {
     WriteError::Unknown("the server failed while it wrote them".to_owned())
 }
 
-/// A write in the queue, as its writer holds it.
+/// A writer's handle to its write in the queue.
 #[derive(Debug)]
 pub(crate) struct Ticket<W, A> {
     queue: Arc<Queue<W, A>>,
@@ -175,7 +176,8 @@ pub(crate) struct Ticket<W, A> {
 }
 
 impl<W, A> Ticket<W, A> {
-    /// The next step for the writer. Without one, `waker` is woken when there is one. An answer is given once.
+    /// Returns the next step for the writer. While there is none, `waker` is registered to be woken. The outcome is
+    /// returned once.
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Turn<A>> {
         let mut slot = self.slot.0.lock();
         match std::mem::replace(&mut slot.0, SlotState::Done) {
@@ -200,7 +202,7 @@ impl<W, A> Ticket<W, A> {
         }
     }
 
-    /// Commits a group, its own write in it, if it is this writer's turn. Blocks as long as `commit` does.
+    /// Commits a group, including its own write, if it is this writer's turn. Blocks as long as `commit` does.
     pub(crate) fn lead(&self, commit: impl FnOnce(Vec<W>) -> Vec<Result<A, WriteError>>) {
         let mine = {
             let mut slot = self.slot.0.lock();
@@ -216,7 +218,7 @@ impl<W, A> Ticket<W, A> {
         }
     }
 
-    /// Takes the write out of the queue; `false` if it was taken into a group already.
+    /// Withdraws the write from the queue; returns false if a group has taken it.
     pub(crate) fn take_back(&self) -> bool {
         let mut waiting = self.queue.waiting.lock();
         // A linear search, but only on cancellation, in a queue of at most `WAITING_MAX`.
@@ -228,7 +230,8 @@ impl<W, A> Ticket<W, A> {
         }
         // The queue's lock is released first: `pass_on` takes it again.
         drop(waiting);
-        // The lead is given under the lock of the queue, to those in it only: from here on it cannot come any more.
+        // The lead is given under the lock of the queue, and only to queued writes: from here on it cannot be given to
+        // this one.
         let led = matches!(std::mem::replace(&mut self.slot.0.lock().0, SlotState::Done), SlotState::Lead);
         if led {
             self.queue.pass_on();
@@ -236,7 +239,7 @@ impl<W, A> Ticket<W, A> {
         true
     }
 
-    /// Waits on this thread, until the deadline for others and then for as long as its own group takes.
+    /// Blocks this thread until the deadline while other groups commit, then for as long as its own group takes.
     pub(crate) fn wait(
         &self,
         deadline: Instant,
@@ -248,12 +251,13 @@ impl<W, A> Ticket<W, A> {
             match self.poll(&waker) {
                 Poll::Ready(Turn::Answered(answer)) => return answer,
                 Poll::Ready(Turn::Lead) => self.lead(&mut commit),
-                // No deadline any more: the write may be durable, and an error now would make the client send it twice.
+                // The deadline no longer applies: the write may be durable, and an error now would make the client send
+                // it twice.
                 Poll::Pending if late => std::thread::park(),
                 Poll::Pending => match wait::left(deadline) {
                     Some(left) => std::thread::park_timeout(left),
                     None if self.take_back() => return Err(too_late()),
-                    // It was taken into a group meanwhile, whose answer comes soon.
+                    // A group took it meanwhile, and its outcome comes soon.
                     None => late = true,
                 },
             }
@@ -269,12 +273,12 @@ impl<W, A> Drop for Ticket<W, A> {
     }
 }
 
-/// The error for a writer whose deadline passed while its write was queued.
+/// Returns the error for a write whose deadline passed while it was queued.
 pub(crate) fn too_late() -> WriteError {
     WriteError::Busy("the write waited for others until its deadline: try again later".to_owned())
 }
 
-/// Wakes a thread that is parked.
+/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -385,7 +389,7 @@ mod tests {
     fn a_queue_is_late_once_a_group_has_left_writes_waiting() {
         let queue = Queue::<u32, u32>::new();
         let (first, second) = (queue.push(1, 20 << 20).unwrap(), queue.push(2, 20 << 20).unwrap());
-        // However long the first group takes, the second may have all that waits.
+        // However long the first group takes, the second may take everything that waits.
         assert!(!queue.is_late(Duration::ZERO));
         first.lead(|group| {
             assert!(queue.is_late(Duration::ZERO) && !queue.is_late(Duration::from_secs(3600)));
@@ -403,7 +407,7 @@ mod tests {
         let _all: Vec<_> = (0..WAITING_MAX).map(|i| queue.push(i, 1).unwrap()).collect();
         assert!(matches!(queue.push(0, 1), Err(WriteError::Busy(_))));
         let queue = Queue::<usize, usize>::new();
-        // However large, one is taken.
+        // A single write is accepted, however large.
         let _one = queue.push(0, WAITING_BYTES_MAX * 2).unwrap();
         assert!(matches!(queue.push(0, 1), Err(WriteError::Busy(_))));
     }

@@ -14,24 +14,25 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of records that are decoded at a time.
+/// Bytes of records decoded at a time.
 const DECODED_BYTES: usize = 32 << 20;
-/// Max writes in one stage: each looks for its ids in those before it, so that the time grows with the square of their number.
+/// Max writes in one stage: each searches the previous ones for its ids, so the time grows with the square of their
+/// number.
 const STAGED_MAX: usize = 32;
 
-/// A record whose body is decoded: what takes most of the time, and needs nothing of the collection but its schema.
+/// A record with its body decoded. Decoding takes most of the time, and needs only the schema of the collection.
 pub(super) struct Decoded {
     pub(super) position: u64,
     events: u32,
     time: i64,
     key: Vec<u8>,
-    /// Of its batch, where it has a key.
+    /// Digest of its batch, if it has a key.
     digest: u64,
     pub(super) change: Result<Change, String>,
 }
 
 impl Partition {
-    /// Replays what the log held beyond the manifest.
+    /// Replays the records of the log that the manifest does not cover.
     pub(crate) fn replay(&mut self, records: Vec<Record>) -> Result<(), StoreError> {
         let (context, seed) = (self.context.clone(), self.manifest.seed);
         let mut records = records.into_iter().peekable();
@@ -53,7 +54,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Replays some records into one memory tree: a tree of each would make the first queries after a start slow.
+    /// Replays some records into one memory tree: one tree per record would make the first queries after a start slow.
     fn replay_stage(
         &mut self,
         context: &Arc<Context>,
@@ -102,15 +103,16 @@ pub(super) fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
     let mut known = UNKNOWN;
     let change = match kind {
         Kind::Delete => decode_targets(&body).map(Change::DeleteRows),
-        // Rows are searched again. The record does not name them, and the parts of that time may have been merged since.
+        // Rows are searched again. The record does not name them, and the parts of that time may have been merged
+        // since.
         Kind::Expire => decode_expiry(&body).map(|before| Change::Expire(Expiry { before, found: HashMap::new() })),
         Kind::Write | Kind::Replace => decode_events(context, &body).and_then(|batch| {
             if !key.is_empty() {
                 // Computed here because records do not store it; only batches with a key pay for it.
                 known = digest::of(seed, &batch)?;
             }
-            // Ids of a plain write were free when it was accepted. Replacing has the same effect, and tolerates ids that
-            // damage has hidden.
+            // Ids of a plain write were free when it was accepted. Replacing has the same effect, and tolerates ids
+            // that damage has hidden.
             let events = Events::of(context, batch, true).map_err(|e| format!("{} ids stand twice", e.len()))?;
             Ok(Change::Write(events))
         }),
@@ -118,12 +120,12 @@ pub(super) fn decode(context: &Context, seed: u64, record: Record) -> Decoded {
     Decoded { position, events, time, key, digest: known, change }
 }
 
-/// Stages the change of a record. `partly`: some segments cannot be read.
+/// Stages the change of a record. `partly` means that some segments cannot be read.
 fn replay_one(stage: &mut Stage<'_>, change: Change, partly: bool) -> Result<(), String> {
     match change {
         Change::DeleteRows(targets) => {
             let outcome = stage.delete(&targets).map_err(|e| e.to_string())?;
-            // A flush would remove the record, and the events would be back once their segment can be read.
+            // A flush would remove the record, and the events would reappear once their segment can be read.
             if partly && outcome.killed < targets.len() as u64 {
                 return Err("events that it deletes are in a segment that cannot be read".to_owned());
             }

@@ -1,7 +1,7 @@
-//! The tail of a followed collection: writes in its log that no manifest covers yet, shown beside its segments.
+//! The tail of a followed collection: log records that no manifest covers yet, shown in addition to its segments.
 //!
-//! A collection whose events have made ids and are never replaced is followed in this way: its writes name nothing that was there before.
-//! A record of another kind ends the tail, until a manifest covers it.
+//! Only collections with generated ids, whose events are never replaced, are followed this way: their writes do not
+//! refer to earlier events. A record of another kind ends the tail until a manifest covers it.
 
 use super::partition::Partition;
 use super::replay::{Decoded, decode};
@@ -11,27 +11,29 @@ use crate::seams::{Kind, LogReader, Record};
 use meridian_model::{IdRole, Mode, Schema};
 use std::collections::VecDeque;
 
-/// Max bytes of records that are kept of a partition. An owner flushes at 64 MiB of log; beyond this a manifest is awaited.
+/// Max bytes of records kept for a partition. An owner flushes at 64 MiB of log; beyond this limit the next manifest is
+/// awaited.
 const TAIL_BYTES_MAX: usize = 128 << 20;
 
-/// What is known of the log after the manifest.
+/// The known part of the log after the manifest.
 #[derive(Debug)]
 pub(crate) struct Tail {
     reader: Box<dyn LogReader>,
-    /// Writes after the manifest without a gap. They are applied anew with each manifest, which has others in its segments.
+    /// Writes after the manifest, without gaps. They are reapplied after each manifest, whose segments cover some of
+    /// them.
     records: VecDeque<Record>,
     bytes: usize,
-    /// The position of the last record that was read.
+    /// Position of the last record read.
     read: u64,
-    /// The first record that cannot be shown, if one was read.
+    /// Position of the first record that cannot be shown, if one was read.
     blocked: Option<u64>,
-    /// When the look began that found the end of the log.
+    /// Start time of the poll that reached the end of the log.
     ended: Option<i64>,
-    /// Up to when all writes are shown, by the last look.
+    /// Time up to which all writes are shown, as of the last poll.
     complete: Option<i64>,
 }
 
-/// Whether the log of such a collection is followed.
+/// Returns true if the log of such a collection is followed.
 pub(crate) fn is_followed(schema: &Schema) -> bool {
     schema.id == IdRole::Made && schema.mode == Mode::History
 }
@@ -41,12 +43,12 @@ impl Tail {
         Tail { reader, records: VecDeque::new(), bytes: 0, read: 0, blocked: None, ended: None, complete: None }
     }
 
-    /// Up to when all writes are shown; `None`: that is not known.
+    /// Returns the time up to which all writes are shown; `None` if unknown.
     pub(crate) fn complete(&self) -> Option<i64> {
         self.complete
     }
 
-    /// Takes up a record; the first one that does not follow, or is no plain write, ends the tail.
+    /// Appends a record; the first one that does not follow, or is not a plain write, ends the tail.
     fn push(&mut self, record: Record) {
         if self.blocked.is_some() || record.position <= self.read {
             return;
@@ -61,9 +63,9 @@ impl Tail {
         self.records.push_back(record);
     }
 
-    /// Reads on after a manifest. Returns whether the log was read to its end.
+    /// Reads on after a manifest. Returns true if the log was read to its end.
     fn look(&mut self, manifest: &Manifest) -> bool {
-        // What follows is read again once a manifest covers it.
+        // The records that follow are read again once a manifest covers the blocked one.
         if self.blocked.is_some() {
             return false;
         }
@@ -73,14 +75,14 @@ impl Tail {
                 seen.is_end
             }
             Err(error) => {
-                // The segments are served as before. A damaged object is passed over once a manifest covers it.
+                // The segments are still served. A damaged object is skipped once a manifest covers it.
                 tracing::debug!(collection = %manifest.collection, %error, "the log was not followed");
                 false
             }
         }
     }
 
-    /// Forgets what a manifest covers.
+    /// Drops the records that a manifest covers.
     fn cover(&mut self, flushed: u64) {
         while let Some(record) = self.records.pop_front_if(|record| record.position <= flushed) {
             self.bytes -= record.body.len();
@@ -88,9 +90,9 @@ impl Tail {
         self.read = self.read.max(flushed);
     }
 
-    /// Begins again after a manifest.
+    /// Restarts after a manifest.
     fn restart(&mut self, manifest: &Manifest) {
-        // An end that was found before is none: what came before it had been deleted, or was passed over.
+        // An end found earlier is void: the part before it was deleted or skipped.
         (self.blocked, self.ended) = (None, None);
         self.reader.rewind();
         self.cover(manifest.flushed);
@@ -99,7 +101,8 @@ impl Tail {
 }
 
 impl Partition {
-    /// Reads the log on. It comes before the newest manifest is looked for: what is gone from the log by then is covered by that one.
+    /// Polls the log. Called before the search for the newest manifest: records already gone from the log are covered
+    /// by that manifest.
     pub(crate) fn look_at_tail(&mut self) {
         let began = self.shared.seams.clock.now();
         let Some(tail) = &mut self.tail else { return };
@@ -108,7 +111,8 @@ impl Partition {
         tail.ended = is_end.then_some(began);
     }
 
-    /// Shows the writes after the manifest. `anew`: the entries are those of a manifest that was just taken up. Returns whether anything was added.
+    /// Shows the writes after the manifest. `anew` means that the entries are those of a newly loaded manifest. Returns
+    /// true if anything was added.
     pub(crate) fn show_tail(&mut self, anew: bool) -> bool {
         let Some(mut tail) = self.tail.take() else { return false };
         if anew && (self.manifest.flushed > tail.read || tail.blocked.is_some()) {
@@ -116,7 +120,7 @@ impl Partition {
         }
         tail.cover(self.manifest.flushed);
         let before = self.position;
-        // Those up to there are shown already.
+        // Earlier records are already shown.
         let fresh: Vec<Record> = tail.records.iter().filter(|record| record.position > before).cloned().collect();
         if let Err((position, why)) = self.add_of_tail(fresh) {
             tracing::warn!(collection = %self.manifest.collection, position, %why, "a write of the log cannot be shown");
@@ -134,7 +138,8 @@ impl Partition {
         true
     }
 
-    /// Adds writes in one memory tree. At an error those before it are added; it names the position.
+    /// Adds writes as one memory tree. On an error the writes before the failed one are added, and its position is
+    /// returned.
     fn add_of_tail(&mut self, records: Vec<Record>) -> Result<(), (u64, String)> {
         let (context, seed) = (self.context.clone(), self.manifest.seed);
         let mut stage = Stage::new(&self.entries, &context, self.position + 1);

@@ -1,13 +1,13 @@
-//! The head of a log file: two marks, each of which says up to where writes were acknowledged.
+//! The head of a log file: two marks, each with the end of the acknowledged writes.
 //!
-//! A mark is written after the sync of a group, to the two slots in turn. It is on disk with the sync of the next group.
-//! So one readable mark always exists, even if a power failure tore the other. Each slot has its own page, so a torn write
-//! of one does not reach the other.
+//! A mark is written after the sync of a group, to the two slots in turn. It is on disk with the sync of the next
+//! group. So one readable mark always exists, even if a power failure tore the other. Each slot has its own page, so a
+//! torn write of one does not reach the other.
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | magic `MRDNMARK` |
-//! | 8 | 8 | position of the last acknowledged write, in whichever file it is |
+//! | 8 | 8 | position of the last acknowledged write, in any file |
 //! | 16 | 8 | offset in this file at which acknowledged records end |
 //! | 24 | 4 | CRC32C of the file's epoch (8 bytes) and of bytes 0..24 |
 
@@ -21,17 +21,17 @@ const SLOT_BYTES: u64 = 4096;
 const MAGIC: &[u8; 8] = b"MRDNMARK";
 const MARK_BYTES: usize = 28;
 
-/// A file's mark of acknowledged writes. Of two marks the larger is the newer.
+/// A file's mark of acknowledged writes. The larger of two marks is the newer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
     /// Position of the last acknowledged write.
     pub(super) position: u64,
-    /// Where the records of acknowledged writes end in the file.
+    /// Offset in the file at which the records of acknowledged writes end.
     pub(super) end: u64,
 }
 
 impl Mark {
-    /// The head of a new file: the mark in both slots.
+    /// Encodes the head of a new file: the mark in both slots.
     pub(super) fn head(self, epoch: u64) -> Vec<u8> {
         let mut head = vec![0; HEAD_BYTES as usize];
         let mark = self.encode(epoch);
@@ -41,7 +41,7 @@ impl Mark {
         head
     }
 
-    /// Writes it to a slot. It is durable with the next sync of the file.
+    /// Writes the mark to a slot. It is durable with the next sync of the file.
     pub(super) fn write(self, file: &dyn DiskFile, epoch: u64, slot: Slot) -> io::Result<()> {
         file.write_at(slot.offset(), &self.encode(epoch))
     }
@@ -65,7 +65,7 @@ impl Mark {
         (mark.encode(epoch)[MAGIC.len()..] == *bytes).then_some(mark)
     }
 
-    /// The newer mark of a file of this epoch, and the slot that the next one goes to. `None`: neither reads.
+    /// Returns the newer mark of a file of this epoch, and the slot for the next one. `None` if neither is readable.
     pub(super) fn newest(bytes: &[u8], epoch: u64) -> Option<(Mark, Slot)> {
         let [first, second] = [Slot::First, Slot::Second].map(|slot| Mark::read(bytes, epoch, slot));
         // The next mark overwrites the older slot, so the newer one survives a torn write.
@@ -88,7 +88,7 @@ impl Slot {
         }
     }
 
-    /// The other one.
+    /// Returns the other slot.
     pub(super) fn other(self) -> Slot {
         match self {
             Slot::First => Slot::Second,

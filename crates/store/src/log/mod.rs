@@ -1,33 +1,34 @@
 //! The write-ahead log of a partition.
 //!
-//! Files are named by their epoch, `{epoch:016x}.log`, and the epoch is part of each record's checksum. A file that is
-//! reused gets a new name, and records of its former use no longer validate. The name is on disk before anything is
-//! written to the file. Records are written where the file has bytes already. So a sync need not write the file's length
-//! or block map, which would take two to nine times as long (`docs/decisions` 005 and 015). A new file is grown ahead by
+//! Files are named by their epoch, `{epoch:016x}.log`, and the epoch is part of each record's checksum. A reused file
+//! gets a new name, and records of its former use no longer validate. The name is on disk before anything is written to
+//! the file. Records are written where the file already has bytes. So a sync need not write the file's length or block
+//! map, which would take two to nine times as long (`docs/decisions` 005 and 015). A new file is extended ahead with
 //! zeros, a step at a time. From its second use on it is overwritten in place. Files that a manifest covers are kept as
 //! spares, at most two.
 //!
 //! # A crash, and damage
-//! Positions are contiguous over all files. A group of records is written with one call and synced with one. Each
+//! Positions are contiguous across all files. A group of records is written with one call and synced with one. Each
 //! record holds the offset up to which the file was synced when it was written. So at the first place without a good
 //! record:
-//! - a good record further on that was written when this place was synced already: the place is damaged, not torn;
-//! - a later file that does not continue with the next position: damaged as well;
-//! - otherwise the tail was being written when power failed. It was not acknowledged to any client: it is dropped.
+//! - a good record further on that was written when this place was already synced means that the place is damaged, not
+//!   torn;
+//! - a later file that does not continue with the next position means damage as well;
+//! - otherwise the tail was being written when power failed. It was not acknowledged to any client, so it is dropped.
 //!
-//! The head of the newest file shows missing writes at the very end (`mark.rs`). After each sync a mark records up to
-//! which write all are acknowledged. It is on disk with the sync of the next group at the latest. A mark that claims more
-//! than was found means damage. So only the last group can be mistaken for a torn one, and only if power failed before
-//! the kernel wrote the mark back. That cannot happen after a kill, a start or a clean stop.
+//! The head of the newest file reveals missing writes at the very end (`mark.rs`). After each sync a mark records the
+//! last acknowledged write. It is on disk with the sync of the next group at the latest. A mark that claims more than
+//! was found means damage. So only the last group can be mistaken for a torn one, and only if power failed before the
+//! kernel wrote the mark back. That cannot happen after a kill, a start or a clean stop.
 //!
 //! After a crash the log always continues in a new file, so that a dropped tail can never reappear behind
 //! records written later.
 //!
 //! After a failed sync and a restart without a power loss, the last group is read from the kernel's cache, which
-//! considers it written. So a start writes it again in its place and syncs it before any reader sees it.
+//! considers it written. So a start rewrites it in its place and syncs it before any reader sees it.
 //!
-//! `NEWEST` shows that the whole last file is missing: it names the newest file, and is written before that file's
-//! first record. Before a newest file that a manifest covers is removed, `NEWEST` is written again and names none.
+//! `NEWEST` reveals that the whole last file is missing: it names the newest file, and is written before that file's
+//! first record. Before a newest file that a manifest covers is removed, `NEWEST` is rewritten to name none.
 
 mod mark;
 mod newest;
@@ -46,9 +47,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Spare files kept for reuse.
+/// Max spare files kept for reuse.
 const SPARES_MAX: usize = 2;
-/// A new file grows by its length, and by at most this part of a full file, at a time.
+/// A new file grows ahead by its own length, but at most by the size of a full file divided by this.
 const STEPS: u64 = 64;
 /// Max bytes of memory kept for the next group.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -57,17 +58,17 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Size from which a file is full.
+    /// Size at which a file is full.
     file_bytes: u64,
     next_epoch: u64,
-    /// Files that hold records, oldest first; the last is written to if `current` is there.
+    /// Files that hold records, oldest first. The last one is being written if `current` is set.
     files: Vec<LogFile>,
     current: Option<Current>,
-    /// Named by the epoch of their last use: no epoch comes twice, also when all files are spares.
+    /// Spare files, named by the epoch of their last use: no epoch is used twice, even if all files are spares.
     spares: Vec<PathBuf>,
-    /// The file that `NEWEST` names, if it names one.
+    /// The file that `NEWEST` names, if any.
     newest: Option<PathBuf>,
-    /// A group as its file will hold it, between groups empty or small.
+    /// A group as encoded for its file; empty or small between groups.
     buffer: Vec<u8>,
 }
 
@@ -82,11 +83,11 @@ struct LogFile {
 struct Current {
     file: Arc<dyn DiskFile>,
     epoch: u64,
-    /// Everything before is synced.
+    /// Offset up to which the file is synced.
     offset: u64,
     /// Length of the file.
     len: u64,
-    /// Where the next mark goes.
+    /// Slot for the next mark.
     slot: Slot,
 }
 
@@ -99,7 +100,7 @@ impl Current {
         Ok(())
     }
 
-    /// Grows the file for a group that ends at `end`, and some way ahead.
+    /// Extends the file for a group that ends at `end`, and some way ahead.
     fn grow(&mut self, end: u64, step_max: u64) {
         if end <= self.len {
             return;
@@ -111,7 +112,7 @@ impl Current {
         let grown = places.try_for_each(|at| self.file.write_at(at, &zeros[..zeros.len().min((len - at) as usize)]));
         match grown {
             Ok(()) => self.len = len,
-            // There is no room to grow ahead, but the group itself may fit.
+            // No room to extend ahead, but the group itself may fit.
             Err(_) => {
                 let _ = self.file.set_len(self.len);
                 self.len = end;
@@ -140,7 +141,7 @@ impl WriteLog for Log {
         self.release_files(flushed)
     }
 
-    /// Not known: no other process reads what is flushed.
+    /// Returns `None`: no other process reads what is flushed.
     fn oldest(&self, _: u64) -> Option<i64> {
         None
     }
@@ -149,7 +150,7 @@ impl WriteLog for Log {
         self.files.iter().map(|f| f.bytes).sum()
     }
 
-    /// Makes the last mark durable: a start then knows of every acknowledged write.
+    /// Makes the last mark durable, so that a start knows of every acknowledged write.
     fn seal(&mut self) -> Result<(), StoreError> {
         match (&self.current, self.files.last()) {
             (Some(current), Some(file)) => current.file.sync().map_err(StoreError::io("sync", &file.path)),
@@ -163,7 +164,7 @@ impl WriteLog for Log {
 }
 
 impl Log {
-    /// A log that was not read yet.
+    /// Creates a log that is not read yet.
     pub(crate) fn closed(disk: &Arc<dyn Disk>, dir: &Path, file_bytes: u64) -> Log {
         Log {
             disk: disk.clone(),
@@ -178,10 +179,10 @@ impl Log {
         }
     }
 
-    /// Writes records and syncs: when this returns `Ok`, they are durable.
+    /// Writes records and syncs: they are durable when this returns `Ok`.
     fn append_group(&mut self, records: &[Record]) -> Result<u64, AppendError> {
         if self.next_epoch == 0 {
-            // The existing files were not read: their positions would be assigned again.
+            // The existing files were not read, so their positions would be assigned again.
             return Err(AppendError::Clean(StoreError::Closed));
         }
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(0) };
@@ -191,7 +192,7 @@ impl Log {
             // A file is changed only between groups, so that a group never spans two files and one sync covers it.
             self.current = None;
         }
-        // A file is marked and named before its first record, so that a start notices if it is missing.
+        // A file is marked and named before its first record, so that a start detects if it is missing.
         if self.current.is_none() {
             self.current = Some(self.next_file(first.position - 1).map_err(AppendError::Clean)?);
         }
@@ -200,16 +201,16 @@ impl Log {
         buffer.clear();
         buffer.reserve_exact(bytes);
         for record in records {
-            // All records of a group carry the same synced offset: recovery distinguishes a torn group from damage by
-            // it.
+            // All records of a group carry the same synced offset, by which recovery distinguishes a torn group from
+            // damage.
             record.encode(current.epoch, current.offset, &mut buffer);
         }
         current.grow(current.offset + bytes as u64, self.file_bytes / STEPS);
         if let Err(e) = current.file.write_at(current.offset, &buffer) {
             let error = StoreError::io("write", &file.path)(e);
-            // Whole records of the group may have reached the file: they are cut off, which takes no room on a disk
-            // that is full. The next group goes to a new file.
-            // The cut decides the outcome: with the records certainly gone the collection continues.
+            // Complete records of the group may have reached the file: they are cut off, which needs no space on a full
+            // disk. The next group goes to a new file. The cut decides the outcome: once the records are certainly
+            // gone, the collection continues.
             let cleaned = current.file.set_len(current.offset).and_then(|()| current.file.sync());
             let untouched = current.file.len().is_ok_and(|len| len <= current.offset);
             self.current = None;
@@ -219,14 +220,14 @@ impl Log {
                 Err(_) => AppendError::Unknown(error),
             });
         }
-        // Only now are the records acknowledged. When a sync fails, the kernel may have written some of them, and the next sync may
-        // succeed without writing the rest. So the outcome stays unknown.
+        // Only now are the records acknowledged. When a sync fails, the kernel may have written some of them, and the
+        // next sync may succeed without writing the rest. So the outcome stays unknown.
         if let Err(e) = current.file.sync() {
             let error = StoreError::io("sync", &file.path)(e);
             self.current = None;
             return Err(AppendError::Unknown(error));
         }
-        // The offset advances after the sync only: it is what later records claim to be synced.
+        // The offset advances only after the sync, since later records claim that it is synced.
         current.offset += buffer.len() as u64;
         file.last_position = last.position;
         file.bytes += buffer.len() as u64;
@@ -242,7 +243,7 @@ impl Log {
         Ok(written)
     }
 
-    /// Starts a file: a spare under a new name, or a new one. Writes up to `acknowledged` are in earlier files.
+    /// Begins a file: a spare under a new name, or a new one. Writes up to `acknowledged` are in earlier files.
     fn next_file(&mut self, acknowledged: u64) -> Result<Current, StoreError> {
         let epoch = self.next_epoch;
         // The epoch is not incremented until the file is synced: a failed attempt reuses its name.
@@ -254,9 +255,9 @@ impl Log {
             }
             None => self.disk.open(&path, OpenMode::Create).map_err(StoreError::io("create", &path))?,
         };
-        // The name must survive before anything is written under it. Else a crash could give a spare the name
-        // of its former use back, and its former records would look damaged. It must also survive before
-        // `NEWEST` refers to it, or a crash would look like a lost file.
+        // The name must be durable before anything is written under it. Otherwise a crash could restore a spare's
+        // former name, and its former records would look damaged. It must also be durable before `NEWEST` refers to it,
+        // or a crash would look like a lost file.
         self.disk.sync_dir(&self.dir).map_err(StoreError::io("sync", &self.dir))?;
         // Its marks are on disk before it is named: from then on a file without a mark is damaged.
         let mark = Mark { position: acknowledged, end: HEAD_BYTES };
@@ -274,7 +275,7 @@ impl Log {
     fn release_files(&mut self, flushed: u64) -> Result<(), StoreError> {
         let mut result = Ok(());
         for file in std::mem::take(&mut self.files) {
-            // A file that was just made holds no record yet, and the next group goes there.
+            // A new file holds no record yet, and the next group goes there.
             let fresh = file.bytes == 0 && self.current.is_some() && self.newest.as_ref() == Some(&file.path);
             // In order of age, and none after a failure: a gap between kept files would look like a lost file.
             if file.last_position <= flushed && !fresh && result.is_ok() {
@@ -288,8 +289,8 @@ impl Log {
         result
     }
 
-    /// Marks that no file of the log in `dir` is needed any more, since a manifest covers all its records. No process may
-    /// have the log open.
+    /// Records that no file of the log in `dir` is needed any more, because a manifest covers all its records. No
+    /// process may have the log open.
     pub(crate) fn cover(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
         newest::write(disk, dir, Newest { epoch: None, head: 0 })
     }

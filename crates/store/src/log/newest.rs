@@ -1,4 +1,4 @@
-//! The file `NEWEST`: which file of the log is the newest.
+//! The file `NEWEST`, which names the newest file of the log.
 
 use crate::codec::{Reader, frame, put_u64, read_file, replace_file, unframe};
 use crate::error::StoreError;
@@ -14,9 +14,9 @@ const VERSION: u32 = 2;
 /// The content of `NEWEST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Newest {
-    /// `None`: a manifest covers all records, and no file is needed.
+    /// Epoch of the newest file; `None` if a manifest covers all records, and no file is needed.
     pub(super) epoch: Option<u64>,
-    /// Offset of the first record in the file; marks precede it. 0: the file has none.
+    /// Offset of the first record in the file, after the marks; 0 if the file has no marks.
     pub(super) head: u64,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-/// Reads it; `None` if there is no such file.
+/// Reads it; `None` if the file does not exist.
 pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Newest>, StoreError> {
     let path = path(dir);
     let bytes = match read_file(disk, &path) {
@@ -40,7 +40,7 @@ pub(super) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Newest>, StoreE
     Ok(Some(Newest { epoch: (epoch > 0).then_some(epoch), head }))
 }
 
-/// Writes it, durably.
+/// Writes it durably.
 pub(super) fn write(disk: &dyn Disk, dir: &Path, newest: Newest) -> Result<(), StoreError> {
     let mut content = Vec::with_capacity(16);
     put_u64(&mut content, newest.epoch.unwrap_or(0));

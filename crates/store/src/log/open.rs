@@ -1,4 +1,4 @@
-//! Opening a log: the content of its files, and missing writes.
+//! Opens a log: reads the content of its files, and detects missing writes.
 
 use super::mark::{HEAD_BYTES, Mark, Slot};
 use super::newest::{self, Newest};
@@ -15,26 +15,26 @@ use std::sync::Arc;
 pub(crate) struct Recovered {
     /// Good records in order of position.
     pub(crate) records: Vec<Record>,
-    /// Places that are damaged. `records` also includes records after them.
+    /// Damaged places. `records` also includes records after them.
     pub(crate) damage: Vec<StoreError>,
     /// Bytes of torn tails that were dropped.
     pub(crate) torn_bytes: u64,
-    /// The last write that any mark says was acknowledged.
+    /// The last write that any mark records as acknowledged.
     pub(crate) claimed: u64,
-    /// Whether it is unknown up to which write all were acknowledged: the newest file, its name or its marks are gone.
+    /// Whether the end of the acknowledged writes is unknown: the newest file, its name or its marks are gone.
     pub(crate) end_unknown: bool,
     /// The last group, which may have been written without a sync.
     last_group: Option<Group>,
 }
 
 impl Recovered {
-    /// Position of the last good record, or the one that a manifest covers.
+    /// Returns the position of the last good record, or of the last one that a manifest covers.
     fn last(&self, flushed: u64) -> u64 {
         self.records.last().map_or(flushed, |r| r.position)
     }
 
-    /// Acknowledged writes after `flushed` without a readable record, as far as they are mentioned: first and last
-    /// position of each gap.
+    /// Returns the known gaps of acknowledged writes after `flushed` without a readable record: first and last position
+    /// of each.
     pub(crate) fn gaps(&self, flushed: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut next) = (Vec::new(), flushed + 1);
         let positions = self.records.iter().map(|record| record.position);
@@ -48,20 +48,20 @@ impl Recovered {
     }
 }
 
-/// Records that were written with one call, as their file holds them.
+/// Records written with one call, as encoded in their file.
 #[derive(Debug)]
 struct Group {
     path: PathBuf,
     epoch: u64,
     offset: u64,
     bytes: Vec<u8>,
-    /// The mark to write once the group is synced, and its slot. `None`: the mark is there, or the file has none.
+    /// The mark to write once the group is synced, and its slot. `None` if the mark exists, or the file has no marks.
     mark: Option<(Mark, Slot)>,
 }
 
 impl Group {
-    /// Writes it again in its place, syncs it and marks it: content that was only in the kernel's cache is then on
-    /// disk.
+    /// Rewrites the group in its place, syncs it and marks it, so that content that was only in the kernel's cache is
+    /// on disk.
     fn write_again(&self, disk: &dyn Disk) -> Result<(), StoreError> {
         let file = disk.open(&self.path, OpenMode::ReadWrite).map_err(StoreError::io("open", &self.path))?;
         file.write_at(self.offset, &self.bytes).map_err(StoreError::io("write", &self.path))?;
@@ -72,12 +72,11 @@ impl Group {
     }
 }
 
-/// The result of the files read so far.
+/// The result for the files read so far.
 #[derive(Debug, Default)]
 struct Reading {
     found: Recovered,
-    /// Where the previous file ended, and its epoch. The next file with records decides whether that end is torn or
-    /// damaged.
+    /// End of the previous file, and its epoch. The next file with records decides whether that end is torn or damaged.
     open_end: Option<(PathBuf, usize, u64)>,
     last_position: Option<u64>,
     /// The newer mark of the file that `NEWEST` names.
@@ -94,20 +93,20 @@ impl Log {
     ) -> Result<(Log, Recovered), StoreError> {
         let (mut log, mut found) = Log::read(disk, dir, file_bytes, flushed)?;
         if let Some(mut group) = found.last_group.take() {
-            // A mark that claims more than was found must stay: it is the evidence of the loss.
+            // A mark that claims more than was found must stay: it proves the loss.
             group.mark = group.mark.filter(|_| found.damage.is_empty());
             // Before any record is shown: after a failed sync the kernel may hold this group in clean pages. A reader
             // must not see events that a power loss can still remove.
             found.damage.extend(group.write_again(disk.as_ref()).err());
         }
-        // With damage nothing is removed: a repair reads what there is.
+        // With damage nothing is removed: a repair reads whatever exists.
         if found.damage.is_empty() {
             log.release_files(flushed)?;
         }
         Ok((log, found))
     }
 
-    /// Reads the log again and returns its damage; `position` is that of the newest write.
+    /// Rereads the log and returns its damage; `position` is that of the newest write.
     pub(super) fn read_again(&self, flushed: u64, position: u64) -> Vec<StoreError> {
         let mut damage = match Log::read(&self.disk, &self.dir, self.file_bytes, flushed) {
             Ok((_, found)) if found.damage.is_empty() => {
@@ -131,7 +130,7 @@ impl Log {
         for name in disk.list(dir).map_err(StoreError::io("list", dir))? {
             let path = dir.join(&name);
             if let Some(epoch) = name.strip_suffix(".spare").and_then(|n| u64::from_str_radix(n, 16).ok()) {
-                // Spares count as well: an epoch used twice would make old records valid again.
+                // Spares count as well: reusing an epoch would make old records valid again.
                 log.next_epoch = log.next_epoch.max(epoch + 1);
                 log.spares.push(path);
                 continue;
@@ -159,8 +158,8 @@ impl Log {
         Ok((log, found))
     }
 
-    /// Checks that the newest file exists and holds everything that its mark acknowledges. Records that `flushed` covers
-    /// count as well.
+    /// Checks that the newest file exists and holds everything that its mark acknowledges. Records that `flushed`
+    /// covers count as well.
     fn find_newest(
         &mut self,
         newest: Result<Option<Newest>, StoreError>,
@@ -199,7 +198,7 @@ impl Log {
         }
     }
 
-    /// Writes missing of those acknowledged by the newest file's mark.
+    /// Reports acknowledged writes that are missing, by the newest file's mark.
     fn falls_short(&self, newest: &Path, mark: Option<Mark>, last: u64) -> Option<StoreError> {
         let Some(mark) = mark else {
             // Both were synced before the file was named, and a power loss tears only one of them.
@@ -215,14 +214,15 @@ impl Log {
 }
 
 impl Reading {
-    /// Reads one file, the successor of those read before. `named`: the content of `NEWEST` if it names this file.
+    /// Reads one file, the successor of those read before. `named` is the content of `NEWEST` if it names this file.
     fn file(&mut self, path: PathBuf, bytes: &[u8], epoch: u64, flushed: u64, named: Option<Newest>) -> LogFile {
         let marks = Mark::newest(bytes, epoch);
         self.found.claimed = self.found.claimed.max(marks.map_or(0, |(mark, _)| mark.position));
         if named.is_some() {
             self.mark = marks.map(|(mark, _)| mark);
         }
-        // If the marks of an older file are unreadable, its first record says that all before it was synced: damage.
+        // If the marks of an older file are unreadable, its first record proves that everything before it was synced:
+        // damage.
         let head = marks.map(|_| HEAD_BYTES).or(named.map(|newest| newest.head)).unwrap_or(0);
         let scan = scan(&path, bytes, epoch, flushed, head as usize);
         if let Some((first, last)) = scan.positions {
@@ -247,8 +247,8 @@ impl Reading {
         LogFile { path, last_position: self.last_position.unwrap_or(0), bytes: scan.bytes }
     }
 
-    /// Whether the first record of a file continues where the previous file ended. `front`: where its records begin,
-    /// if the file is unreadable there.
+    /// Returns true if the first record of a file continues where the previous file ended. `front` is where its records
+    /// begin, if the file is unreadable there.
     fn goes_on(&mut self, (path, epoch): (&Path, u64), front: Option<usize>, first: u64, flushed: u64) {
         // The first records kept need not begin at 1, and some flushed records may be gone already.
         let from = self.last_position.map_or(0, |p| p + 1).max(flushed + 1);
@@ -261,7 +261,7 @@ impl Reading {
             Some((before, at, of)) if front.is_none() && of + 1 == epoch => {
                 (before, format!("{missing}; the record at byte {at} does not read"))
             }
-            // Epochs have no gaps, from 1 on.
+            // Epochs are contiguous from 1 on.
             _ if front.is_none() && epoch > 1 => {
                 (path.with_file_name(log_name(epoch - 1)), format!("{missing}; it is not there"))
             }

@@ -2,7 +2,7 @@
 //!
 //! A record is a header of 48 bytes, the idempotency key, the body, and zeros up to a multiple of 8:
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | magic `MRLG` |
 //! | 4 | 4 | CRC32C of the file's epoch (8 bytes) and of bytes 8..48 |
@@ -48,30 +48,30 @@ impl Kind {
     }
 }
 
-/// One write, as the log holds it.
+/// One write, as stored in the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Number of the write, contiguous in a log.
     pub position: u64,
     /// Its kind.
     pub kind: Kind,
-    /// When it was accepted, in microseconds since 1970.
+    /// When the write was accepted, in microseconds since 1970.
     pub time: i64,
-    /// How many events it adds.
+    /// Number of events it adds.
     pub events: u32,
-    /// Its idempotency key; empty: it has none.
+    /// Its idempotency key; empty if it has none.
     pub key: Vec<u8>,
-    /// The events that it adds or kills, as `ingest/bodies.rs` encodes it.
+    /// The events it adds or kills, encoded by `ingest/bodies.rs`.
     pub body: Vec<u8>,
 }
 
 impl Record {
-    /// Bytes that it takes in a file.
+    /// Returns the bytes that the record takes in a file.
     pub(crate) fn stored_len(&self) -> usize {
         stored_len(&self.key, &self.body)
     }
 
-    /// Appends the record as a file of this epoch holds it.
+    /// Appends the record, encoded for a file of this epoch.
     pub(crate) fn encode(&self, epoch: u64, synced: u64, out: &mut Vec<u8>) {
         let start = out.len();
         put_u32(out, MAGIC);
@@ -101,15 +101,15 @@ fn header_crc(epoch: u64, header: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&epoch.to_le_bytes()), header)
 }
 
-/// The header of a record, whether its body is readable or not.
+/// The header of a record; its body need not be readable.
 pub(crate) struct Header {
     pub(crate) position: u64,
-    /// Up to where the file was synced when it was written.
+    /// Offset up to which the file was synced when the record was written.
     pub(crate) synced: u64,
     pub(crate) events: u32,
 }
 
-/// The header at `at`, if it is a good one of this epoch.
+/// Returns the header at `at`, if it is valid for this epoch.
 pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Header> {
     let header = bytes.get(at..at + HEADER_BYTES)?;
     // The magic is a cheap filter for the scan; the checksum decides.
@@ -128,10 +128,10 @@ pub(crate) fn header_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Header> {
     Some(Header { position, synced, events: reader.u32().ok()? })
 }
 
-/// A good record as its file holds it, not copied.
+/// A good record in its file's bytes, not copied.
 pub(crate) struct Stored<'a> {
     pub(crate) position: u64,
-    /// Up to where the file was synced when it was written.
+    /// Offset up to which the file was synced when the record was written.
     pub(crate) synced: u64,
     kind: Kind,
     time: i64,
@@ -141,19 +141,19 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// Bytes that it takes in the file.
+    /// Returns the bytes that the record takes in the file.
     pub(crate) fn stored_len(&self) -> usize {
         stored_len(self.key, self.body)
     }
 
-    /// An owned copy.
+    /// Returns an owned copy.
     pub(crate) fn to_record(&self) -> Record {
         let &Stored { position, kind, time, events, key, body, .. } = self;
         Record { position, kind, time, events, key: key.to_vec(), body: body.to_vec() }
     }
 }
 
-/// The record at `at`; `None` if there is no whole record of this epoch.
+/// Returns the record at `at`; `None` if there is no complete record of this epoch.
 pub(crate) fn read_at(bytes: &[u8], at: usize, epoch: u64) -> Option<Stored<'_>> {
     header_at(bytes, at, epoch)?;
     let mut reader = Reader::new(&bytes[at + 8..]);

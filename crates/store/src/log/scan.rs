@@ -1,4 +1,4 @@
-//! Reading one file of the log: good records, and the verdict on places that hold none.
+//! Reads one file of the log: finds the good records, and classifies places that hold none.
 
 use super::record::{self, Record};
 use crate::error::StoreError;
@@ -7,13 +7,13 @@ use std::path::Path;
 pub(super) struct Scan {
     /// Good records that no manifest covers.
     pub(super) records: Vec<Record>,
-    /// The first and the last position among all good ones.
+    /// First and last position of all good records.
     pub(super) positions: Option<(u64, u64)>,
-    /// Bytes of all good ones.
+    /// Bytes of all good records.
     pub(super) bytes: u64,
     /// Where the good records at the front end.
     pub(super) end: usize,
-    /// Up to where the file was synced when the last record was written.
+    /// Offset up to which the file was synced when the last record was written.
     pub(super) synced: u64,
     pub(super) damage: Vec<StoreError>,
     pub(super) torn_bytes: u64,
@@ -49,7 +49,7 @@ pub(super) fn scan(path: &Path, bytes: &[u8], epoch: u64, flushed: u64, head: us
         if sound {
             scan.end = at;
         }
-        // The next header of this epoch that was written when this place was synced already.
+        // The next header of this epoch that was written when this place was already synced.
         let bad = at;
         let mut later = (at + 8..bytes.len())
             .step_by(8)
@@ -67,7 +67,7 @@ pub(super) fn scan(path: &Path, bytes: &[u8], epoch: u64, flushed: u64, head: us
                         what.unwrap_or_default()
                     ),
                 ));
-                // Reading resumes behind the damage. The end of the front part stays, because only that part is
+                // Reading resumes after the damage. The end of the front part stays, because only that part is
                 // contiguous.
                 at = place;
             }

@@ -43,14 +43,14 @@ fn files_used_again_do_not_show_their_former_records() {
         }
         log.release(round * 10 + 9).unwrap();
     }
-    // Spares are few, and what was written last is all that is found.
+    // Spares are few, and only the last write is found.
     assert!(disk.files().len() <= 6, "{:?}", disk.files());
     let (_, found) = open(&disk, 99);
     assert_eq!(positions(&found), [100]);
     assert!(found.damage.is_empty(), "{:?}", found.damage);
 }
 
-/// A crash may give a file back the name of its former use. Then its former records must be whole.
+/// A crash may restore a file's former name. Then its former records must be intact.
 #[test]
 fn a_reuse_that_a_crash_undoes_is_not_taken_for_damage() {
     // The syncs of a write that begins a file: folder, file, `NEWEST`, folder, file.
@@ -92,7 +92,7 @@ fn a_record_larger_than_a_file_is_taken() {
     assert_eq!(positions(&open(&disk, 0).1), [1, 2, 3]);
 }
 
-/// Every bit of a log of three groups, flipped one at a time.
+/// Flips every bit of a log of three groups, one at a time.
 #[test]
 fn a_flipped_bit_is_damage_unless_it_lies_in_the_last_group() {
     let build = || {
@@ -166,7 +166,7 @@ fn a_group_that_did_not_fit_leaves_nothing_behind() {
     assert!(found.damage.is_empty(), "{:?}", found.damage);
 }
 
-/// Once a manifest covers all records a start reads no file, and one that is gone is missed only if it held more.
+/// Once a manifest covers all records, a start reads no file. A missing file is reported only if it held more.
 #[test]
 fn a_log_that_is_covered_leaves_nothing_to_read() {
     let disk = MemoryDisk::new();
@@ -191,7 +191,7 @@ fn a_log_that_is_covered_leaves_nothing_to_read() {
     assert_eq!(open(&disk, 3).1.damage.len(), 1);
 }
 
-/// A log of 50 groups, and its newest file.
+/// Creates a log of 50 groups; returns its newest file too.
 fn fifty() -> (MemoryDisk, PathBuf) {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk, 0);
@@ -202,14 +202,14 @@ fn fifty() -> (MemoryDisk, PathBuf) {
     (disk, newest)
 }
 
-/// Makes something else of a file, from this byte on.
+/// Corrupts a file from this byte on, in one of several ways.
 fn spoil(disk: &MemoryDisk, path: &Path, from: usize, how: usize) {
     let mut bytes = disk.vanish(path).unwrap();
     match how {
         0 => bytes.truncate(from),
         1 => bytes[from..].fill(0),
         2 => bytes[from..].fill(0xa5),
-        // What stood there before, as of a medium that took none of the last writes.
+        // The old content, as on a medium that lost the last writes.
         _ => {
             let (head, to) = (HEAD_BYTES as usize, from.min(bytes.len() - 72));
             bytes.copy_within(head..head + 72, to);
@@ -236,11 +236,11 @@ fn acknowledged_records_are_missed_wherever_the_newest_file_is_cut_zeroed_or_ove
             let said = found.damage.iter().map(ToString::to_string).collect::<Vec<_>>();
             let at = format!("{how} from byte {from}, power on: {power}: {} records, {said:?}", there.len());
             assert!(said.iter().all(|text| text.contains(newest.to_str().unwrap())), "{at}");
-            // Without power the mark of the last group is not on disk, and only there.
+            // Without power the mark of the last group is not on disk, but everything else is.
             let known = if power { 50 } else { 49 };
             assert!(!said.is_empty() || there.iter().copied().eq(1..=there.len().max(known) as u64), "{at}");
             if how < 3 && !said.is_empty() {
-                // Of two marks the older may be left.
+                // Only the older of the two marks may be left.
                 let missing = [known, 49].map(|last| format!("writes {} to {last}", there.len() + 1));
                 let named = |t: &String| missing.iter().any(|m| t.contains(m)) || t.contains("neither of its marks");
                 assert!(said.iter().any(named), "{at}");
@@ -256,7 +256,7 @@ fn a_mark_that_is_torn_or_damaged_costs_nothing_while_the_other_reads() {
         disk.flip_bit(&newest, bit).unwrap();
         let (_, found) = open(&disk, 0);
         assert!(found.damage.is_empty() && found.records.len() == 50, "bit {bit}: {:?}", found.damage);
-        // The start mended it: what is lost now is missed, the last record too.
+        // The start repaired it: a record lost now is reported, even the last one.
         spoil(&disk, &newest, HEAD_BYTES as usize + 49 * 72, 1);
         assert_eq!(open(&disk, 0).1.damage.len(), 1, "bit {bit}");
     }
@@ -285,7 +285,7 @@ fn a_start_and_a_seal_say_that_the_last_group_is_there() {
     }
 }
 
-/// A log as it was written before there were marks.
+/// A log written before marks existed.
 #[test]
 fn a_log_without_marks_opens_and_the_next_file_has_them() {
     let disk = MemoryDisk::new();

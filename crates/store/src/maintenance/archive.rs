@@ -1,4 +1,4 @@
-//! Archives of segments: when they are written, and how they are listed for other programs.
+//! Archives of segments: writes them, and lists them for other programs.
 
 use crate::catalog::manifest::{SegmentEntry, archive_name};
 use crate::collection::shared::Shared;
@@ -23,11 +23,11 @@ use std::time::Instant;
 /// The GeoParquet files of a collection, as other programs may read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The files hold what a snapshot of this number shows: each event once, and nothing that was replaced or deleted.
+    /// The snapshot that the files show: each event once, and nothing replaced or deleted.
     pub seq: Seq,
-    /// Where they lie, in order of their making.
+    /// Their paths, in order of creation.
     pub paths: Vec<PathBuf>,
-    /// Until when they stay, in microseconds since 1970, whatever is written or merged meanwhile.
+    /// Time until which they stay, in microseconds since 1970, regardless of later writes and merges.
     pub kept_until: i64,
 }
 
@@ -50,7 +50,7 @@ impl Collection {
             if cancelled() {
                 return Err(StoreError::Closed);
             }
-            // The lock is held for the choice only; `at` stays fixed, so that all files show the same moment.
+            // The lock is held only for the choice; `at` stays fixed, so that all files show the same moment.
             let job = self.core.lock().next_listing_job(at);
             match job {
                 Some(job) => self.work(collection::Work::of(job))?,
@@ -76,7 +76,7 @@ impl Job {
             context: self.context.clone(),
         };
         let (objects, name) = (shared.objects.as_ref(), archive_name(file));
-        // The name may be taken by an earlier try or by a damaged archive. No manifest names either.
+        // An earlier attempt or a damaged archive may have taken the name. No manifest names either.
         let taken = objects.open(&name).is_ok();
         if taken {
             objects.delete(&name).map_err(StoreError::io("remove", &objects.path(&name)))?;
@@ -110,7 +110,7 @@ impl Job {
 }
 
 impl Job {
-    /// Verifies the files that serve the one input, past all caches.
+    /// Verifies the files that serve the one input, bypassing all caches.
     pub(crate) fn verify_serving(&self) -> Result<(), StoreError> {
         let segment = self.inputs.first().and_then(|input| input.part.segment());
         let (Some(segment), Some(rows)) = (segment, segment.and_then(Segment::rows_file)) else {
@@ -122,7 +122,7 @@ impl Job {
 }
 
 impl Partition {
-    /// A segment with a damaged archive that still has its Arrow rows.
+    /// Returns a job for a segment with a damaged archive that still has its Arrow rows.
     pub(crate) fn next_unarchiving(&mut self) -> Option<Job> {
         let sick = |e: &Entry| {
             e.part.segment().is_some_and(Segment::is_archive_damaged)
@@ -133,7 +133,7 @@ impl Partition {
         Some(self.freeze(Work::Unarchive, &[found]))
     }
 
-    /// The Arrow rows are the source again: the manifest records that first, then they are archived again.
+    /// Makes the Arrow rows the source again: the manifest records that first, then they are archived again.
     pub(crate) fn install_unarchived(&mut self, job: &Job) -> Result<(), StoreError> {
         let part = job.inputs.first().map(|e| e.part.clone());
         let Some((part, segment)) = part.as_ref().and_then(|part| Some((part, part.segment()?))) else { return Ok(()) };
@@ -158,7 +158,7 @@ impl Partition {
         }
     }
 
-    /// A segment whose damage can be repaired.
+    /// Returns a job for a segment whose damage can be repaired.
     pub(crate) fn next_rebuild(&mut self) -> Option<Job> {
         let sick = |e: &Entry| {
             e.part.segment().is_some_and(Segment::is_damaged)
@@ -170,7 +170,7 @@ impl Partition {
         Some(self.freeze(Work::Rebuild { file }, &[found]))
     }
 
-    /// Serves a segment that was rebuilt, with the same rows in the same places.
+    /// Serves a rebuilt segment, with the same rows in the same places.
     pub(crate) fn install_rebuilt(&mut self, job: &Job, part: Part) {
         let Some(old) = job.inputs.first().map(|e| e.part.number) else { return };
         let Some(entry) = self.entries.iter_mut().find(|e| e.part.number == old) else { return };
@@ -180,12 +180,12 @@ impl Partition {
         }
         entry.part = Arc::new(part);
         self.unmergeable.retain(|unmergeable| *unmergeable != old);
-        // Parts are renumbered when they are opened again; the manifest's entry follows the new number.
+        // Parts are renumbered when they are reopened; the manifest's entry follows the new number.
         if let Some(meta) = self.segments.remove(&old) {
             self.segments.insert(number, meta);
         }
     }
-    /// The number up to which everything is in segments; an error if one of them is unreadable.
+    /// Returns the number up to which everything is in segments; an error if a segment is unreadable.
     fn flushed_whole(&self) -> Result<Seq, StoreError> {
         // A list must be complete: other programs would take a partial one for the whole collection.
         if let Some(why) = &self.refuses {
@@ -200,7 +200,7 @@ impl Partition {
         Ok(Seq::end_of(self.manifest.flushed))
     }
 
-    /// Segments with live rows at this number, and their entries in the manifest.
+    /// Returns the segments with live rows at this number, and their manifest entries.
     fn listable(&self, at: Seq) -> impl Iterator<Item = (usize, &Entry, &SegmentEntry, bool)> {
         self.entries.iter().enumerate().filter_map(move |(i, e)| {
             let meta = self.segments.get(&e.part.number)?;
@@ -211,10 +211,10 @@ impl Partition {
         })
     }
 
-    /// The next segment to be rewritten without dead rows, or to be archived, for a list at this number.
+    /// Returns the next segment to rewrite without dead rows, or to archive, for a list at this number.
     fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
         let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
-            // Folded before archived: an archive has all rows of its segment, so the dead must be in another one.
+            // Folded before archiving: an archive has all rows of its segment, so the dead ones must be in another one.
             let fold = dead.then_some(Work::Fold { at: at.0, range: meta.range });
             let archive = meta.archive.is_none().then_some(Work::Archive { file: meta.file });
             fold.or(archive).map(|work| (i, work))
@@ -222,7 +222,7 @@ impl Partition {
         Some(self.freeze(work, &[i]).urgently())
     }
 
-    /// The files at this number. They are kept for `files_memory` from now on.
+    /// Returns the files at this number, which are kept for `files_memory` from now on.
     fn list(&mut self, at: Seq) -> Result<Files, StoreError> {
         self.flushed_whole()?;
         let mut files: Vec<u64> = self.listable(at).map(|(_, _, meta, _)| meta.file).collect();
@@ -231,7 +231,7 @@ impl Partition {
         let kept_until = self.shared.seams.clock.now().saturating_add(i64::try_from(memory).unwrap_or(i64::MAX));
         // The promise to keep the files is durable before other programs get the list.
         let mut manifest = self.manifest.clone();
-        // A manifest takes its own number: it shows the newer of two.
+        // A manifest takes a number of its own, which shows the newer of two.
         manifest.next_file = self.shared.number_file() + 1;
         // A file that is listed again is kept until the later time.
         manifest.listed.retain(|(file, _)| !files.contains(file));
@@ -242,7 +242,7 @@ impl Partition {
         Ok(Files { seq: at, paths, kept_until })
     }
 
-    /// Forgets lists that have expired, and releases the files that only they kept.
+    /// Forgets expired lists, and releases the files that only they kept.
     pub(crate) fn sweep_listed(&mut self) {
         let now = self.shared.seams.clock.now();
         let (kept, over) = self.manifest.listed.iter().partition(|(_, until)| *until > now);
@@ -251,25 +251,25 @@ impl Partition {
         for (file, _) in over {
             let name = archive_name(file);
             let is_live = self.segments.values().chain(&self.damaged).any(|meta| meta.file == file);
-            // One that a merge of this process retired is doomed already, with what pins it.
+            // A file retired by a merge of this process is already scheduled for removal, with its pin.
             if !is_live && !self.shared.removal.holds(&name) {
                 self.shared.removal.doom_unpinned(name);
             }
         }
     }
 
-    /// Objects that no manifest names, no snapshot pins and no list has. The caller deletes them, outside of the
+    /// Returns objects that no manifest names, no snapshot pins and no list has. The caller deletes them, outside the
     /// lock.
     pub(crate) fn take_removable(&self) -> Vec<String> {
         let listed: Vec<String> = self.manifest.listed.iter().map(|(file, _)| archive_name(*file)).collect();
         self.shared.removal.take_free(|name| listed.iter().any(|listed| listed == name))
     }
 
-    /// A segment that no merge will touch again; while writers are quiet, any segment.
+    /// Returns a job for a segment that no merge will touch again; while writers are quiet, for any segment.
     pub(crate) fn next_archiving(&mut self) -> Option<Job> {
-        // Nothing of an ephemeral collection is ever archived.
+        // An ephemeral collection is never archived.
         self.log.as_ref()?;
-        // A segment that will be merged soon would be archived in vain, so small ones wait until the writers pause.
+        // Archiving a segment that will soon be merged is wasted, so small ones wait until the writers pause.
         let quiet = self.shared.seams.clock.elapsed() - self.committed_at >= ARCHIVE_QUIET_US;
         let rows_max = self.shared.options.merge_rows_max / RUNS_MERGED as u64;
         let due = |e: &Entry, meta: &SegmentEntry| {
@@ -287,7 +287,7 @@ impl Partition {
         Some(self.freeze(work, &[i]))
     }
 
-    /// From now on the archive is the segment's source.
+    /// Makes the archive the segment's source from now on.
     pub(crate) fn install_archive(&mut self, job: &Job, archive: Arc<Archive>) -> Result<(), StoreError> {
         let mut segments = self.segments.clone();
         let input = job.inputs.first().map(|e| &e.part);
@@ -299,7 +299,7 @@ impl Partition {
         let saved = self.save(&self.entries, &mut segments, self.manifest.flushed);
         match saved {
             Ok(manifest) => {
-                // The note said that this file was damaged; the new archive has its name.
+                // The note reported this file as damaged; the new archive has its name.
                 self.notes.retain(|note| note.path != archive.path());
                 if let Some(segment) = part.segment() {
                     segment.set_archive(archive);

@@ -1,52 +1,52 @@
-//! Which segments are merged, and how many a query reads: pure functions of the manifest.
+//! Chooses the segments to merge, and counts those that a query reads: pure functions of the manifest.
 //!
-//! Segments of one flush or merge over one range of time form a *run*, of a *tier*: its rows to the base of four. Ranges
-//! are dyadic, so the runs over one instant are nested. A query about that instant reads one or more segments of each.
-//! `docs/compaction.md` states the bounds that follow, and the tests measure them.
+//! Segments of one flush or merge over one range of time form a *run*. Its *tier* is its row count to the base of four.
+//! Ranges are dyadic, so the runs over one instant are nested. A query about that instant reads one or more segments of
+//! each. `docs/compaction.md` states the resulting bounds, and the tests measure them.
 
 use crate::catalog::ranges::Range;
 use std::collections::BTreeMap;
 
 /// Number of runs of similar size that are merged into one.
 pub(crate) const RUNS_MERGED: usize = 4;
-/// From this many runs over one period on, merges do not pause for requests.
+/// Number of runs over one period from which on merges do not pause for requests.
 pub(crate) const DEEP: u32 = 12;
 
 /// Segments of one flush or merge over one range.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
-    /// The segments, as the caller counts them.
+    /// Its segments, by the caller's index.
     pub(crate) segments: Vec<usize>,
     pub(crate) rows: u64,
     pub(crate) dead: u64,
     pub(crate) range: Range,
 }
 
-/// Size class: rows to the base of the merge factor.
+/// Returns the size class: the row count to the base of the merge factor.
 pub(crate) fn tier(rows: u64) -> u32 {
     rows.max(1).ilog2() / RUNS_MERGED.ilog2()
 }
 
-/// Four runs of each tier below this one fit into a merge of this many rows.
+/// Returns the tier below which four runs of each tier fit into a merge of this many rows.
 fn tiers_merged(merge_rows_max: u64) -> u32 {
     tier(merge_rows_max).saturating_sub(1)
 }
 
-/// Max runs over one period, once there is nothing left to merge: three of each tier that is merged, and all runs of
-/// larger tiers.
+/// Returns the max runs over one period once nothing is left to merge: three of each tier that is merged, and all runs
+/// of larger tiers.
 pub(crate) fn depth_bound(rows: u64, merge_rows_max: u64) -> u64 {
     let tiers = tiers_merged(merge_rows_max);
     let merged = (tier(rows) + 1).min(tiers);
     u64::from(merged) * (RUNS_MERGED as u64 - 1) + (rows >> (tiers * RUNS_MERGED.ilog2()))
 }
 
-/// Max runs over one period.
+/// Returns the max runs over one period.
 pub(crate) fn depth(runs: &[Run]) -> u32 {
     let over = |range: &Range| runs.iter().filter(|run| run.range.holds(range)).count() as u32;
     ranges(runs).iter().map(over).max().unwrap_or(0)
 }
 
-/// The ranges of runs, narrow ones first: ranges merged there need no second check further up.
+/// Returns the ranges of runs, narrow ones first: ranges merged there need no second check further up.
 fn ranges(runs: &[Run]) -> Vec<Range> {
     let mut ranges: Vec<Range> = runs.iter().map(|run| run.range).collect();
     ranges.sort_unstable();
@@ -54,9 +54,9 @@ fn ranges(runs: &[Run]) -> Vec<Range> {
     ranges
 }
 
-/// The runs to merge next, if four of a tier lie over one period. With them go all smaller runs over it, and all
-/// smaller ones in the range of the widest. If that exceeds the max of a merge, fewer are taken, at last the four
-/// smallest.
+/// Returns the runs to merge next, if four of a tier lie over one period. They include all smaller runs over it, and
+/// all smaller ones in the range of the widest. If that exceeds the max of a merge, fewer are taken, in the end only
+/// the four smallest.
 pub(crate) fn choose(runs: &[Run], merge_rows_max: u64) -> Option<Vec<&Run>> {
     for range in ranges(runs) {
         let over: Vec<&Run> = runs.iter().filter(|run| run.range.holds(&range)).collect();
@@ -99,9 +99,9 @@ mod tests {
         runs.extend((0..4).map(|_| run(300, 8, 0)));
         let all = choose(&runs, 1 << 20).unwrap();
         assert_eq!(all.iter().map(|r| r.rows).sum::<u64>(), 64 * 250 + 4 * 300);
-        // One stretch alone: the wide ones and the narrow one under them.
+        // One period alone: the wide runs and the narrow one under them.
         assert_eq!(choose(&runs, 2000).unwrap().iter().map(|r| r.rows).sum::<u64>(), 250 + 4 * 300);
-        // Not even that: the four.
+        // Too much even so: only the four.
         assert_eq!(choose(&runs, 1300).unwrap().iter().map(|r| r.rows).sum::<u64>(), 4 * 300);
         assert!(choose(&runs, 1000).is_none());
         assert_eq!(depth(&runs), 5);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_left_to_merge_the_bound_holds() {
-        // Three of each tier stay, and no further ones that fit.
+        // Three of each tier stay, and no others that would fit.
         for merge_rows_max in [1 << 12, 1 << 15, 1 << 25] {
             let mut runs = Vec::new();
             for tier in 0..13 {

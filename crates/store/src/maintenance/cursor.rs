@@ -1,4 +1,4 @@
-//! Rows of several parts in one order, a block of each at a time.
+//! Reads rows of several parts in one order, a block of each at a time.
 
 use crate::error::StoreError;
 use crate::part::rows::{CHUNK_ROWS, slice_bytes};
@@ -10,19 +10,19 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that an input has in memory at a time, if rows allow it.
+/// Target bytes that an input keeps in memory.
 const LOAD_BYTES: u64 = 4 << 20;
-/// Approximate bytes of rows that are assembled at a time: 4,096 large events could take a gigabyte.
+/// Approximate bytes of rows assembled at a time: 4,096 large events could take a gigabyte.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Which rows a merge copies.
+/// The rows that a merge copies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pick {
-    /// All rows except those dead by this number; `None`: all.
+    /// All rows except those dead by this number; `None` for all.
     All(Option<u64>),
     /// Rows alive at this number.
     AliveAt(u64),
-    /// Rows dead by the second number, and not yet by the first.
+    /// Rows dead by the second number, but not by the first.
     DeadBetween(Option<u64>, u64),
 }
 
@@ -44,23 +44,23 @@ pub(super) struct Cursor<'a> {
     view: PartView,
     grid: Grid,
     pick: Pick,
-    /// Rows still to come, first ones last.
+    /// Ranges of rows still to come, in reverse order.
     ranges: Vec<Range<u32>>,
     batch: Batch,
     keys: Vec<Key>,
     seqs: Vec<u64>,
     /// Mean bytes of a row of the batch.
     row_bytes: usize,
-    /// Row in the part of the batch's first.
+    /// Number of the batch's first row within the part.
     first: u32,
-    /// Place in the batch.
+    /// Index of the current row in the batch.
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(input: &'a Entry, context: &Arc<Context>, pick: Pick, mut ranges: Vec<Range<u32>>) -> Self {
         ranges.reverse();
-        // Shows all rows, dead ones too: which of them are taken is decided by `Pick`, not by a snapshot.
+        // Shows all rows, including dead ones: `Pick` decides which are taken, not a snapshot.
         let view = PartView {
             part: input.part.clone(),
             dead: input.dead.clone(),
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the next row that is not dropped; `true` if that is in a new batch.
+    /// Moves to the next row that is not dropped; returns true if that is in a new batch.
     fn settle(&mut self) -> Result<bool, StoreError> {
         let mut fresh = false;
         loop {
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads the next block's worth of rows; of large events some pages of it.
+    /// Reads the next block of rows; for large events only some pages of it.
     fn load(&mut self) -> Result<bool, StoreError> {
         let Some(range) = self.ranges.pop() else { return Ok(false) };
         if range.is_empty() {
@@ -139,18 +139,18 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Rows of several cursors in one order.
+/// Rows of several cursors, merged in one order.
 pub(super) struct MergedRows<'a> {
     cursors: Vec<Cursor<'a>>,
     heads: BinaryHeap<Reverse<(Key, u64, usize)>>,
 }
 
-/// Rows to be written: of one block, or a piece of one.
+/// Rows to be written: a block or a piece of one.
 pub(super) struct Chunk {
     pub(super) batch: Batch,
     pub(super) keys: Vec<Key>,
     pub(super) seqs: Vec<u64>,
-    /// Input and row of each.
+    /// Input and row number of each.
     pub(super) sources: Vec<(usize, u32)>,
 }
 
@@ -165,7 +165,7 @@ impl<'a> MergedRows<'a> {
         Ok(MergedRows { cursors, heads })
     }
 
-    /// The next rows, at most `room`; fewer if they are large or the last ones. Whole leaves, except the last.
+    /// Returns the next rows, at most `room`; fewer if they are large or the last ones. Whole leaves, except the last.
     pub(super) fn next_piece(&mut self, room: u32) -> Result<Option<Chunk>, StoreError> {
         let (rows, mut bytes) = (room as usize, 0);
         let mut batches: Vec<Batch> = Vec::new();
@@ -257,7 +257,7 @@ mod tests {
             left -= piece.seqs.len();
             assert!(piece.batch.bytes() < PIECE_BYTES + (LEAF_ROWS + 1) * BYTES, "{}", piece.batch.bytes());
             assert!(left == 0 || piece.seqs.len().is_multiple_of(LEAF_ROWS));
-            // One load and what is left of the previous one.
+            // One load plus the rest of the previous one.
             assert!(rows.cursors.iter().all(|cursor| cursor.keys.len() <= LEAF_ROWS * 2));
         }
         assert_eq!(left, 0);

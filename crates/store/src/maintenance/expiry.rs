@@ -1,9 +1,10 @@
-//! Retention: which events are past what their collection keeps.
+//! Retention: expires events older than their collection keeps.
 //!
-//! Events expire by a line in time. All that ended before it die together, as one write of the log (`Kind::Expire`).
-//! So readers, restarts and snapshots agree on which events are gone. Retention by age draws the line at now minus
-//! the age; retention by size where enough of the oldest events lie before it. Parts without live rows are dropped
-//! without being read, once no snapshot needs them. Dead rows of other parts are dropped as deleted ones are.
+//! Events expire by a cutoff in time. All events that ended before it die together, as one write of the log
+//! (`Kind::Expire`). So readers, restarts and snapshots agree on which events are gone. For retention by age the cutoff
+//! is now minus the age; for retention by size it is where enough of the oldest events lie before it. Parts without
+//! live rows are dropped without being read, once no snapshot needs them. Dead rows of other parts are dropped as
+//! deleted ones are.
 
 use crate::error::StoreError;
 use crate::options::Settings;
@@ -15,7 +16,7 @@ use roaring::RoaringBitmap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Microseconds between two checks for events past the retention.
+/// Microseconds between two retention checks.
 pub(crate) const EXPIRY_EVERY_US: i64 = 10_000_000;
 
 /// The result of a pass.
@@ -33,11 +34,11 @@ pub struct Expired {
 #[derive(Debug)]
 pub(crate) struct Expiry {
     pub(crate) before: i64,
-    /// Rows found ahead of the commit, by number of the part. Later parts are searched during the commit.
+    /// Rows found before the commit, by part number. Later parts are searched during the commit.
     pub(crate) found: HashMap<u64, RoaringBitmap>,
 }
 
-/// Checks that the settings make sense for a collection of this schema.
+/// Checks that the settings suit a collection of this schema.
 pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
     let named = [("retention", settings.retention.is_some()), ("retention_bytes", settings.retention_bytes.is_some())];
     match named.iter().find(|(_, given)| *given) {
@@ -49,14 +50,14 @@ pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid>
     }
 }
 
-/// The line before which events are past the retention, if any can be.
+/// Returns the cutoff before which events expire, if any can.
 pub(crate) fn line(settings: &Settings, views: &[PartView], now: i64) -> Option<i64> {
     let by_age = settings.retention.map(|age| now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
     let by_size = settings.retention_bytes_each().and_then(|bytes| line_by_size(views, bytes));
     by_age.max(by_size)
 }
 
-/// Alive rows of a part that ended before the line.
+/// Returns the live rows of a part that ended before the cutoff.
 pub(crate) fn expired_rows(
     context: &Arc<Context>,
     part: &Arc<Part>,
@@ -74,7 +75,7 @@ pub(crate) fn expired_rows(
             let bounds = tree.bounds(node);
             if bounds.end < before {
                 rows.insert_range(tree.rows(node));
-            // Only leaves across the line need their rows read; whole nodes are decided by their bounds.
+            // Only leaves that straddle the cutoff need their rows read; bounds decide whole nodes.
             } else if bounds.start < before && tree.is_leaf(node) {
                 unsure.insert_range(tree.rows(node));
             } else if bounds.start < before {
@@ -110,9 +111,9 @@ struct Stretch {
     bytes: f64,
 }
 
-/// The earliest line after which the events fit into `limit` bytes; `None` if all of them do.
+/// Returns the earliest cutoff after which the events fit into `limit` bytes; `None` if all of them do.
 ///
-/// A part's bytes are spread evenly over its alive rows, and those of a small node evenly over its time.
+/// A part's bytes are spread evenly over its live rows, and those of a small node evenly over its time.
 fn line_by_size(views: &[PartView], limit: u64) -> Option<i64> {
     let mut stretches = Vec::new();
     for view in views {

@@ -1,4 +1,4 @@
-//! Installs the outcome of a flush or merge in the place of its inputs, under the partition's lock. Changes made while the
+//! Installs the outcome of a flush or merge in place of its inputs, under the partition's lock. Changes made while the
 //! job ran are carried over, and the manifest names the outcome before any reader sees it.
 
 use crate::catalog::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
@@ -26,13 +26,13 @@ impl Partition {
         self.frozen.retain(|number| job.inputs.iter().all(|e| e.part.number != *number));
     }
 
-    /// Replaces the inputs of a job by its outcome. On an error the inputs stay.
+    /// Replaces the inputs of a job with its outcome. On an error the inputs stay.
     pub(crate) fn install(&mut self, job: Job, output: Result<Output, StoreError>) -> Result<(), StoreError> {
-        // Thawed first: on an error the inputs are free for the next try.
+        // Thawed first: on an error the inputs are free for the next attempt.
         self.thaw(&job);
         match &output {
             Err(StoreError::Corrupt { path, .. }) => self.set_aside(&job, path),
-            // There is no room for a rebuilt index, nor will there be at the next try.
+            // There is no room for a rebuilt index, and a retry would find none either.
             Err(StoreError::Io { path, source, .. }) if source.kind() == ErrorKind::Unsupported => {
                 self.set_aside(&job, path);
             }
@@ -61,7 +61,7 @@ impl Partition {
         result
     }
 
-    /// Excludes a damaged segment from merges. Its good blocks stay served, and the merge is not retried in vain.
+    /// Excludes a damaged segment from merges. Its good blocks stay served, and the merge is not retried pointlessly.
     fn set_aside(&mut self, job: &Job, path: &Path) {
         // An archive that differs from its segment fails the job as well, although the segment itself is good.
         let resting = matches!(job.work, Work::Archive { .. });
@@ -87,9 +87,10 @@ impl Partition {
         self.publish();
     }
 
-    /// Dead and hidden rows of the outputs: those of the inputs as they are now, what changed during the job included.
+    /// Returns the dead and hidden rows of the outputs: the current ones of the inputs, including changes during the
+    /// job.
     fn marks_now(&self, job: &Job, maps: &RowMaps, rows: &[u32]) -> Vec<(DeadRows, DeadRows)> {
-        // The job worked on copies of the entries: rows that writers killed meanwhile are only in the current ones.
+        // The job worked on copies of the entries: rows killed meanwhile are only in the current ones.
         let now: HashMap<u64, &Entry> = self.entries.iter().map(|e| (e.part.number, e)).collect();
         let inputs: Vec<&Entry> = job.inputs.iter().map(|e| now.get(&e.part.number).copied().unwrap_or(e)).collect();
         let mut dead = DeadRows::moved(inputs.iter().map(|e| e.dead.as_ref()), maps, rows);
@@ -100,8 +101,8 @@ impl Partition {
         dead.into_iter().zip(hidden).collect()
     }
 
-    /// The number up to which deaths need not be distinguished. Settled deaths have one number, which must not pass
-    /// what the manifest keeps: the log has the rest.
+    /// Returns the number up to which deaths need not be distinguished. Settled deaths share one number, which must not
+    /// pass what the manifest keeps: the log has the rest.
     fn settled(&self) -> u64 {
         self.shared.horizon.dropped().min(Seq::end_of(self.manifest.flushed).0)
     }
@@ -110,7 +111,7 @@ impl Partition {
         let rows: Vec<u32> = parts.iter().map(|p| p.rows).collect();
         let marks = self.marks_now(job, &merged.maps, &rows);
         let is_input = |e: &Entry| job.inputs.iter().any(|i| i.part.number == e.part.number);
-        // Segments of one output range share a run number, so that choosing and measuring see them as one run.
+        // Segments of one output range share a run number, so that choosing and measuring treat them as one run.
         let mut runs: HashMap<Range, u64> = HashMap::new();
         let mut segments = self.segments.clone();
         segments.retain(|number, _| job.inputs.iter().all(|i| i.part.number != *number));
@@ -134,17 +135,17 @@ impl Partition {
             segments.insert(part.number, meta);
             fresh.push(Entry::of(part, dead, hidden));
         }
-        // Outputs take the place of the inputs; parts that were written during the job stay behind them.
+        // Outputs replace the inputs; parts written during the job stay behind them.
         let kept = self.entries.iter().filter(|e| !is_input(e)).cloned();
         let mut entries: Vec<Entry> = fresh.into_iter().chain(kept).collect();
         if self.manifest.schema.mode == Mode::Latest {
-            // In mode latest most rows become hidden: old ones cost a bit each.
+            // In mode `latest` most rows become hidden: old ones cost a bit each.
             let settled = self.settled();
             entries.iter_mut().filter(|e| e.hidden.can_settle(settled)).for_each(|e| {
                 Arc::make_mut(&mut e.hidden).settle(settled);
             });
         }
-        // Only a flush moves the manifest on in the log: a merge holds no write that was not in a segment.
+        // Only a flush advances the manifest in the log: a merge holds no write that was not in a segment.
         let flushed = match job.work {
             Work::Flush { flushed } => flushed,
             _ => self.manifest.flushed,
@@ -171,7 +172,7 @@ impl Partition {
             let files = [archive_name, segment_name].map(|name| self.shared.objects.path(&name(meta.file)));
             self.notes.retain(|note| !files.contains(&note.path));
         }
-        // One assignment under the lock: no snapshot can see an input and its output together.
+        // One assignment under the lock: no snapshot can see both an input and its output.
         self.entries = entries;
         self.segments = segments;
         self.measure();
@@ -202,7 +203,7 @@ impl Partition {
         let hidden_put = hidden.is_some();
         // Wall time: files of keys expire across restarts.
         let now = self.shared.seams.clock.now();
-        // Taken even where no keys are written: the number is the manifest's version.
+        // Taken even if no keys are written: the number is the manifest's version.
         let file = self.shared.number_file();
         // Only a flush moves keys from the log to a file; a merge leaves them alone and writes less.
         let keys = if flushed == self.manifest.flushed {
@@ -229,14 +230,15 @@ impl Partition {
             },
             ..self.manifest.clone()
         };
-        // Objects first, then the manifest that names them: a crash between leaves leftovers, never a name without its object.
+        // Objects first, then the manifest that names them: a crash in between leaves leftovers, never a name without
+        // its object.
         if put || hidden_put {
             self.shared.sync_objects().map_err(clean)?;
         }
         self.write_manifest(&manifest).map(|()| manifest)
     }
 
-    /// The consequence of a failed commit: the partition refuses writes, unless nothing took effect.
+    /// Applies the consequence of a failed commit: the partition refuses writes, unless nothing took effect.
     pub(crate) fn after_failed_commit(&mut self, failed: CommitError) -> StoreError {
         let (why, error) = match failed {
             CommitError::Clean(error) => return error,

@@ -1,4 +1,4 @@
-//! Jobs: flushes, merges and work on the archive, which take time and no lock.
+//! Jobs: flushes, merges and archiving, which take time but no lock.
 
 use super::merge::{Merged, discard, fold_into_segments, merge_to_segments, open_segments};
 use super::pace::Pace;
@@ -15,30 +15,30 @@ use std::sync::atomic::AtomicBool;
 /// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Memory trees into segments.
+    /// Writes memory trees to segments.
     Flush {
-        /// Everything up to this position is in the inputs.
+        /// Position up to which everything is in the inputs.
         flushed: u64,
     },
-    /// Memory trees into one.
+    /// Merges memory trees into one.
     MergeRuns,
-    /// Segments into larger ones.
+    /// Merges segments into larger ones.
     MergeSegments,
-    /// One segment into rows alive at a number and rows dead by then.
+    /// Splits one segment into rows alive at a number and rows dead by then.
     Fold {
         /// The number.
         at: u64,
-        /// Time that the segment covers.
+        /// Range of time that the segment covers.
         range: Range,
     },
-    /// The sidecars of one segment, from its archive.
+    /// Rebuilds the sidecars of one segment from its archive.
     Rebuild {
         /// Number of the segment's files.
         file: u64,
     },
-    /// Whether the Arrow rows of one segment can be the source again, in the place of a damaged archive.
+    /// Checks whether the Arrow rows of one segment can be the source again, in place of a damaged archive.
     Unarchive,
-    /// The rows of one segment into GeoParquet.
+    /// Writes the rows of one segment as GeoParquet.
     Archive {
         /// Number of the segment's files.
         file: u64,
@@ -46,7 +46,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Its name in traces.
+    /// Returns its name in traces.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Work::Flush { .. } => "flush",
@@ -65,7 +65,7 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) inputs: Vec<Entry>,
     pub(super) floor: Option<u64>,
-    /// It does not pause for requests, because a caller waits for it or it is overdue.
+    /// Whether it does not pause for requests, because a caller waits for it or it is overdue.
     pub(super) urgent: bool,
     pub(crate) context: Arc<Context>,
 }
@@ -80,7 +80,7 @@ pub(crate) enum Output {
 }
 
 impl Job {
-    /// Does the work. Takes time and memory, no lock.
+    /// Runs the job. Takes time and memory, but no lock.
     pub(crate) fn run(&self, shared: &Shared, stop: &AtomicBool) -> Result<Output, StoreError> {
         match self.work {
             Work::MergeRuns => {
@@ -102,8 +102,8 @@ impl Job {
                     }
                     _ => merge_to_segments(shared, context, inputs, floor, (stop, self.pace(shared)))?,
                 };
-                // Opened before the install, outside of the lock: this reads footers and trees from disk, and proves
-                // that they are readable.
+                // Opened before the install, outside the lock: this reads footers and trees from disk, and proves that
+                // they are readable.
                 let parts = match open_segments(shared, &merged) {
                     Ok(parts) => parts,
                     Err(e) => {
@@ -128,28 +128,28 @@ impl Job {
         }
     }
 
-    /// Whether its outcome is files, which need numbers.
+    /// Returns true if its outcome consists of files, which need numbers.
     pub(crate) fn writes_files(&self) -> bool {
         self.work != Work::MergeRuns
     }
 
-    /// Does not pause: a caller waits for it.
+    /// Disables pauses, because a caller waits for it.
     pub(crate) fn urgently(self) -> Job {
         Job { urgent: true, ..self }
     }
 
-    /// The pace at which blocks are processed.
+    /// Returns the pace at which blocks are processed.
     pub(crate) fn pace<'a>(&self, shared: &'a Shared) -> Pace<'a> {
         Pace::new(shared.seams.clock.as_ref(), (!self.urgent).then_some(shared.load.as_ref()))
     }
 
-    /// Whether all rows of the inputs may be dropped.
+    /// Returns true if all rows of the inputs may be dropped.
     fn nothing_is_left(&self) -> bool {
         self.floor.is_some_and(|floor| self.inputs.iter().all(|e| is_gone(e, floor)))
     }
 }
 
-/// Whether all rows of a part were dead by `floor`.
+/// Returns true if all rows of a part were dead by `floor`.
 pub(super) fn is_gone(entry: &Entry, floor: u64) -> bool {
     entry.dead.count() == u64::from(entry.part.rows) && entry.dead.all_dead(entry.part.rows, Seq(floor))
 }

@@ -1,4 +1,4 @@
-//! Merging parts into segments.
+//! Merges parts into segments.
 
 use super::cursor::{Cursor, MergedRows, Pick};
 use super::pace::Pace;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows of each time unit of a part, in row order: `(unit, rows)`.
+/// Returns the rows of each time unit of a part, in row order: `(unit, rows)`.
 fn stretches(context: &Context, part: &Part) -> Vec<(i64, Range<u32>)> {
     let mut found: Vec<(i64, Range<u32>)> = Vec::new();
     let mut add = |bin: i64, from: u32| {
@@ -34,7 +34,7 @@ fn stretches(context: &Context, part: &Part) -> Vec<(i64, Range<u32>)> {
             for (key, row) in run.keys.iter().zip(0..) {
                 let at = (key.class(), key.bucket());
                 // Rows are sorted by class and bucket first, so each bucket is one stretch, and finding them costs one
-                // comparison a row.
+                // comparison per row.
                 if last != Some(at) {
                     last = Some(at);
                     add(bin_of(&context.schema, *key), row);
@@ -54,7 +54,7 @@ fn stretches(context: &Context, part: &Part) -> Vec<(i64, Range<u32>)> {
     found
 }
 
-/// The smallest range that holds all events of a segment.
+/// Returns the smallest range that holds all events of a segment.
 pub(crate) fn range_of(schema: &Schema, part: &Part) -> TimeRange {
     let buckets = part.segment().map_or(&[][..], |segment| &segment.footer.buckets);
     let bins = || buckets.iter().map(|(class, bucket, _)| bin_of(schema, Key::new(*class, *bucket, 0)));
@@ -67,10 +67,10 @@ pub(crate) struct Merged {
     pub(crate) maps: RowMaps,
 }
 
-/// Merges parts into segments of bounded ranges of time. Memory: some blocks of each input, the rows being written, and
-/// the state of a writer.
+/// Merges parts into segments of bounded ranges of time. Uses memory for some blocks of each input, the rows being
+/// written, and the state of a writer.
 ///
-/// On an error, files begun are removed; `stop` ends the work with its own error.
+/// On an error, the files begun are removed; `stop` ends the work with its own error.
 pub(crate) fn merge_to_segments(
     shared: &Shared,
     context: &Arc<Context>,
@@ -99,7 +99,7 @@ pub(crate) fn fold_into_segments(
     writing.end(result)
 }
 
-/// Segments on their way to disk.
+/// Segments being written to disk.
 struct Writing<'a> {
     shared: &'a Shared,
     context: &'a Arc<Context>,
@@ -110,7 +110,7 @@ struct Writing<'a> {
     merged: Merged,
     /// Numbers of all segments begun.
     begun: Vec<u64>,
-    /// Rows written so far.
+    /// Number of rows written so far.
     place: u32,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Writing<'a> {
         Writing { shared, context, inputs, stretches, stop, pace, merged, begun: Vec::new(), place: 0 }
     }
 
-    /// Writes the rows picked, cut by time.
+    /// Writes the picked rows, cut by time.
     fn cut_into_segments(&mut self, pick: Pick) -> Result<(), StoreError> {
         let mut bins: BTreeMap<i64, u64> = BTreeMap::new();
         // Counted before anything is read: ranges depend on the distribution of all rows, and files are written once.
@@ -140,7 +140,7 @@ impl<'a> Writing<'a> {
         ranges.into_iter().try_for_each(|range| self.segments_of(range, pick))
     }
 
-    /// Writes the rows picked that lie in one range of time.
+    /// Writes the picked rows that lie in one range of time.
     fn segments_of(&mut self, range: TimeRange, pick: Pick) -> Result<(), StoreError> {
         let context = self.context;
         let rows_max = rows_max(&context.schema, self.shared.options.segment_rows_max);
@@ -154,11 +154,11 @@ impl<'a> Writing<'a> {
             CHUNK_ROWS - open.as_ref().map_or(0, |(_, writer)| writer.rows() % CHUNK_ROWS)
         };
         while let Some(chunk) = rows.next_piece(room(&writer))? {
-            // A store that closes does not wait for a long merge, whose files are then leftovers.
+            // A store that closes does not wait for a long merge, whose files then become leftovers.
             if self.stop.load(Ordering::Relaxed) {
                 return Err(StoreError::Closed);
             }
-            // Where each row went: this map carries over rows that die during the merge.
+            // Records where each row went: the map carries over rows that die during the merge.
             for (input, row) in &chunk.sources {
                 self.merged.maps[*input][*row as usize] = self.place;
                 self.place += 1;
@@ -191,7 +191,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Makes the names durable, or removes what was begun.
+    /// Makes the names durable, or removes the files begun.
     fn end(self, result: Result<(), StoreError>) -> Result<Merged, StoreError> {
         match result.and_then(|()| self.shared.sync_objects()) {
             Ok(()) => Ok(self.merged),
@@ -203,7 +203,7 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// Removes what a merge wrote and no manifest names.
+/// Removes the files of a merge that no manifest names.
 pub(crate) fn discard(shared: &Shared, merged: &Merged) {
     remove_files(shared, &merged.segments.iter().map(|(file, _, _)| *file).collect::<Vec<_>>());
 }
@@ -215,7 +215,7 @@ pub(crate) fn remove_files(shared: &Shared, numbers: &[u64]) {
     }
 }
 
-/// Opens what a merge wrote.
+/// Opens the segments written by a merge.
 pub(crate) fn open_segments(shared: &Shared, merged: &Merged) -> Result<Vec<Part>, StoreError> {
     let place = shared.place();
     merged.segments.iter().map(|(file, _, _)| Part::open(&place, *file, None)).collect()

@@ -1,8 +1,8 @@
 //! Background work on a collection: flushes, merges, the archive and retention.
 //!
-//! Start at `schedule.rs`, which chooses a job under the partition's lock. A job runs outside of it (`merge.rs`, `archive.rs`) and
-//! `install.rs` puts its outcome in place. `choice.rs` picks the segments to merge, `pace.rs` yields to requests, `expiry.rs` drops
-//! events past the retention.
+//! Start at `schedule.rs`, which chooses a job under the partition's lock. A job runs outside it (`merge.rs`,
+//! `archive.rs`), and `install.rs` installs its outcome. `choice.rs` picks the segments to merge, `pace.rs` yields to
+//! requests, `expiry.rs` expires events past the retention.
 
 pub(crate) mod archive;
 pub(crate) mod choice;

@@ -1,9 +1,9 @@
-//! Maintenance yields to requests: merges pause while a request is in flight.
+//! Makes maintenance yield to requests: merges pause while a request is in flight.
 //!
 //! Every snapshot held by a reader and every write in progress counts as a request. After each block of 4096 rows a
-//! merge checks for one. If there is one, it pauses for as long as the block took. So it never takes more than half
-//! of a core from requests, and uses all of it while there are none. Flushes do not pause, since writers may wait for
-//! the memory that they free. Neither do overdue merges and work that a caller waits for.
+//! merge checks for one. If there is one, it pauses for as long as the block took. So it never takes more than half of
+//! a core from requests, and uses all of it while there are none. Flushes do not pause, since writers may wait for the
+//! memory that they free. Neither do overdue merges and work that a caller waits for.
 
 use crate::seams::Clock;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use std::time::Duration;
 /// Max pause after one block.
 const REST_MAX: Duration = Duration::from_millis(50);
 
-/// The requests in progress: each has a reference, and the count of references is that of requests and one. So a request
-/// costs one change of memory that all threads share.
+/// The requests in progress. Each holds a reference, so the count of references is one more than that of requests. So a
+/// request costs one write to memory shared by all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Load(Arc<()>);
 
-/// A request, until it and all its clones are dropped.
+/// A request in progress; it lasts until this and all its clones are dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight {
     _counted: Arc<()>,
@@ -37,7 +37,7 @@ impl Load {
 /// The pace of one piece of work.
 pub(crate) struct Pace<'a> {
     clock: &'a dyn Clock,
-    /// `None`: at full speed.
+    /// The requests to yield to; `None` for full speed.
     load: Option<&'a Load>,
     began: i64,
 }
@@ -47,14 +47,14 @@ impl<'a> Pace<'a> {
         Pace { clock, load, began: clock.elapsed() }
     }
 
-    /// A block is done.
+    /// Pauses after a block, if requests are in flight.
     pub(crate) fn block(&mut self) {
         if self.load.is_some_and(Load::is_busy) {
             // As long as the block took, which adapts to the machine. The max bounds the pause after a slow read.
             let worked = Duration::from_micros((self.clock.elapsed() - self.began).max(0) as u64);
             self.clock.sleep(worked.min(REST_MAX));
         } else {
-            // Threads that share the core go first.
+            // Lets threads that share the core run first.
             std::thread::yield_now();
         }
         // Reset after the pause: otherwise the next pause would include this one and grow to the max.

@@ -1,4 +1,4 @@
-//! Merging memory trees in memory.
+//! Merges memory trees in memory.
 
 use crate::collection::shared::Shared;
 use crate::error::StoreError;
@@ -7,7 +7,7 @@ use crate::part::{Context, Entry, Part};
 use meridian_index::Key;
 use meridian_model::Batch;
 
-/// Where the rows of the inputs went: for each input and row its place among all rows of the outputs.
+/// Where the rows of the inputs went: for each input and row, its place among all rows of the outputs.
 pub(crate) type RowMaps = Vec<Vec<u32>>;
 
 /// Merges memory trees in memory; rows dead by `floor` are dropped. `None` if nothing is left.
@@ -26,7 +26,7 @@ pub(crate) fn merge_runs(
     }))
 }
 
-/// As [`merge_runs`], with the map of rows instead of the dead.
+/// Does the same as [`merge_runs`], but returns the map of rows instead of the dead rows.
 pub(crate) fn merge_runs_mapped(
     shared: &Shared,
     context: &Context,

@@ -2,22 +2,22 @@
 //!
 //! The schedule:
 //! - **Flush**: on request, or when memory trees of all collections exceed half of `memory_bytes` (the largest first).
-//!   Also when the log exceeds `log_bytes`, or a write is as old as `staleness_max`. Also once no write came for
-//!   [`IDLE_US`] and the log has [`IDLE_BYTES`], so an idle collection takes little memory and opens at once. And at
-//!   once if the log has lost acknowledged writes. All memory trees go into segments together.
-//! - **Merge of memory trees**, of a quarter of `memory_bytes` at most. It takes four of similar size that were too large
-//!   for a writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and [`QUIET_ROW_US`] a
-//!   row, because queries read every tree. The required quiet is several times the duration of the merge, so a trickle of
-//!   writes cannot keep it busy.
-//! - **Merge of segments**: runs chosen by `choice.rs`. A run that is one third dead is rewritten alone, as is such a
-//!   memory tree. A segment without live rows is dropped without being read.
-//! - **Rewriting**: where a rebuilt index cannot be kept under its name (a bucket), its run is merged alone.
+//!   Also when the log exceeds `log_bytes`, or a write is as old as `staleness_max`. Also when no write came for
+//!   [`IDLE_US`] and the log has [`IDLE_BYTES`], so that an idle collection takes little memory and opens at once. Also
+//!   immediately if the log has lost acknowledged writes. All memory trees go into segments together.
+//! - **Merge of memory trees**, of at most a quarter of `memory_bytes`. It takes four of similar size that were too
+//!   large for a writer to merge itself. Also all of them, once writers have been quiet for [`QUIET_US`] and
+//!   [`QUIET_ROW_US`] per row, because queries read every tree. The required quiet is several times the duration of the
+//!   merge, so a trickle of writes cannot keep it busy.
+//! - **Merge of segments**: runs chosen by `choice.rs`. A run that is one third dead is rewritten alone, and so is such
+//!   a memory tree. A segment without live rows is dropped without being read.
+//! - **Rewriting**: if a rebuilt index cannot be kept under its name (in a bucket), its run is merged alone.
 //! - **Archive**: a segment of `archive_rows_min` rows is written as GeoParquet once writers have been quiet for
 //!   [`ARCHIVE_QUIET_US`]. If no merge will touch it again, it is written at once. Smaller segments are archived only
 //!   when the files are listed.
 //!
-//! The work ends: the output ranges of a merge are disjoint, so no period is covered by more runs than before. The chosen
-//! period is covered by at least three fewer.
+//! The work terminates: the output ranges of a merge are disjoint, so no period is covered by more runs than before.
+//! The chosen period is covered by at least three fewer.
 
 use super::job::{Job, Work, is_gone};
 use crate::catalog::manifest::segment_name;
@@ -34,7 +34,7 @@ const QUIET_US: i64 = 1_000_000;
 const QUIET_ROW_US: i64 = 5;
 /// Quiet, in microseconds, before memory trees are flushed although there is room.
 const IDLE_US: i64 = 60_000_000;
-/// Min bytes of log for that, so that a trickle of events does not make many small segments.
+/// Min log bytes for an idle flush, so that a trickle of events does not create many small segments.
 const IDLE_BYTES: u64 = 1 << 20;
 /// A run is rewritten when one in this many of its rows is dead.
 const DEAD_SHARE: u64 = 3;
@@ -42,13 +42,13 @@ const DEAD_SHARE: u64 = 3;
 pub(crate) const ARCHIVE_QUIET_US: i64 = 10_000_000;
 
 impl Partition {
-    /// Whether memory trees should be flushed because of the collection's own log and memory.
+    /// Returns true if memory trees should be flushed because of the collection's own log and memory.
     fn flush_due(&self) -> bool {
         let tail = self.log.as_ref().map_or(0, |log| log.tail_bytes());
         // An idle collection is flushed too: otherwise every restart would replay its log, and it would hold memory
-        // for good.
+        // permanently.
         let idle = tail >= IDLE_BYTES && self.shared.seams.clock.elapsed() - self.committed_at >= IDLE_US;
-        // The collection's own memory here. The threads compare the sum of all collections and set `flush_wanted` on
+        // Only the collection's own memory. The threads compare the sum of all collections and set `flush_wanted` on
         // the largest.
         let memory = self.shared.memory.load(Ordering::Acquire) as u64;
         let full = tail > self.shared.options.log_bytes || memory > self.shared.options.memory_bytes / 2;
@@ -59,26 +59,27 @@ impl Partition {
         self.log.as_ref().is_some_and(|log| log.wants_flush())
     }
 
-    /// Whether a write has waited for its flush for the max age: readers of flushed data may be behind that long.
+    /// Returns true if a write has waited for its flush for the max age: readers of flushed data may be behind by that
+    /// much.
     fn is_stale(&self) -> bool {
         let (Some(most), Some(taken)) = (self.shared.options.staleness_max, self.behind()) else { return false };
-        // By the machine's clock: the write may have been taken by a process before this one.
+        // By the machine's clock: an earlier process may have taken the write.
         let age = self.shared.seams.clock.now().saturating_sub(taken);
         age >= i64::try_from(most.as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// The next job on memory trees, its inputs frozen; `None` if there is nothing to do.
+    /// Returns the next job on memory trees, with its inputs frozen; `None` if there is nothing to do.
     pub(crate) fn next_memory_job(&mut self, flush: bool) -> Option<Job> {
         let runs = self.loose_runs();
         // Runs frozen by a running job would be missing from a flush, which must take all.
         let all_loose = self.entries.iter().filter(|e| e.part.run().is_some()).count() == runs.len();
         if (flush || self.flush_due()) && all_loose && self.refuses.is_none() {
-            // A flush without rows still advances the manifest, so that a log of deletions can be released. The same holds
-            // where the log needs a manifest to continue.
+            // A flush without rows still advances the manifest, so that a log of deletions can be released. The same
+            // holds if the log needs a manifest to continue.
             if !runs.is_empty() || self.position > self.manifest.flushed || self.log_wants_flush() {
                 return Some(self.freeze(Work::Flush { flushed: self.position }, &runs));
             }
-            // Nothing to flush: unless the request is cleared, the thread would ask again at once, for ever.
+            // Nothing to flush: unless the request is cleared, the thread would ask again immediately, forever.
             self.flush_wanted = false;
         }
         let mut by_tier: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -96,24 +97,25 @@ impl Partition {
         fits.then(|| self.freeze(Work::MergeRuns, &chosen))
     }
 
-    /// A memory tree with enough dead rows for a rebuild.
+    /// Returns a memory tree with enough dead rows for a rebuild.
     fn rotten_run(&self, runs: &[usize]) -> Option<usize> {
         let floor = self.floor();
         let rotten = |e: &Entry| {
-            // Counted twice: all deaths are one addition and exclude most parts; deaths below the floor need a search.
+            // Counted twice: a sum of all deaths is cheap and excludes most parts; deaths below the floor need a
+            // search.
             let wanted = u64::from(e.part.rows).div_ceil(DEAD_SHARE).max(1);
             e.dead.count() >= wanted && e.dead.count_by(floor) >= wanted
         };
         runs.iter().copied().find(|i| rotten(&self.entries[*i]))
     }
 
-    /// Whether writers have been quiet long enough for these memory trees to become one.
+    /// Returns true if writers have been quiet long enough for these memory trees to become one.
     fn is_quiet(&self, runs: &[usize]) -> bool {
         let rows: i64 = runs.iter().map(|&i| i64::from(self.entries[i].part.rows)).sum();
         self.shared.seams.clock.elapsed() - self.committed_at >= QUIET_US + rows * QUIET_ROW_US
     }
 
-    /// The next merge of segments, its inputs frozen.
+    /// Returns the next merge of segments, with its inputs frozen.
     pub(crate) fn next_segment_job(&mut self) -> Option<Job> {
         // A collection that accepts no writes may have lost data: merging could drop files that a repair needs.
         if self.refuses.is_some() {
@@ -125,8 +127,8 @@ impl Partition {
         let chosen = if gone.is_empty() { self.choose_segments() } else { Some(gone) };
         match chosen {
             Some(chosen) => Some(self.freeze(Work::MergeSegments, &chosen)),
-            // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged indexes,
-            // then new archives.
+            // In order of risk: a damaged archive first, as its Arrow rows are the only good copy, then damaged
+            // indexes, then new archives.
             None => self
                 .next_unarchiving()
                 .or_else(|| self.next_rebuild())
@@ -135,7 +137,7 @@ impl Partition {
         }
     }
 
-    /// Segments without rows that a snapshot needs: their files are removed without being read.
+    /// Returns the segments without rows that a snapshot needs: their files are removed without being read.
     fn gone_segments(&self) -> Vec<usize> {
         let floor = self.floor();
         let gone = |e: &Entry| {
@@ -144,12 +146,12 @@ impl Partition {
         (0..self.entries.len()).filter(|i| gone(&self.entries[*i])).collect()
     }
 
-    /// The number up to which no snapshot needs dead rows.
+    /// Returns the number up to which no snapshot needs dead rows.
     fn floor(&self) -> u64 {
         self.shared.horizon.floor(self.shared.seams.clock.elapsed(), Seq::end_of(self.position).0)
     }
 
-    /// The segments by run, without segments that cannot be merged now.
+    /// Returns the segments grouped by run; without `all`, only those that can be merged now.
     fn runs(&self, all: bool) -> Vec<Run> {
         let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
         for (i, e) in self.entries.iter().enumerate() {
@@ -179,7 +181,7 @@ impl Partition {
         if let Some(chosen) = choice::choose(&runs, most) {
             return Some(chosen.iter().flat_map(|run| run.segments.iter().copied()).collect());
         }
-        // Only what no snapshot needs any more can be dropped.
+        // Only rows that no snapshot needs any more can be dropped.
         let floor = self.floor();
         let rotten = runs.iter().find(|r| {
             let gone = || r.segments.iter().map(|i| self.entries[*i].dead.count_by(floor)).sum::<u64>();
@@ -188,7 +190,8 @@ impl Partition {
         rotten.map(|r| r.segments.clone())
     }
 
-    /// The next run to be written under other names: the index of a segment was rebuilt, and cannot be kept where it is.
+    /// Returns the next run to rewrite under other names, because the rebuilt index of a segment cannot be kept in its
+    /// place.
     fn next_rewrite(&mut self) -> Option<Job> {
         let provisional = |i: &usize| {
             let meta = self.segments.get(&self.entries[*i].part.number);
@@ -200,13 +203,14 @@ impl Partition {
     }
 
     pub(crate) fn freeze(&mut self, work: Work, entries: &[usize]) -> Job {
-        // Frozen parts are in one job at a time. Writes may still kill rows of them, which the install carries over.
+        // Frozen parts are in one job at a time. Writes may still kill rows of them; the install carries those deaths
+        // over.
         let inputs: Vec<Entry> = entries.iter().map(|i| self.entries[*i].clone()).collect();
         self.frozen.extend(inputs.iter().map(|e| e.part.number));
         // Fixed now: the job drops rows that only snapshots below the floor show, so those are refused from here on.
         let floor = self.floor_for(&inputs);
         if self.manifest.schema.mode == Mode::Latest {
-            // Collapses old deaths of hidden rows: there are always some.
+            // Collapses old deaths of hidden rows, of which there are always some.
             let current = Seq::end_of(self.position).0;
             self.shared.horizon.drop_below(self.shared.seams.clock.elapsed(), current);
         }

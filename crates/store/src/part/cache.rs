@@ -30,7 +30,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// The values of a block that was decoded to an array.
+    /// Returns the values of a block that was decoded to an array.
     pub(crate) fn into_array(self) -> Result<ArrayRef, String> {
         match self {
             Block::Array(array) => Ok(array),
@@ -39,7 +39,7 @@ impl Block {
     }
 }
 
-/// Which block: the number of the part in this process, and the block's number in its file.
+/// Identifies a block: the number of the part in this process, and the block's number in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockKey {
     pub(crate) part: u64,
@@ -92,10 +92,10 @@ impl Weighter<BlockKey, Block> for Weight {
     }
 }
 
-/// The cache, with counters.
+/// The cache, with its counters.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
-    /// Segments that were opened for queries.
+    /// Segments opened for queries.
     pub(crate) opened: OpenParts,
     /// Hashed without a random key, so that evictions (and repeated reads) are the same in each simulation.
     blocks: Cache<BlockKey, Block, Weight, BuildHasherDefault<Mixed>>,
@@ -104,7 +104,7 @@ pub(crate) struct BlockCache {
 }
 
 impl BlockCache {
-    /// `bytes`: of blocks; `tree_bytes`: of the trees of segments that are opened for queries.
+    /// Creates the cache. `bytes` limits blocks; `tree_bytes` limits the trees of segments opened for queries.
     pub(crate) fn new(bytes: u64, tree_bytes: u64) -> BlockCache {
         // Sized for blocks of some 32 KiB; the estimate only shapes the table.
         let items = (bytes / (32 << 10)).clamp(64, 1 << 22) as usize;
@@ -116,13 +116,13 @@ impl BlockCache {
         }
     }
 
-    /// A number that no other part of this process has.
+    /// Returns a number that no other part of this process has.
     pub(crate) fn number_part(&self) -> u64 {
         // Relaxed: the numbers must differ, and order no other memory.
         self.next_part.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number greater than all before, which orders uses.
+    /// Returns a number greater than all before, which orders uses.
     pub(crate) fn tick(&self) -> u64 {
         // Relaxed: ranks decide only which rows are dropped first.
         self.ticks.fetch_add(1, Ordering::Relaxed)
@@ -132,7 +132,7 @@ impl BlockCache {
         self.blocks.get(&key)
     }
 
-    /// Whether a block is held; no use of it.
+    /// Returns true if a block is held; does not count as a use.
     pub(crate) fn holds(&self, key: BlockKey) -> bool {
         self.blocks.peek(&key).is_some()
     }
@@ -141,7 +141,7 @@ impl BlockCache {
         self.blocks.insert(key, block);
     }
 
-    /// Bytes held now.
+    /// Returns the bytes currently held.
     pub(crate) fn bytes(&self) -> u64 {
         self.blocks.weight()
     }

@@ -1,4 +1,4 @@
-//! A segment that is known from its manifest alone.
+//! A segment known only from its manifest entry.
 
 use super::Part;
 use crate::catalog::manifest::{SegmentEntry, Sketch, archive_name, rows_name, segment_name};
@@ -10,20 +10,20 @@ use meridian_model::{Bounds, Schema};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The opener of the segment, and the facts known before.
+/// A segment not opened yet: how to open it, and the facts known before.
 #[derive(Debug)]
 pub(crate) struct Closed {
     place: SegmentAccess,
     meta: SegmentEntry,
     sketch: Sketch,
-    /// The number of the open segment as well: blocks of it that are cached stay valid however often it is opened.
+    /// The open segment has the same number, so cached blocks of it stay valid however often it is opened.
     number: u64,
-    /// Shared with the open segment. Set, the segment is opened with the manifest, and repaired.
+    /// Shared with the open segment. Once set, the segment is opened with the manifest, and repaired.
     sick: Arc<AtomicBool>,
 }
 
 impl Closed {
-    /// The part of a segment that the manifest describes well enough; `None`: it must be opened.
+    /// Returns the part for a segment that the manifest describes well enough; `None` if it must be opened.
     pub(crate) fn part(place: &SegmentAccess, meta: &SegmentEntry, schema: &Schema) -> Option<Part> {
         let sketch = meta.sketch?;
         let number = place.cache.number_part();
@@ -32,7 +32,7 @@ impl Closed {
             number,
             rows: meta.rows,
             forest: ForestBuilder::new(&Arc::new(schema.clone())).finish(),
-            // Not known: every chunk may have rows that are newer than a snapshot.
+            // Unknown: every chunk may have rows that are newer than a snapshot.
             chunk_seq_max: Vec::new(),
             seq_min: sketch.seqs.0,
             seq_max: sketch.seqs.1,
@@ -44,32 +44,32 @@ impl Closed {
         &self.place
     }
 
-    /// The box of all rows.
+    /// Returns the bounding box of all rows.
     pub(crate) fn bounds(&self) -> Bounds {
         self.sketch.bounds
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.meta.bytes + self.archive_bytes()
     }
 
-    /// Bytes of the archive.
+    /// Returns the bytes of the archive.
     pub(crate) fn archive_bytes(&self) -> u64 {
         self.meta.archive.map_or(0, |archive| archive.bytes)
     }
 
-    /// Bytes of the Arrow rows.
+    /// Returns the bytes of the Arrow rows.
     pub(crate) fn rows_bytes(&self) -> u64 {
         self.sketch.rows.bytes
     }
 
-    /// Whether an attempt to open it, or a read of it, has met damage.
+    /// Returns true if an attempt to open or read it found damage.
     pub(crate) fn is_sick(&self) -> bool {
         self.sick.load(Ordering::Relaxed)
     }
 
-    /// The bytes that opening it reads.
+    /// Returns the byte ranges that opening it reads.
     pub(super) fn ahead(&self) -> Vec<Ahead> {
         let Sketch { index, trees, rows, .. } = &self.sketch;
         let name = segment_name(self.meta.file);
@@ -85,11 +85,11 @@ impl Closed {
         ahead
     }
 
-    /// Opens it.
+    /// Opens the segment.
     pub(super) fn open(&self) -> Result<Part, StoreError> {
         let opened = self.try_open();
         if opened.as_ref().is_err_and(StoreError::is_damage) {
-            // The next look at the manifest opens it for good, repairs it, or says that it is missing.
+            // The next check of the manifest opens it permanently, repairs it, or reports it as missing.
             self.sick.store(true, Ordering::Relaxed);
         }
         opened
@@ -107,7 +107,7 @@ impl Closed {
         Err(StoreError::corrupt(&place.objects.path(&segment_name(meta.file)), detail))
     }
 
-    /// The error of a read before it is opened, which is a mistake of the reader.
+    /// Returns the error for a read before it is opened, which is a bug in the reader.
     pub(super) fn unopened(&self) -> StoreError {
         StoreError::Busy(format!("the segment {} is read and was not opened", segment_name(self.meta.file)))
     }

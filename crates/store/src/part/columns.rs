@@ -1,7 +1,7 @@
 //! Columns as plain bytes, for the log: written with each incoming event, and read only after a restart.
 //!
-//! An array begins with a byte: whether values may be null. If so, a bit for each value follows, set if it is not
-//! null, lowest bit first. Then, by type:
+//! An array begins with a byte: whether values may be null. If so, a bit per value follows, set if it is not null,
+//! lowest bit first. Then, by type:
 //! - numbers and times: the values, 8 bytes each;
 //! - booleans: their bits;
 //! - texts and shapes: the length of each (`u32`), then all their bytes;
@@ -17,7 +17,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer
 use arrow_schema::{DataType, TimeUnit};
 use std::sync::Arc;
 
-/// Appends an array of one of the types that a layout has.
+/// Appends an array of one of the types in a layout.
 pub(crate) fn encode(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String> {
     match array.nulls() {
         Some(nulls) if nulls.null_count() > 0 => {
@@ -52,14 +52,14 @@ pub(crate) fn encode(array: &dyn Array, out: &mut Vec<u8>) -> Result<(), String>
     Ok(())
 }
 
-/// Numbers are in memory as they are written: all supported machines are little-endian.
+/// Numbers have the same layout in memory as in the log: all supported machines are little-endian.
 fn put_numbers(out: &mut Vec<u8>, values: &Buffer) {
     const { assert!(cfg!(target_endian = "little")) };
     out.extend_from_slice(values);
 }
 
 fn put_bits(out: &mut Vec<u8>, bits: &BooleanBuffer) {
-    // Copied to begin at a byte, with what lies past the end cleared.
+    // Copied to begin at a byte, with the bits past the end cleared.
     let bytes = bits.len().div_ceil(8);
     let start = out.len();
     if bits.offset().is_multiple_of(8) {
@@ -84,7 +84,7 @@ fn put_pieces(out: &mut Vec<u8>, offsets: &OffsetBuffer<i32>, values: Option<&[u
     out.extend_from_slice(values.map_or(&[], |values| &values[from..to]));
 }
 
-/// Reads an array of this type with `rows` rows.
+/// Decodes an array of this type with `rows` rows.
 pub(crate) fn decode(kind: &DataType, rows: usize, reader: &mut Reader<'_>) -> Result<ArrayRef, String> {
     let nulls = match reader.u8()? {
         0 => None,
@@ -141,7 +141,7 @@ fn bits(rows: usize, reader: &mut Reader<'_>) -> Result<BooleanBuffer, String> {
     Ok(BooleanBuffer::new(Buffer::from(reader.take(rows.div_ceil(8))?), 0, rows))
 }
 
-/// The offsets of texts, shapes or lists, and the length of all together.
+/// Reads the offsets of texts, shapes or lists, and their total length.
 fn pieces(rows: usize, reader: &mut Reader<'_>) -> Result<(OffsetBuffer<i32>, usize), String> {
     let lengths = reader.take(rows.saturating_mul(4))?;
     let (mut offsets, mut end) = (Vec::with_capacity(rows + 1), 0i32);
@@ -179,7 +179,7 @@ mod tests {
             Arc::new(BinaryArray::from(vec![Some(&b"\0\xff"[..]), None, Some(b""), Some(b"x")])),
             Arc::new(lists.finish()),
         ];
-        // Enough rows that bits do not end where bytes do, and slices that begin within a byte.
+        // Enough rows that bits do not end at byte borders, and slices that begin within a byte.
         let many: Vec<_> = arrays.iter().map(|a| arrow_select::concat::concat(&[a.as_ref(); 9]).unwrap()).collect();
         let slices: Vec<_> = many.iter().flat_map(|a| [a.slice(3, 30), a.slice(8, 17), a.slice(5, 0)]).collect();
         arrays.extend(many);

@@ -1,4 +1,4 @@
-//! How a collection's rows are read: its schema, and the rule of its keys.
+//! The context in which a collection's rows are read: its schema, and the rule of its keys.
 
 use super::rows::KeyRule;
 use crate::catalog::manifest::Manifest;
@@ -17,7 +17,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The context of a partition: its schema, the seed under which ids are hashed, and how events are numbered.
+    /// Returns the context of a partition: its schema, the seed for hashes of ids, and how events are numbered.
     pub(crate) fn of(manifest: &Manifest, counters: &Arc<Counters>) -> Arc<Context> {
         let schema = Arc::new(manifest.schema.clone());
         let layout = Arc::new(Layout::of(&schema));
@@ -25,7 +25,7 @@ impl Context {
         Arc::new(Context { schema, layout, rule, numbering: manifest.numbering(), counters: counters.clone() })
     }
 
-    /// Brings a batch to the collection's schema: fields added since are null.
+    /// Adapts a batch to the collection's schema: fields added since are null.
     pub(crate) fn widen(&self, batch: Batch) -> Result<Batch, Invalid> {
         if Arc::ptr_eq(batch.schema(), &self.schema) && batch.columns().iter().all(Option::is_some) {
             return Ok(batch);

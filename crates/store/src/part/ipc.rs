@@ -1,8 +1,8 @@
-//! Columns to bytes and back: one Arrow IPC record-batch message without its schema.
+//! Encodes columns as one Arrow IPC record-batch message without its schema.
 //!
 //! Layout: length of the message (`u32`), four zero bytes, the message (a flatbuffer, padded to 8 bytes), the buffers.
-//! The schema is not repeated, since log and segments have it. A message with fewer columns than the schema was
-//! written before the last fields were added.
+//! The schema is not repeated, since log and segments have it. A message with fewer columns than the schema was written
+//! before the last fields were added.
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Bytes before the message.
 const PREFIX_BYTES: usize = 8;
 
-/// Encodes columns of one length.
+/// Encodes columns of equal length.
 pub(crate) fn encode(fields: &[Arc<Field>], columns: Vec<ArrayRef>, rows: usize) -> Result<Vec<u8>, String> {
     let text = |e: arrow_schema::ArrowError| e.to_string();
     let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
@@ -35,7 +35,7 @@ pub(crate) fn encode(fields: &[Arc<Field>], columns: Vec<ArrayRef>, rows: usize)
     Ok(bytes)
 }
 
-/// Decodes what [`encode`] wrote. Buffers are shared with `bytes`, not copied, where they are aligned.
+/// Decodes the output of [`encode`]. Aligned buffers are shared with `bytes`, not copied.
 pub(crate) fn decode(fields: &[Arc<Field>], bytes: &Buffer) -> Result<(Vec<ArrayRef>, usize), String> {
     let wrong = |what: &str| format!("an Arrow message {what}");
     let prefix = bytes.get(..4).ok_or_else(|| wrong("is cut short"))?;

@@ -1,9 +1,10 @@
-//! From the key of an event to its row: hashes of given ids, or sequence numbers if ids are generated.
+//! Maps the key of an event to its row. Keys are hashes of client-supplied ids, or sequence numbers if ids are
+//! generated.
 
 use crate::codec::{Reader, put_u32, put_u64};
 
-/// The hash of a given id (or idempotency key), keyed by the collection's secret seed so that no client can choose ids
-/// that collide.
+/// Hashes a client-supplied id (or idempotency key). The collection's secret seed keys the hash, so that no client can
+/// choose colliding ids.
 ///
 /// Part of the file format. Eight bytes at a time are folded in by multiplication and rotation: little-endian, the
 /// last ones padded with zeros. Then come the length and the finalizer of MurmurHash3.
@@ -26,7 +27,7 @@ fn mix(mut n: u64) -> u64 {
     n ^ (n >> 33)
 }
 
-/// Bits of the filter spent on each key: with six probes inside one line of 512 bits some 1 absent key in 100 passes.
+/// Filter bits per key: with six probes inside one line of 512 bits, about 1 absent key in 100 passes.
 const FILTER_BITS_PER_KEY: usize = 12;
 const FILTER_PROBES: u32 = 6;
 const LINE_WORDS: usize = 8;
@@ -38,7 +39,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The filter of some hashes.
+    /// Builds the filter of some hashes.
     pub(crate) fn of(hashes: impl ExactSizeIterator<Item = u64>) -> Filter {
         let lines = (hashes.len() * FILTER_BITS_PER_KEY).div_ceil(64 * LINE_WORDS).max(1);
         let mut words = vec![0; lines * LINE_WORDS];
@@ -51,7 +52,7 @@ impl Filter {
         Filter { words }
     }
 
-    /// Whether the key may be present; `false` is certain.
+    /// Returns true if the key may be present; false is certain.
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
         let lines = self.words.len() / LINE_WORDS;
         lines == 0 || {
@@ -80,12 +81,12 @@ impl Filter {
 }
 
 fn line_of(hash: u64, lines: usize) -> usize {
-    // A multiplication instead of a modulo, which is several times slower, and uses the high bits. The probes mix
-    // the hash again to be independent of them.
+    // Multiplies and uses the high bits instead of a modulo, which is several times slower. The probes mix the hash
+    // again to be independent of them.
     ((u128::from(hash) * lines as u128) >> 64) as usize
 }
 
-/// Bits within a line. The high bits of the hash chose the line, so these come from a mix of it.
+/// Returns the bits within a line. The high bits of the hash chose the line, so these come from a mix of it.
 fn probes(hash: u64) -> impl Iterator<Item = u32> {
     let mut bits = mix(hash ^ 0x5851_f42d_4c95_7f2d);
     (0..FILTER_PROBES).map(move |_| {
@@ -95,7 +96,7 @@ fn probes(hash: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Keys of a page of a sidecar.
+/// Number of keys in a page of a sidecar.
 pub(crate) const PAGE_KEYS: usize = 4096;
 
 /// Sorted pairs of key and row.
@@ -113,14 +114,14 @@ impl KeyRows {
         KeyRows { keys: pairs.iter().map(|p| p.0).collect(), rows: pairs.iter().map(|p| p.1).collect() }
     }
 
-    /// Rows with this key, in order.
+    /// Returns the rows with this key, in order.
     pub(crate) fn rows_of(&self, key: u64) -> &[u32] {
         let from = self.keys.partition_point(|k| *k < key);
         let len = self.keys[from..].iter().take_while(|k| **k == key).count();
         &self.rows[from..from + len]
     }
 
-    /// A page as bytes: number of pairs, keys, rows.
+    /// Encodes a page: number of pairs, keys, rows.
     pub(crate) fn encode_page(&self, pairs: std::ops::Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4 + pairs.len() * 12);
         put_u32(&mut bytes, pairs.len() as u32);
@@ -129,7 +130,7 @@ impl KeyRows {
         bytes
     }
 
-    /// Reads a page; keys must ascend.
+    /// Decodes a page; keys must ascend.
     pub(crate) fn decode_page(bytes: &[u8]) -> Result<KeyRows, String> {
         let mut reader = Reader::new(bytes);
         let count = reader.u32()? as usize;

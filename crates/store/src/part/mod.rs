@@ -1,8 +1,8 @@
-//! Parts, the immutable sorted runs that a collection consists of, and the calls of their readers.
+//! Parts, the immutable sorted runs of a collection, and their read interface.
 //!
-//! Start here: a [`Part`] is a memory tree (`run.rs`) or a segment (`segment/`), and a [`PartView`] is what a snapshot sees of it.
-//! `dead.rs` has the rows that are dead, `keys.rs` and `objects.rs` find rows by id and by object, `columns.rs` and `ipc.rs`
-//! encode values, `cache.rs` keeps blocks.
+//! Start here: a [`Part`] is a memory tree (`run.rs`) or a segment (`segment/`), and a [`PartView`] is a snapshot's
+//! view of it. `dead/` has the dead rows, `keys.rs` and `objects.rs` find rows by id and by object, `columns.rs` and
+//! `ipc.rs` encode values, `cache.rs` keeps blocks.
 
 pub(crate) mod cache;
 mod closed;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// One immutable run of events in order of (key, seq): a memory tree or a segment file.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// Number in this process, never given twice.
+    /// Number in this process, never reused.
     pub(crate) number: u64,
     pub(crate) rows: u32,
     pub(crate) forest: Forest,
@@ -56,12 +56,12 @@ pub(crate) struct Part {
 pub(crate) enum Body {
     Run(Box<Run>),
     Segment(Box<Segment>),
-    /// A segment that is known from its manifest alone: a query opens it first.
+    /// A segment known only from its manifest entry: a query opens it first.
     Closed(Box<Closed>),
 }
 
 impl Part {
-    /// A memory tree of rows that are in order of (key, seq) already.
+    /// Creates a memory tree from rows that are already in order of (key, seq).
     pub(crate) fn of_rows(number: u64, batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -> Result<Part, StoreError> {
         let mut builder = ForestBuilder::new(batch.schema());
         builder.push(&batch, &keys).map_err(|e| Invalid::new(e.to_string()))?;
@@ -81,7 +81,7 @@ impl Part {
         Part::open_known(place, file, archive, Known::nothing(&place.cache))
     }
 
-    /// The same with what is known of it.
+    /// Does the same with the facts known of it.
     pub(crate) fn open_known(
         place: &SegmentAccess,
         file: u64,
@@ -109,7 +109,7 @@ impl Part {
         }
     }
 
-    /// Physical columns of some rows; columns that the part was written without are absent.
+    /// Returns physical columns of some rows; columns that the part was written without are absent.
     pub(crate) fn column(&self, column: usize, rows: Range<u32>, fill: Fill) -> Result<Option<ArrayRef>, StoreError> {
         match &self.body {
             Body::Run(run) => {
@@ -121,7 +121,7 @@ impl Part {
         }
     }
 
-    /// Rows whose key is this one: candidates, since hashes of ids may collide.
+    /// Returns the rows with this key: only candidates, since hashes of ids may collide.
     fn rows_of_key(&self, rule: KeyRule, key: u64) -> Result<Vec<u32>, StoreError> {
         match &self.body {
             Body::Run(run) => Ok(run.index(rule).rows_of(key)),
@@ -130,7 +130,7 @@ impl Part {
         }
     }
 
-    /// Which of these keys, by their numbers, the part may have; all of them if it has no filter.
+    /// Returns which of these keys, by index, the part may have; all of them if it has no filter.
     pub(crate) fn may_hold(&self, rule: KeyRule, keys: &[u64], open: &[u32]) -> Result<Vec<u32>, StoreError> {
         let passing = |filter: &Filter| open.iter().copied().filter(|i| filter.may_hold(keys[*i as usize])).collect();
         Ok(match &self.body {
@@ -140,13 +140,13 @@ impl Part {
         })
     }
 
-    /// All rows that have this id, alive or dead, as (row, seq).
+    /// Returns all rows that have this id, alive or dead, as (row, seq).
     pub(crate) fn find(&self, rule: KeyRule, layout: &Layout, id: &str) -> Result<Vec<(u32, u64)>, StoreError> {
         let Some(key) = rule.key_of(id) else { return Ok(Vec::new()) };
         self.find_key(rule, layout, key, id)
     }
 
-    /// As [`Part::find`], with a known key.
+    /// Does the same as [`Part::find`], with a known key.
     pub(crate) fn find_key(
         &self,
         rule: KeyRule,
@@ -154,7 +154,7 @@ impl Part {
         key: u64,
         id: &str,
     ) -> Result<Vec<(u32, u64)>, StoreError> {
-        // A generated id is a sequence number: the part's range answers without reading the sidecar.
+        // A generated id is a sequence number: the part's range decides without reading the sidecar.
         if rule.role == IdRole::Made && !(self.seq_min..=self.seq_max).contains(&key) {
             return Ok(Vec::new());
         }
@@ -182,7 +182,7 @@ impl Part {
         Ok(found)
     }
 
-    /// The events of an object (by its hash) with their last instant within some times, in order of time.
+    /// Returns the events of an object (by its hash) with their last instant within some times, in order of time.
     pub(crate) fn object_entries(
         &self,
         rule: KeyRule,
@@ -205,7 +205,7 @@ impl Part {
         }
     }
 
-    /// The last of an object's events, in order of time and number, that `wanted` accepts.
+    /// Returns the last of an object's events, in order of time and number, that `wanted` accepts.
     pub(crate) fn newest_of_object(
         &self,
         rule: KeyRule,
@@ -233,7 +233,7 @@ impl Part {
         }
     }
 
-    /// Bytes in memory (of a run) or on disk (of a segment).
+    /// Returns the bytes in memory (of a run) or on disk (of a segment).
     pub(crate) fn bytes(&self) -> u64 {
         match &self.body {
             Body::Run(run) => run.bytes + self.forest.bytes() as u64,
@@ -256,7 +256,7 @@ impl Part {
         }
     }
 
-    /// A segment that is not open.
+    /// Returns the segment if it is not open.
     pub(crate) fn closed(&self) -> Option<&Closed> {
         match &self.body {
             Body::Run(_) | Body::Segment(_) => None,
@@ -264,7 +264,7 @@ impl Part {
         }
     }
 
-    /// The box of all rows.
+    /// Returns the bounding box of all rows.
     pub(crate) fn bounds(&self) -> Bounds {
         self.closed().map_or_else(|| self.forest.bounds(), Closed::bounds)
     }

@@ -1,21 +1,21 @@
-//! From an object to its events in order of time: the sidecar behind tracks and the mode `latest`.
+//! Maps an object to its events in order of time: the sidecar behind tracks and the mode `latest`.
 //!
-//! Sorted pairs of object and time lead to rows, so an object's events are together, the newest last. Objects are kept
-//! as hashes; a look-up compares the object itself on the rows found.
+//! Sorted pairs of object and time lead to rows, so an object's events are adjacent, with the newest last. Objects are
+//! stored as hashes; a lookup compares the object itself on the rows found.
 
 use crate::codec::{Reader, put_i64, put_u32, put_u64};
 use crate::part::keys::hash;
 use meridian_model::{Batch, FieldColumn, Schema};
 use std::ops::RangeInclusive;
 
-/// Entries of a page of the sidecar.
+/// Number of entries in a page of the sidecar.
 pub(crate) const PAGE_OBJECTS: usize = 4096;
 
 /// One event of an object, in order of object, time and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectEntry {
     pub(crate) object: u64,
-    /// Last instant of the event, in microseconds since 1970; the max number if it is open.
+    /// Last instant of the event, in microseconds since 1970; the max value if it is open-ended.
     pub(crate) time: i64,
     pub(crate) seq: u64,
     pub(crate) row: u32,
@@ -27,7 +27,7 @@ pub(crate) struct ObjectRows {
     pub(crate) entries: Vec<ObjectEntry>,
 }
 
-/// The hash of a row's object; `None` if it has none.
+/// Returns the hash of a row's object; `None` if it has none.
 pub(crate) fn object_of(seed: u64, column: &FieldColumn<'_>, row: usize) -> Option<u64> {
     use arrow_array::Array;
     match column {
@@ -37,7 +37,7 @@ pub(crate) fn object_of(seed: u64, column: &FieldColumn<'_>, row: usize) -> Opti
     }
 }
 
-/// The hash of an object as a user names it; `None` if no event can have it.
+/// Returns the hash of an object as named by a user; `None` if no event can have it.
 pub(crate) fn object_named(schema: &Schema, seed: u64, name: &str) -> Option<u64> {
     match schema.fields.get(schema.object?)?.kind {
         meridian_model::FieldType::Int => name.parse::<i64>().ok().map(|n| hash(seed, &n.to_le_bytes())),
@@ -46,7 +46,7 @@ pub(crate) fn object_named(schema: &Schema, seed: u64, name: &str) -> Option<u64
 }
 
 impl ObjectRows {
-    /// The entries of a batch whose rows begin at `first`; none if the schema names no object.
+    /// Returns the entries of a batch whose rows begin at `first`; empty if the schema has no object field.
     pub(crate) fn of(seed: u64, batch: &Batch, seqs: &[u64], first: u32) -> ObjectRows {
         let mut found = ObjectRows::default();
         found.add(seed, batch, seqs, first);
@@ -54,7 +54,7 @@ impl ObjectRows {
         found
     }
 
-    /// Adds the entries of a batch, out of order.
+    /// Adds the entries of a batch, unsorted.
     pub(crate) fn add(&mut self, seed: u64, batch: &Batch, seqs: &[u64], first: u32) {
         let Some(column) = batch.schema().object.and_then(|field| batch.field(field)) else { return };
         self.entries.extend(seqs.iter().enumerate().filter_map(|(row, seq)| {
@@ -67,14 +67,14 @@ impl ObjectRows {
         self.entries.sort_unstable();
     }
 
-    /// The entries of an object within some times, in order.
+    /// Returns the entries of an object within some times, in order.
     pub(crate) fn within(&self, object: u64, times: &RangeInclusive<i64>) -> &[ObjectEntry] {
         let from = self.entries.partition_point(|e| (e.object, e.time) < (object, *times.start()));
         let to = self.entries.partition_point(|e| (e.object, e.time) <= (object, *times.end()));
         &self.entries[from..to.max(from)]
     }
 
-    /// A page as bytes: how many, then objects, times, numbers, rows.
+    /// Encodes a page: the number of entries, then objects, times, numbers, rows.
     pub(crate) fn encode_page(entries: &[ObjectEntry]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4 + entries.len() * 28);
         put_u32(&mut bytes, entries.len() as u32);
@@ -85,7 +85,7 @@ impl ObjectRows {
         bytes
     }
 
-    /// Reads a page; entries must ascend.
+    /// Decodes a page; entries must ascend.
     pub(crate) fn decode_page(bytes: &[u8]) -> Result<ObjectRows, String> {
         let mut reader = Reader::new(bytes);
         let count = reader.u32()? as usize;

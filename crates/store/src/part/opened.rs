@@ -1,7 +1,8 @@
-//! Segments that were opened for queries: their trees and footers stay in memory as far as a bound goes.
+//! Segments opened for queries: their trees and footers stay in memory up to a limit.
 //!
-//! A segment that a query uses is not evicted: that would free nothing, and another query would read it a second time. So the bound is passed
-//! while queries use more than it, and until the next look at the bucket after that. What they use is shared between them.
+//! A segment in use by a query is not evicted: that would free nothing, and another query would read it a second time.
+//! So the limit is exceeded while queries use more than it, and until the next poll of the bucket after that. Queries
+//! share what they use.
 
 use super::Part;
 use super::closed::Closed;
@@ -13,12 +14,12 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of an open segment besides its trees and its footer.
+/// Bytes of an open segment besides its trees and footer.
 const OPEN_BYTES: u64 = 8 << 10;
 /// Estimated bytes of an open segment; it only shapes the table.
 const USUAL_BYTES: u64 = 1 << 20;
 
-/// The work of the cache of open segments since the process began, and its content.
+/// Counters of the cache of open segments since the process began, and its size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeStats {
     /// Segments opened.
@@ -39,7 +40,7 @@ impl Weighter<u64, Arc<Part>> for Weight {
     }
 }
 
-/// Counts evictions, and keeps what is in use.
+/// Counts evictions, and protects segments in use.
 #[derive(Debug, Clone)]
 struct InUse(Arc<AtomicU64>);
 
@@ -47,17 +48,18 @@ impl Lifecycle<u64, Arc<Part>> for InUse {
     type RequestState = ();
 
     fn is_pinned(&self, _: &u64, part: &Arc<Part>) -> bool {
-        // One is the cache's own. A query that takes the part at this moment has a clone of its own by then, and keeps it.
+        // One reference is the cache's own. A query that takes the part at this moment already has a clone, and keeps
+        // it.
         Arc::strong_count(part) > 1
     }
 
     fn on_evict(&self, (): &mut (), _: u64, _: Arc<Part>) {
-        // Relaxed: a figure for people.
+        // Relaxed: only statistics.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Open segments by their number in the process.
+/// Open segments, by their number in the process.
 #[derive(Debug)]
 pub(crate) struct OpenParts {
     parts: Cache<u64, Arc<Part>, Weight, BuildHasherDefault<DefaultHasher>, InUse>,
@@ -69,7 +71,7 @@ impl OpenParts {
     pub(crate) fn new(bytes: u64) -> OpenParts {
         let items = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
         let evicted = Arc::new(AtomicU64::new(0));
-        // One shard: a segment may take most of the bound, and then it must not be more than its share.
+        // One shard: a segment may take most of the limit, and must not exceed a shard's share.
         let options = OptionsBuilder::new().estimated_items_capacity(items).weight_capacity(bytes).shards(1).build();
         let lifecycle = InUse(evicted.clone());
         let parts = match options {
@@ -79,14 +81,14 @@ impl OpenParts {
         OpenParts { parts, loaded: AtomicU64::new(0), evicted }
     }
 
-    /// Its work and its content.
+    /// Returns its counters and size.
     pub(crate) fn stats(&self) -> TreeStats {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TreeStats { loaded: of(&self.loaded), evicted: of(&self.evicted), bytes: self.parts.weight() }
     }
 
-    /// Closes segments that no query uses any more, as far as the bound is passed. The cache makes room when
-    /// something is put into it, and not when a query ends.
+    /// Closes segments that no query uses any more, as far as the limit is exceeded. The cache makes room when
+    /// something is inserted, but not when a query ends.
     pub(crate) fn trim(&self) {
         let bound = self.parts.capacity();
         if self.parts.weight() > bound {
@@ -94,13 +96,13 @@ impl OpenParts {
         }
     }
 
-    /// A segment is needed no more.
+    /// Drops a segment that is no longer needed.
     pub(crate) fn forget(&self, number: u64) {
         self.parts.remove(&number);
     }
 }
 
-/// These views with their segments open. What they miss is read at once.
+/// Returns these views with their segments open. Missing trees are read concurrently.
 pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreError> {
     let mut opened: Vec<Option<Arc<Part>>> = Vec::with_capacity(views.len());
     for view in &views {
@@ -110,7 +112,7 @@ pub(crate) fn open_views(views: Vec<PartView>) -> Result<Vec<PartView>, StoreErr
         });
     }
     let missing = || views.iter().zip(&opened).filter(|(_, part)| part.is_none()).filter_map(|(v, _)| v.part.closed());
-    // All of them are of one partition, and so of one set of objects.
+    // All of them belong to one partition, and so to one set of objects.
     if let Some(objects) = missing().next().map(|closed| closed.place().objects.clone()) {
         let ahead: Vec<_> = missing().flat_map(Closed::ahead).collect();
         objects.load(&ahead);

@@ -1,7 +1,8 @@
-//! Objects that no manifest names any more, kept until no snapshot of the process pins them.
+//! Objects that no manifest names any more, kept until no snapshot of this process pins them.
 //!
-//! No object is deleted by `Drop`. The code that makes an object obsolete dooms its name here, with what pins it. Maintenance deletes the names
-//! whose pins are gone. A crash before that leaves leftovers, which the next start removes.
+//! `Drop` never deletes an object. The code that makes an object obsolete dooms its name here, with its pin.
+//! Maintenance deletes the names whose pins are gone. A crash before that leaves leftovers, which the next start
+//! removes.
 
 use crate::seams::Objects;
 use parking_lot::Mutex;
@@ -9,32 +10,32 @@ use std::any::Any;
 use std::io::ErrorKind;
 use std::sync::Weak;
 
-/// The mark of an object in use: as long as there is a strong reference to it, its name stays.
+/// Marks an object as in use: its name stays as long as a strong reference exists.
 pub(crate) type Pin = Weak<dyn Any + Send + Sync>;
 
-/// Names to be deleted. Readers' snapshots bound them by what they pin, as each sweep takes out all others.
+/// Names to be deleted. Only pinned names stay, since each sweep takes out all others.
 #[derive(Debug, Default)]
 pub(crate) struct Removal {
     doomed: Mutex<Vec<(String, Pin)>>,
 }
 
 impl Removal {
-    /// Has an object deleted once nothing pins it.
+    /// Schedules an object for deletion once nothing pins it.
     pub(crate) fn doom(&self, name: String, pin: Pin) {
         self.doomed.lock().push((name, pin));
     }
 
-    /// Has an object deleted that nothing in this process has open.
+    /// Schedules an object for deletion that nothing in this process has open.
     pub(crate) fn doom_unpinned(&self, name: String) {
         self.doom(name, Weak::<()>::new());
     }
 
-    /// Whether an object waits to be deleted.
+    /// Returns true if an object waits to be deleted.
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.doomed.lock().iter().any(|(doomed, _)| doomed == name)
     }
 
-    /// Takes out the unpinned names, except names that must be `kept` for now. The caller deletes them.
+    /// Takes out the unpinned names, except those that must be `kept` for now. The caller deletes them.
     pub(crate) fn take_free(&self, kept: impl Fn(&str) -> bool) -> Vec<String> {
         // A released pin is never taken again: parts are shared by cloning, and no manifest names these any more.
         let free = |(name, pin): &mut (String, Pin)| pin.strong_count() == 0 && !kept(name);
@@ -42,7 +43,7 @@ impl Removal {
     }
 }
 
-/// Deletes an object that is not needed any more. What cannot be deleted now is a leftover, which the next start removes.
+/// Deletes an object that is no longer needed. If that fails it becomes a leftover, which the next start removes.
 pub(crate) fn delete(objects: &dyn Objects, name: &str) {
     if let Err(e) = objects.delete(name)
         && e.kind() != ErrorKind::NotFound

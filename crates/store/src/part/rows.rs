@@ -1,10 +1,10 @@
-//! Rows as all parts hold them: blocks of a fixed number, and the keys of their ids.
+//! Rows in all kinds of parts: blocks of a fixed number, and the keys of their ids.
 
 use crate::part::keys;
 use arrow_array::{Array as _, ArrayRef};
 use meridian_model::{IdRole, Seq};
 
-/// Rows of a block. Reads within one block share its memory; longer ones copy.
+/// Number of rows in a block. Reads within one block share its memory; longer ones copy.
 pub const CHUNK_ROWS: u32 = 4096;
 
 /// Whether blocks read from disk are kept in the cache.
@@ -16,7 +16,7 @@ pub(crate) enum Fill {
     Pass,
 }
 
-/// How ids become keys of the sidecars.
+/// The rule by which ids become keys of the sidecars.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyRule {
     pub(crate) role: IdRole,
@@ -24,7 +24,7 @@ pub(crate) struct KeyRule {
 }
 
 impl KeyRule {
-    /// The key of an id as readers see it; `None` if no event of the collection can have it.
+    /// Returns the key of an id as shown to readers; `None` if no event of the collection can have it.
     pub(crate) fn key_of(&self, id: &str) -> Option<u64> {
         match self.role {
             IdRole::Given => Some(keys::hash(self.seed, id.as_bytes())),
@@ -33,7 +33,7 @@ impl KeyRule {
     }
 }
 
-/// Bytes of these values alone, without the rest of the allocation that they are a slice of.
+/// Returns the bytes of these values alone, without the rest of the allocation that they are a slice of.
 pub(crate) fn slice_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or(0)
 }

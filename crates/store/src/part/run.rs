@@ -9,11 +9,11 @@ use meridian_model::{Batch, FieldColumn, GeometryType, IdRole, Projection, Schem
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// From this many rows on a run keeps a filter before its sorted keys.
+/// Min rows of a run with a filter in front of its sorted keys.
 const FILTER_ROWS_MIN: usize = 1024;
-/// From this many rows on a run keeps an order of time; fewer are read as fast as they are sorted.
+/// Min rows of a run with an order of time; smaller ones are read as fast as they are sorted.
 const TIME_ROWS_MIN: usize = 1 << 14;
-/// From this many rows on a run keeps counts per map cell.
+/// Min rows of a run with counts per map cell.
 const PYRAMID_ROWS_MIN: usize = 1 << 16;
 
 /// The content of a memory tree.
@@ -23,9 +23,9 @@ pub(crate) struct Run {
     pub(crate) batch: Batch,
     pub(crate) keys: Vec<Key>,
     pub(crate) seqs: Vec<u64>,
-    /// Bytes of the columns, keys and numbers, and of the index that is made later.
+    /// Bytes of the columns, keys and numbers, and of the indexes built later.
     pub(crate) bytes: u64,
-    /// Made at the first query, as are the next three.
+    /// Built by the first query, as are the next three.
     index: OnceLock<RunIndex>,
     by_time: OnceLock<Option<RunTime>>,
     pyramid: OnceLock<Arc<CountPyramid>>,
@@ -35,7 +35,7 @@ pub(crate) struct Run {
 /// The order of time of a memory tree.
 #[derive(Debug)]
 pub(crate) struct RunTime {
-    /// The tree over time: its rows are places in `rows`.
+    /// The tree over time; its rows are places in `rows`.
     pub(crate) forest: Forest,
     /// The rows of the run, by time.
     pub(crate) rows: UInt32Array,
@@ -48,7 +48,7 @@ pub(crate) struct RunIndex {
 }
 
 impl RunIndex {
-    /// The filter of its keys, if it is large.
+    /// Returns the filter of its keys, if it is large.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
@@ -62,9 +62,9 @@ impl RunIndex {
 }
 
 impl Run {
-    /// Rows that are in order of (key, seq) already.
+    /// Creates a run from rows that are already in order of (key, seq).
     pub(crate) fn new(batch: Batch, keys: Vec<Key>, seqs: Vec<u64>) -> Run {
-        // The index takes some 14 bytes a row, the filter included.
+        // The index takes some 14 bytes per row, including the filter.
         let bytes = batch.bytes() as u64 + batch.rows() as u64 * (16 + 8 + 14 + made_later(batch.schema()));
         Run {
             batch,
@@ -78,7 +78,7 @@ impl Run {
         }
     }
 
-    /// The keys of the rows, for finding events by id.
+    /// Returns the keys of the rows, for finding events by id.
     pub(crate) fn index(&self, rule: KeyRule) -> &RunIndex {
         self.index.get_or_init(|| {
             let rows = match (rule.role, self.batch.ids()) {
@@ -94,12 +94,12 @@ impl Run {
         })
     }
 
-    /// The objects of the rows.
+    /// Returns the objects of the rows.
     pub(crate) fn objects(&self, rule: KeyRule) -> &ObjectRows {
         self.objects.get_or_init(|| ObjectRows::of(rule.seed, &self.batch, &self.seqs, 0))
     }
 
-    /// The rows in order of time. `None` unless there are many rows, at instants, whose own order differs.
+    /// Returns the rows in order of time. `None` unless there are many rows, with instants, in another order.
     pub(crate) fn by_time(&self) -> Option<&RunTime> {
         let schema = self.batch.schema();
         let TimeRole::Instant(field) = schema.time else { return None };
@@ -112,7 +112,7 @@ impl Run {
     fn sort_by_time(&self, field: usize) -> Option<RunTime> {
         let Some(FieldColumn::Time(times)) = self.batch.field(field) else { return None };
         let mut order: Vec<(i64, u32)> = times.values().iter().copied().zip(0..).collect();
-        // Ties are broken by the row, so the order is the same at every build.
+        // The row breaks ties, so the order is the same in every build.
         order.sort_unstable();
         let rows = UInt32Array::from_iter_values(order.into_iter().map(|(_, row)| row));
         let mut builder = ForestBuilder::over_time(self.batch.schema());
@@ -122,7 +122,7 @@ impl Run {
         Some(RunTime { forest: builder.finish(), rows })
     }
 
-    /// The time and the numeric fields.
+    /// Returns the time and the numeric fields.
     fn numbers(&self) -> Batch {
         let (schema, layout) = (self.batch.schema(), self.batch.layout());
         let mut columns = Projection::none(layout);
@@ -131,13 +131,13 @@ impl Run {
         self.batch.project(&columns)
     }
 
-    /// The wanted ones of these at some places of the order of time.
+    /// Returns the wanted ones of these columns at some places of the order of time.
     pub(crate) fn time_columns(&self, places: Range<u32>, wanted: &Projection) -> Option<Batch> {
         let rows = self.time_rows(places)?;
         Some(self.numbers().project(wanted).take(rows.values()))
     }
 
-    /// The rows at some places of the order of time.
+    /// Returns the rows at some places of the order of time.
     pub(crate) fn time_rows(&self, places: Range<u32>) -> Option<UInt32Array> {
         let rows = &self.by_time()?.rows;
         let end = (places.end as usize).min(rows.len());
@@ -145,7 +145,7 @@ impl Run {
         Some(rows.slice(start, end - start))
     }
 
-    /// Counts per map cell, where the rows are points and many.
+    /// Returns counts per map cell, if the rows are points and many.
     pub(crate) fn pyramid(&self) -> Option<Arc<CountPyramid>> {
         let schema = self.batch.schema();
         if schema.geometry != Some(GeometryType::Point) || self.batch.rows() < PYRAMID_ROWS_MIN {
@@ -160,8 +160,8 @@ impl Run {
     }
 }
 
-/// Max bytes a row of what is made later. That is the order of time (a number and its share of a node), the objects and the
-/// counts per map cell.
+/// Returns the max bytes per row of the indexes built later: the order of time (a number and its share of a node), the
+/// objects and the counts per map cell.
 fn made_later(schema: &Schema) -> u64 {
     let time = if matches!(schema.time, TimeRole::Instant(_)) { 6 } else { 0 };
     let objects = if schema.object.is_some() { size_of::<ObjectEntry>() as u64 } else { 0 };

@@ -1,4 +1,4 @@
-//! A part as a reader sees it: which rows a snapshot shows, and how they are read.
+//! A reader's view of a part: which rows a snapshot shows, and how they are read.
 
 use super::context::Context;
 use super::rows::{CHUNK_ROWS, Fill, KeyRule};
@@ -15,7 +15,7 @@ use meridian_model::{Batch, Bounds, Layout, Numbering, Projection, Schema, Seq};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-/// A part as one snapshot sees it. Cheap to clone.
+/// A snapshot's view of a part. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct PartView {
     pub(crate) part: Arc<Part>,
@@ -25,7 +25,7 @@ pub struct PartView {
 }
 
 impl PartView {
-    /// All rows of a segment by itself, in the schema that it was written in, with keys under this seed.
+    /// Returns a view of all rows of a segment on its own, in the schema it was written in, with keys under this seed.
     pub(crate) fn alone(part: Arc<Part>, seed: u64) -> Option<PartView> {
         let schema = Arc::new(part.segment()?.footer.schema.clone());
         let layout = Arc::new(Layout::of(&schema));
@@ -35,58 +35,60 @@ impl PartView {
         Some(PartView { part, dead: Arc::default(), seq: Seq(u64::MAX), context })
     }
 
-    /// Number of rows, dead ones and those newer than the snapshot included.
+    /// Returns the number of rows, including dead ones and those newer than the snapshot.
     pub fn rows(&self) -> u32 {
         self.part.rows
     }
 
-    /// Mean bytes of an event, as the part stores it.
+    /// Returns the mean bytes of an event, as stored in the part.
     pub fn event_bytes(&self) -> u64 {
         self.part.bytes().checked_div(u64::from(self.part.rows)).unwrap_or(0)
     }
 
-    /// Bytes of a chunk once it is read from its file; 0 where nothing is read, or it is not known.
+    /// Returns the bytes of a chunk when read from its file; 0 if nothing is read, or it is unknown.
     pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
         self.part.segment().map_or(0, |segment| segment.chunk_bytes(chunk))
     }
 
-    /// Whether the events of a chunk take some kilobytes each in these columns, so that only a few should be read at once.
+    /// Returns true if events of a chunk take some kilobytes each in these columns, so that only a few should be read
+    /// at once.
     pub fn has_large(&self, chunk: u32, wanted: &Projection) -> bool {
         match self.part.segment() {
-            // Only columns with large values have pages this small. The size of the file says nothing, because it is
+            // Only columns with large values have pages this small. The file size proves nothing, because it is
             // compressed.
             Some(segment) => wanted.columns().any(|column| segment.page_rows(chunk, column) <= PAGE_ROWS_MIN),
             None => self.event_bytes() >= (PAGE_BYTES / PAGE_ROWS_MIN as usize) as u64,
         }
     }
 
-    /// A number that no other part has had since the process began: a key for caches.
+    /// Returns a number that no other part has had since the process began: a key for caches.
     pub fn number(&self) -> u64 {
         self.part.number
     }
 
-    /// The trees over the rows, one per size class, in row order.
+    /// Returns the trees over the rows, one per size class, in row order.
     pub fn trees(&self) -> &[Tree] {
         debug_assert!(self.is_open(), "a segment is read that was not opened");
         &self.part.forest.trees
     }
 
-    /// The long lines among the rows in pieces, if there are any.
+    /// Returns the long lines among the rows in pieces, if there are any.
     pub fn pieces(&self) -> Option<&Pieces> {
         self.part.forest.pieces.as_ref()
     }
 
-    /// The box of all rows.
+    /// Returns the bounding box of all rows.
     pub fn bounds(&self) -> Bounds {
         self.part.bounds()
     }
 
-    /// Whether its trees are in memory. Those of a segment that is not open are read by [`crate::Snapshot::open_for`].
+    /// Returns true if its trees are in memory. [`crate::Snapshot::open_for`] reads those of a segment that is not
+    /// open.
     pub fn is_open(&self) -> bool {
         self.part.closed().is_none()
     }
 
-    /// The same with its segment open.
+    /// Returns the same view with its segment open.
     pub(crate) fn opened(&self) -> Result<PartView, StoreError> {
         if self.is_open() {
             return Ok(self.clone());
@@ -95,23 +97,23 @@ impl PartView {
         opened.ok_or(StoreError::Closed)
     }
 
-    /// The schema that [`PartView::read`] answers in.
+    /// Returns the schema in which [`PartView::read`] returns rows.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.context.schema
     }
 
-    /// The layout of that schema.
+    /// Returns the layout of that schema.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.context.layout
     }
 
-    /// Whether the rows lie in memory, so that reading them costs no disk.
+    /// Returns true if the rows are in memory, so that reading them costs no disk access.
     pub fn in_memory(&self) -> bool {
         self.part.run().is_some()
     }
 
-    /// Columns of some rows, visible or not. Inside one block of [`CHUNK_ROWS`] nothing is copied.
-    /// Fields that the part was written without are null.
+    /// Returns columns of some rows, visible or not. Within one block of [`CHUNK_ROWS`] nothing is copied. Fields that
+    /// the part was written without are null.
     pub fn read(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         // Clamped: callers round ranges up to whole chunks.
         let rows = rows.start.min(self.part.rows)..rows.end.min(self.part.rows);
@@ -122,8 +124,8 @@ impl PartView {
         self.columns(rows, wanted, Fill::Keep)
     }
 
-    /// The wanted columns that are cut into pages in this chunk: only the needed rows of these should be read. `None` if there
-    /// are none.
+    /// Returns the wanted columns that are split into pages in this chunk: only the needed rows of these should be
+    /// read. `None` if there are none.
     pub fn paged(&self, chunk: u32, wanted: &Projection) -> Option<Projection> {
         let segment = self.part.segment()?;
         let mut paged = None;
@@ -133,19 +135,19 @@ impl PartView {
         paged
     }
 
-    /// Rows of the smallest page of a column, at least one leaf; the rows of a chunk if it has no pages.
+    /// Returns the rows of the smallest page of a column, at least one leaf; the rows of a chunk if it has no pages.
     pub fn page_rows(&self, column: usize) -> u32 {
         self.part.segment().map_or(CHUNK_ROWS, |segment| segment.page_rows_min(column))
     }
 
-    /// Rows to read at once if an event takes kilobytes in one of these columns, as a chunk of them would take megabytes.
-    /// `None` if all are small, or nothing has to be read.
+    /// Returns the number of rows to read at once if an event takes kilobytes in one of these columns; a chunk would
+    /// take megabytes. `None` if all are small, or nothing has to be read.
     pub fn rows_at_once(&self, wanted: &Projection) -> Option<u32> {
         let rows = wanted.columns().map(|column| self.page_rows(column)).min()?;
         (rows <= PAGE_ROWS_MIN).then_some(rows)
     }
 
-    /// As [`PartView::read`], without evicting from the cache what readers use.
+    /// Does the same as [`PartView::read`], without evicting from the cache what readers use.
     pub(crate) fn read_for_merge(&self, rows: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         self.columns(rows, wanted, Fill::Pass)
     }
@@ -164,38 +166,38 @@ impl PartView {
         Ok(Batch::new(self.context.schema.clone(), layout.clone(), count, columns)?)
     }
 
-    /// Sequence numbers of some rows.
+    /// Returns the sequence numbers of some rows.
     pub fn seqs(&self, rows: Range<u32>) -> Result<Vec<u64>, StoreError> {
         self.part.seqs(rows.start.min(self.part.rows)..rows.end.min(self.part.rows))
     }
 
-    /// All rows, if they are in memory as one batch with every column: a memory tree.
+    /// Returns all rows, if they are in memory as one batch with every column: a memory tree.
     pub fn at_hand(&self) -> Option<&Batch> {
         let batch = &self.part.run()?.batch;
         // Fields added since it was written are not in it.
         (batch.layout().columns.len() == self.context.layout.columns.len()).then_some(batch)
     }
 
-    /// As [`PartView::seqs`], where they are in memory.
+    /// Returns what [`PartView::seqs`] does, if it is in memory.
     pub fn seqs_at_hand(&self, rows: Range<u32>) -> Option<&[u64]> {
         self.part.run()?.seqs.get(rows.start as usize..rows.end as usize)
     }
 
-    /// The keys of some rows, if they are stored.
+    /// Returns the keys of some rows, if they are stored.
     pub fn keys(&self, rows: Range<u32>) -> Option<&[Key]> {
         self.part.run().map(|run| &run.keys[rows.start as usize..rows.end as usize])
     }
 
-    /// Whether the snapshot is known to see every row of the range; where `false`, ask [`PartView::visible`].
+    /// Returns true if the snapshot is known to see every row of the range; if false, call [`PartView::visible`].
     pub fn all_visible(&self, rows: Range<u32>) -> bool {
         !self.some_newer(&rows) && self.dead.all_alive(rows, self.seq)
     }
 
-    /// Which rows of the range the snapshot sees.
+    /// Returns which rows of the range the snapshot sees.
     pub fn visible(&self, rows: Range<u32>) -> Result<BooleanBuffer, StoreError> {
         let count = rows.len();
         let mut seen = BooleanBufferBuilder::new(count);
-        // Sequence numbers are read only where a chunk may hold rows newer than the snapshot, which is rare.
+        // Sequence numbers are read only if a chunk may hold rows newer than the snapshot, which is rare.
         if self.some_newer(&rows) {
             self.seqs(rows.clone())?.iter().for_each(|seq| seen.append(*seq <= self.seq.0));
         } else {
@@ -207,20 +209,20 @@ impl PartView {
         Ok(seen.finish())
     }
 
-    /// Rows of the range that were replaced or deleted by the time of the snapshot, in order. If
-    /// [`PartView::none_newer`] holds, these are all rows that the snapshot does not see. Then the count and sums of
-    /// a node can be corrected by reading only them.
+    /// Returns the rows of the range that were replaced or deleted by the time of the snapshot, in order. If
+    /// [`PartView::none_newer`] holds, these are all rows that the snapshot does not see. Then the count and sums of a
+    /// node can be corrected by reading only them.
     pub fn dead_rows(&self, rows: Range<u32>) -> impl Iterator<Item = u32> + '_ {
         self.dead.range(rows, self.seq)
     }
 
-    /// Whether the range is known to hold no row that is newer than the snapshot.
+    /// Returns true if the range is known to hold no row newer than the snapshot.
     pub fn none_newer(&self, rows: Range<u32>) -> bool {
         !self.some_newer(&rows)
     }
 
     fn some_newer(&self, rows: &Range<u32>) -> bool {
-        // Most parts are older than the snapshot as a whole: one comparison, and no chunk is read.
+        // Most parts are entirely older than the snapshot: one comparison, and no chunk is read.
         if self.part.seq_max <= self.seq.0 {
             return false;
         }
@@ -228,8 +230,8 @@ impl PartView {
         self.part.chunk_seq_max.get(chunks).is_none_or(|c| c.iter().any(|max| *max > self.seq.0))
     }
 
-    /// The time-ordered projection, if the part has one: segments and large memory trees of collections with an
-    /// instant. A memory tree makes its own at the first call.
+    /// Returns the time-ordered projection, if the part has one: segments and large memory trees of collections with an
+    /// instant. A memory tree builds its own at the first call.
     pub fn time_order(&self) -> Option<TimeOrder<'_>> {
         let has = match &self.part.body {
             Body::Segment(segment) => segment.has_time_order(),
@@ -239,8 +241,8 @@ impl PartView {
         has.then_some(TimeOrder { view: self })
     }
 
-    /// Counts of all rows (visible or not) per map cell and bin of time. Segments and large memory trees of
-    /// collections of points have them. A memory tree makes its own at the first call.
+    /// Returns the counts of all rows (visible or not) per map cell and time bin. Segments and large memory trees of
+    /// collections of points have them. A memory tree builds its own at the first call.
     pub fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
         match &self.part.body {
             Body::Segment(segment) => segment.pyramid(),
@@ -249,10 +251,10 @@ impl PartView {
         }
     }
 
-    /// Rows that may belong to an object, seen by the snapshot or not, ascending. Their last instant lies within
-    /// `times` (microseconds since 1970, ends included; an open end is the max number). They are found by key,
-    /// without a scan. Objects are compared by hash here, so the caller tests the rows. `None` if the collection
-    /// names no object.
+    /// Returns rows that may belong to an object, visible to the snapshot or not, ascending. Their last instant lies
+    /// within `times` (microseconds since 1970, inclusive; an open end is the max value). They are found by key,
+    /// without a scan. Objects are compared by hash here, so the caller tests the rows. `None` if the schema has no
+    /// object field.
     pub fn object_rows(&self, object: &str, times: RangeInclusive<i64>) -> Result<Option<Vec<u32>>, StoreError> {
         let context = &self.context;
         if context.schema.object.is_none() {
@@ -268,7 +270,7 @@ impl PartView {
         Ok(Some(rows))
     }
 
-    /// The row with this id that the snapshot sees.
+    /// Returns the row with this id that the snapshot sees.
     pub fn find_id(&self, id: &str) -> Result<Option<u32>, StoreError> {
         let found = self.part.find(self.context.rule, &self.context.layout, id)?;
         let seen = |(row, seq): &(u32, u64)| *seq <= self.seq.0 && !self.dead.is_dead(*row, self.seq);
@@ -301,7 +303,7 @@ pub struct TimeOrder<'a> {
 }
 
 impl TimeOrder<'_> {
-    /// The trees over time: one, or none of a part of no rows. Their rows are places in the order of time.
+    /// Returns the trees over time: one, or none for a part without rows. Their rows are places in the order of time.
     pub fn trees(&self) -> Result<Vec<Tree>, StoreError> {
         match &self.view.part.body {
             Body::Segment(segment) => Ok(segment.time_forest()?.trees.clone()),
@@ -310,7 +312,7 @@ impl TimeOrder<'_> {
         }
     }
 
-    /// The time and the numeric fields at these places of the order of time, as far as they are wanted. Other columns
+    /// Returns the wanted ones of the time and the numeric fields at these places of the order of time. Other columns
     /// are absent.
     pub fn read(&self, places: Range<u32>, wanted: &Projection) -> Result<Batch, StoreError> {
         let context = &self.view.context;
@@ -338,7 +340,7 @@ impl TimeOrder<'_> {
         Ok(Batch::new(context.schema.clone(), context.layout.clone(), count, columns)?)
     }
 
-    /// The rows of the part at these places, numbered as in [`PartView::visible`] and [`PartView::read`].
+    /// Returns the rows of the part at these places, numbered as in [`PartView::visible`] and [`PartView::read`].
     pub fn rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
         match &self.view.part.body {
             Body::Segment(segment) => segment.time_rows(places),

@@ -15,12 +15,12 @@ use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
 use std::sync::Arc;
 
-/// Lists the damage in a collection's files.
+/// Returns the damage in a collection's files.
 pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     let shared = &collection.shared;
     let objects = shared.objects.as_ref();
     let mut problems = Vec::new();
-    // Parts stay as long as the snapshot does; the manifest may move on meanwhile and is read once.
+    // Parts stay as long as the snapshot does; the manifest may move on meanwhile, so it is read once.
     let snapshot = collection.history();
     problems.extend(check_log(collection));
     // Read from the catalog, not from memory: the check is about what a restart would find.
@@ -56,19 +56,19 @@ pub(crate) fn check(collection: &Collection) -> Vec<Problem> {
     problems
 }
 
-/// Reads the log again, record by record. Writers wait meanwhile.
+/// Rereads the log, record by record. Writers wait meanwhile.
 fn check_log(collection: &Collection) -> Vec<Problem> {
     let core = collection.core.lock();
     let Some(log) = &core.log else { return Vec::new() };
-    // Parts unreadable at the start are among the problems already, and the position omits them.
+    // Parts found unreadable at the start are already among the problems, and the position excludes them.
     log.verify(core.manifest.flushed, core.position).iter().map(Problem::of).collect()
 }
 
-/// Recomputes a segment's index from its rows, and compares.
+/// Recomputes a segment's index from its rows, and compares them.
 fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
-    // The trees were built over the schema of the time.
+    // The trees were built over the schema at that time.
     let schema = Arc::new(segment.footer.schema.clone());
     let layout = Arc::new(meridian_model::Layout::of(&schema));
     let then = Arc::new(Context {
@@ -126,7 +126,7 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     check_time(&view, &schema)
 }
 
-/// Whether the archive holds the rows of the segment, as it is served.
+/// Checks that the archive holds the rows of the segment, as it is served.
 pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(archive.path(), what);
@@ -149,7 +149,7 @@ pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError
     Ok(())
 }
 
-/// Whether every row is once in the sidecar, under its key.
+/// Checks that every row is in the sidecar exactly once, under its key.
 fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
     let Some(segment) = part.segment() else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
@@ -168,7 +168,7 @@ fn check_keys(part: &Part, keys: Vec<u64>) -> Result<(), StoreError> {
     if seen.iter().all(|s| *s) { Ok(()) } else { Err(wrong("the sidecar of its keys leaves events out")) }
 }
 
-/// Whether the sidecar of objects matches the rows.
+/// Checks that the sidecar of objects matches the rows.
 fn check_objects(part: &Part, mut objects: ObjectRows) -> Result<(), StoreError> {
     let Some((segment, pages)) = part.segment().and_then(|s| s.footer.objects.as_ref().map(|o| (s, o))) else {
         return Ok(());
@@ -193,7 +193,7 @@ fn check_objects(part: &Part, mut objects: ObjectRows) -> Result<(), StoreError>
     }
 }
 
-/// Whether the order of time holds every row once, in order, with the values that the row has.
+/// Checks that the order of time holds every row once, in order, with the values of the row.
 fn check_time(view: &PartView, schema: &Arc<meridian_model::Schema>) -> Result<(), StoreError> {
     let (Some(segment), Some(order)) = (view.part.segment(), view.time_order()) else { return Ok(()) };
     let wrong = |what: &str| StoreError::corrupt(&segment.index.path, what);
@@ -244,8 +244,8 @@ fn check_time_values(view: &PartView, wrong: &dyn Fn(&str) -> StoreError) -> Res
     Ok(())
 }
 
-/// Equal trees. Sums of floats depend on how rows were cut into batches, which a merge and this check do in the same
-/// way.
+/// Returns true if the trees are equal. Sums of floats depend on how rows were cut into batches, which a merge and this
+/// check do the same way.
 fn same(a: &Forest, b: &Forest) -> bool {
     a.trees == b.trees
 }

@@ -1,4 +1,4 @@
-//! Opening the files of a partition: segments and their indexes. Damage is contained, and repaired if a second copy
+//! Opens the files of a partition: segments and their indexes. Damage is contained, and repaired if a second copy
 //! exists.
 
 use crate::catalog::manifest::{SegmentEntry, rows_name, segment_name};
@@ -12,8 +12,8 @@ use meridian_model::IdRole;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
-/// Segments that are opened at a time. Each waits for a few small reads in sequence, so a disk can serve more of them at once
-/// than there are processors.
+/// Max segments opened at a time. Each waits for a few small reads in sequence, so a disk can serve more of them at
+/// once than there are processors.
 const OPENERS: usize = 16;
 
 /// The message for a segment whose damage was found when a block was read, and was repaired.
@@ -23,8 +23,7 @@ impl Partition {
     /// Opens the segments and their indexes.
     pub(crate) fn open_files(&mut self) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
-        // Before anything is written: a repair below must not reuse the number of a file that is missing from the
-        // manifest.
+        // Before anything is written: a repair below must not reuse the number of a file missing from the manifest.
         self.pass_numbers()?;
         let mut lost_dead = false;
         let mut hidden = read_hidden(objects.as_ref(), &self.manifest).unwrap_or_else(|e| {
@@ -65,7 +64,7 @@ impl Partition {
         // From here on the depth of runs is known, which decides whether merges pause for requests.
         self.measure();
         if lost_dead {
-            // Further writes would make the loss permanent: deleted events would be back for good.
+            // Further writes would make the loss permanent: deleted events would never be hidden again.
             self.refuses =
                 Some("the record of deleted or superseded events is damaged; see the problems listed".to_owned());
         } else if !self.damaged.is_empty() && self.manifest.schema.id == IdRole::Given {
@@ -80,8 +79,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are opened
-    /// one by one.
+    /// Opens all segments: trees, footers and directories are read, [`OPENERS`] at a time. In a simulation they are
+    /// opened one by one.
     fn open_segments(&self) -> Vec<(SegmentEntry, Result<Part, StoreError>, Option<Problem>)> {
         let open = |meta: &SegmentEntry| {
             let (mut meta, mut note) = (meta.clone(), None);
@@ -115,8 +114,8 @@ impl Partition {
                 // The Arrow rows may be intact: then they are archived again.
                 let Ok(part) = Part::open(&place, meta.file, None) else { return Err(error) };
                 *note = Some(Problem::of(&error).and("it is rewritten from the rows as Arrow"));
-                // The manifest that names the archive stays until the next commit; the job for archives then writes a
-                // new one.
+                // The manifest that names the archive stays until the next commit; the archiving job then writes a new
+                // one.
                 meta.archive = None;
                 return Ok(part);
             }
@@ -125,7 +124,7 @@ impl Partition {
         match (opened, archive) {
             (Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })), Some(archive)) => {
                 tracing::info!(segment = meta.file, rows = meta.rows, "a segment is rebuilt from its archive");
-                // One that is missing was deleted to save room, or never came along with a backup.
+                // A missing one was deleted to save space, or was not part of a backup.
                 if matches!(error, StoreError::Corrupt { .. }) {
                     *note = Some(Problem::of(&error).and("it is rebuilt from its archive"));
                 }
@@ -154,7 +153,7 @@ impl Partition {
         }
     }
 
-    /// Rebuilds the segments that the replay found damaged, and says which.
+    /// Rebuilds the segments that the replay found damaged, and reports them.
     pub(super) fn mend(&self) -> Vec<Problem> {
         let mut mended = Vec::new();
         for e in &self.entries {

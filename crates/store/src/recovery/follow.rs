@@ -1,5 +1,5 @@
-//! Following a collection that another process writes: each newer manifest replaces the previous one for all readers at once. What the log
-//! has beyond it comes with it (`ingest/tail.rs`).
+//! Follows a collection that another process writes: each newer manifest replaces the previous one for all readers at
+//! once. The log beyond it is shown too (`ingest/tail.rs`).
 
 use super::open::{Common, prepare};
 use crate::catalog::disk::MANIFEST;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 /// Why a followed collection refuses writes.
 const READ_ONLY: &str = "this server only reads it: send writes to a gateway";
-/// How often the newest manifest is read again because its objects were removed meanwhile.
+/// Max reads of the newest manifest when its objects were removed meanwhile.
 const TRIES: usize = 4;
 
-/// Opens a collection that another process writes; `None`: there is none.
+/// Opens a collection that another process writes; `None` if it does not exist.
 pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition>, StoreError> {
     let Some(newest) = common.storage_of(dir).catalog.newest()? else { return Ok(None) };
     let mut partition = prepare(common, dir, newest.manifest.without_events())?;
@@ -29,7 +29,7 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
     if common.options.follow_log && is_followed(&newest.manifest.schema) {
         partition.tail = common.storage.log_reader(dir)?.map(Tail::new);
     }
-    // Not looked for a second time, as that takes some forty reads.
+    // Not searched a second time, as that takes some forty reads.
     match partition.follow(newest.manifest, false) {
         Err(error) if error.is_damage() => {
             partition.follow_newest()?;
@@ -41,8 +41,9 @@ pub(crate) fn follow_new(common: &Common, dir: &Path) -> Result<Option<Partition
 }
 
 impl Partition {
-    /// Loads the newest manifest if it has changed; `None`: the collection was dropped. What of it is damaged or missing is left out, and said to
-    /// be missing, as by an owner. It is tried again with each call. On an error nothing changes.
+    /// Loads the newest manifest if it has changed; `None` if the collection was dropped. Damaged or missing objects
+    /// are left out and reported as missing, as by an owner. They are retried with each call. On an error nothing
+    /// changes.
     pub(crate) fn follow_newest(&mut self) -> Result<Option<bool>, StoreError> {
         self.look_at_tail();
         // Version of the manifest with an object that could not be read.
@@ -50,7 +51,7 @@ impl Partition {
         let mut failed = (!whole).then(|| self.manifest.version());
         for _ in 0..TRIES {
             let Some(manifest) = self.catalog.newest()? else { return Ok(None) };
-            // What is newest never goes back: manifests are lost, and what is known here is more than what is left.
+            // The newest never goes back: manifests were lost, and this process knows more than what is left.
             if manifest.version() < self.manifest.version() {
                 let path = self.shared.dir.join(MANIFEST);
                 return Err(StoreError::corrupt(&path, "a newer manifest, which was read here before, is missing"));
@@ -59,7 +60,8 @@ impl Partition {
                 return Ok(Some(self.show_tail(false)));
             }
             let version = manifest.version();
-            // The writer may have removed an object since: then there is a newer manifest. Otherwise the object is lost.
+            // The writer may have removed an object since: then there is a newer manifest. Otherwise the object is
+            // lost.
             match self.follow(manifest, failed == Some(version)) {
                 Ok(()) => return Ok(Some(true)),
                 Err(error) if error.is_damage() => failed = Some(version),
@@ -69,10 +71,10 @@ impl Partition {
         Err(StoreError::Busy("the manifests of the collection change too fast to be followed".to_owned()))
     }
 
-    /// Takes a manifest up. `rest`: what is damaged is left out, and noted; otherwise it is an error.
+    /// Loads a manifest. With `rest`, damaged objects are left out and recorded; otherwise they are an error.
     fn follow(&mut self, manifest: Manifest, rest: bool) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
-        // What could not be read may be there again.
+        // Unreadable objects may be readable again.
         let whole = self.problems.is_empty();
         let (mut damaged, mut problems) = (Vec::new(), Vec::new());
         let mut leave_out = |error: StoreError| match rest && error.is_damage() {
@@ -86,7 +88,7 @@ impl Partition {
             Ok(hidden) => hidden,
             Err(error) => leave_out(error).map(|()| HashMap::default())?,
         };
-        // By the number of the file: open segments stay open, and cached blocks stay valid.
+        // By file number: open segments stay open, and cached blocks stay valid.
         let open: HashMap<u64, (&SegmentEntry, &Entry)> = self
             .entries
             .iter()
@@ -96,7 +98,7 @@ impl Partition {
         let mut unmendable = Vec::new();
         for meta in &manifest.segments {
             let known = open.get(&meta.file).filter(|(known, _)| known.archive == meta.archive);
-            // Damage that a read has met. Rebuilt, for this process, the segment is opened again.
+            // A read has found damage. The segment is rebuilt for this process, and reopened.
             let mended = known.filter(|(_, entry)| self.is_sick(entry)).is_some_and(|(_, entry)| {
                 let rebuilt = entry.part.segment().map(|segment| segment.rebuild(meta.file, self.context.rule));
                 let mended = rebuilt.is_some_and(|rebuilt| rebuilt.is_ok());
@@ -135,7 +137,7 @@ impl Partition {
             segments.insert(part.number, meta.clone());
             entries.push(Entry { part, dead, hidden: Arc::new(hidden) });
         }
-        // Nothing below fails.
+        // Nothing below can fail.
         let gone = self.entries.iter().filter(|entry| !segments.contains_key(&entry.part.number));
         gone.clone().for_each(|entry| self.shared.cache.opened.forget(entry.part.number));
         self.left.extend(gone.map(|entry| (self.manifest.version(), Arc::downgrade(&entry.part))));
@@ -148,7 +150,7 @@ impl Partition {
         self.position = manifest.flushed;
         (self.damaged, self.problems) = (damaged, problems);
         (self.entries, self.segments, self.manifest) = (entries, segments, manifest);
-        // In one step with what the log has beyond it: readers have seen that already.
+        // In one step with the log beyond it, which readers have already seen.
         if !self.show_tail(true) {
             self.measure();
             self.publish();
@@ -156,20 +158,20 @@ impl Partition {
         Ok(())
     }
 
-    /// Whether the index of a segment turned out to be damaged, and may be rebuilt.
+    /// Returns true if the index of a segment turned out to be damaged, and may be rebuilt.
     fn is_sick(&self, entry: &Entry) -> bool {
         let damaged =
             entry.part.segment().is_some_and(Segment::is_damaged) || entry.part.closed().is_some_and(Closed::is_sick);
         damaged && !self.unmendable.contains(&entry.part.number)
     }
 
-    /// Version of the oldest manifest with an object that is read here.
+    /// Returns the version of the oldest manifest with an object that is read here.
     pub(crate) fn oldest_in_use(&mut self) -> u64 {
         self.left.retain(|(_, part)| part.strong_count() > 0);
         self.left.iter().map(|(version, _)| *version).min().unwrap_or(u64::MAX).min(self.manifest.version())
     }
 
-    /// The part of a segment: closed, where segments are opened for queries.
+    /// Returns the part of a segment: closed, if segments are opened for queries.
     fn part_of(
         &self,
         meta: &SegmentEntry,
@@ -189,7 +191,7 @@ impl Partition {
         let archive = meta.archive.map(|entry| Segment::open_archive(&place, meta.file, entry)).transpose();
         match archive.and_then(|archive| Part::open(&place, meta.file, archive)) {
             Ok(part) => Ok((part, None)),
-            // Rebuilt for this process from what is whole. What is absent may have been removed by the owner since.
+            // Rebuilt for this process from intact files. The owner may have removed absent ones since.
             Err(error) if matches!(error, StoreError::Corrupt { .. }) || (rest && error.is_damage()) => {
                 let (mut meta, mut note) = (meta.clone(), None);
                 self.open_segment(&mut meta, &mut note).map(|part| (part, note))

@@ -1,9 +1,9 @@
 //! Files in the folder of segments that the manifest does not name.
 //!
-//! An interrupted flush or merge leaves some, as does a crash before a merged segment's files are removed. But a
-//! manifest that is not the newest names too few files, and then they are all that is left of acknowledged writes. So
+//! An interrupted flush or merge leaves some, and so does a crash before a merged segment's files are removed. But a
+//! manifest that is not the newest names too few files, and then these are all that is left of acknowledged writes. So
 //! they are removed only if all of this holds:
-//! - the copy of the manifest is intact and no newer, so the manifest is the newest that was written;
+//! - the copy of the manifest is intact and not newer, so the manifest is the newest that was written;
 //! - every file that it names is readable, and the log continues where they end: together they are the collection at
 //!   its position;
 //! - none of the files holds a later write.
@@ -11,8 +11,8 @@
 //! In a bucket another process may have taken over since, so there only files of earlier epochs are leftovers
 //! (`model::policy::owner`).
 //!
-//! Otherwise they stay, and their numbers are not reused. A file with a later write makes the collection refuse
-//! writes, which would take its positions.
+//! Otherwise they stay, and their numbers are not reused. A file with a later write makes the collection refuse writes,
+//! which would take its positions.
 
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::sidecars::{files_of, last_death_of};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 impl Partition {
-    /// Raises the number of the next file above all files in the folder, named by the manifest or not.
+    /// Raises the next file number above all files in the folder, whether the manifest names them or not.
     pub(crate) fn pass_numbers(&self) -> Result<(), StoreError> {
         for name in self.segment_files()? {
             if let Some(number) = number_of(&name) {
@@ -38,7 +38,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes files that are leftovers for certain; keeps all others.
+    /// Removes files that are certain to be leftovers; keeps all others.
     pub(crate) fn sweep_leftovers(&mut self, proof: &Proof) -> Result<(), StoreError> {
         let objects = self.shared.objects.clone();
         let remove = |name: &String| objects.delete(name).map_err(StoreError::io("remove", &objects.path(name)));
@@ -58,7 +58,7 @@ impl Partition {
         Ok(())
     }
 
-    /// A file that no manifest names, with a later write than the newest known one, and its position.
+    /// Returns a file that no manifest names with a later write than the newest known one, and its position.
     pub(crate) fn later_file(&self) -> Result<Option<(PathBuf, u64)>, StoreError> {
         let (objects, unnamed) = (self.shared.objects.as_ref(), self.unnamed()?);
         let later = |name: String| {
@@ -68,7 +68,8 @@ impl Partition {
         Ok(unnamed.into_iter().find_map(later))
     }
 
-    /// Files that the manifest does not name, except files that another process may need: it may have taken over since.
+    /// Returns the files that the manifest does not name, except those that another process may need: it may have taken
+    /// over since.
     fn unnamed(&self) -> Result<Vec<String>, StoreError> {
         let named = files_of(&self.manifest);
         let leftover = |name: &String| {
@@ -93,7 +94,7 @@ impl Partition {
         self.problems.push(Problem { path: self.shared.dir.join(MANIFEST), detail });
         self.stale = true;
         let why = "a file holds acknowledged writes that neither manifest nor log knows; see the problems listed";
-        // New writes would take positions that the lost ones already have.
+        // New writes would take positions of the lost ones.
         self.refuses.get_or_insert(why.to_owned());
     }
 
@@ -102,12 +103,12 @@ impl Partition {
     }
 }
 
-/// The number in a file's name.
+/// Returns the number in a file's name.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     u64::from_str_radix(name.split('.').next()?, 16).ok()
 }
 
-/// Position of the newest write in a file; `None` if it has none, or is unreadable.
+/// Returns the position of the newest write in a file; `None` if it has none, or is unreadable.
 fn newest_write(objects: &dyn Objects, name: &str) -> Option<u64> {
     match name.rsplit_once('.')?.1 {
         "segment" => seq_max_of(objects, name).ok().map(|seq| Seq(seq).position()),

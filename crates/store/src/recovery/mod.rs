@@ -1,6 +1,6 @@
-//! Opening, checking and repairing a partition: manifest, segments, then the tail of the log.
+//! Opens, checks and repairs a partition: manifest, segments, then the tail of the log.
 //!
-//! Start at `open.rs`; `files.rs` opens segments and sidecars. `leftovers.rs` says which files may be removed,
+//! Start at `open.rs`; `files.rs` opens segments and sidecars. `leftovers.rs` decides which files may be removed,
 //! `check.rs` reads everything, `repair/` repairs damage.
 
 pub(crate) mod check;

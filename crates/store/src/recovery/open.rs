@@ -29,20 +29,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-/// Caches and budgets of memory that all stores of a process share.
+/// Caches and memory budgets that all stores of a process share.
 #[derive(Debug, Clone)]
 pub struct SharedResources {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) memory_all: Arc<WriteMemory>,
     pub(crate) load: Arc<Load>,
-    /// One store makes room in memory for another.
+    /// Lets one store make room in memory for another.
     pub(crate) wake: Arc<Wake>,
-    /// Parts of objects that are kept, once the first store has opened.
+    /// The cache of objects' extents, once the first store has opened.
     extents: Arc<OnceLock<Arc<Extents>>>,
 }
 
 impl SharedResources {
-    /// As much as these options give to a store.
+    /// Creates the resources that these options give to one store.
     pub fn of(options: &Options) -> SharedResources {
         SharedResources {
             cache: Arc::new(BlockCache::new(options.cache_bytes, options.tree_bytes.unwrap_or(0))),
@@ -53,7 +53,8 @@ impl SharedResources {
         }
     }
 
-    /// The cache of a bucket's objects, of this many bytes at most; `None`: there is none. All stores that share it have one bucket.
+    /// Returns the cache of a bucket's objects, of at most this many bytes; `None` if there is none. All stores that
+    /// share it have one bucket.
     pub(crate) fn extents(&self, bucket: &Arc<dyn Bucket>, bytes: u64) -> Option<Arc<Extents>> {
         (bytes > 0).then(|| self.extents.get_or_init(|| Arc::new(Extents::new(bucket.clone(), bytes))).clone())
     }
@@ -63,7 +64,7 @@ impl SharedResources {
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) seams: Seams,
-    /// Where partitions keep their data.
+    /// The place of the partitions' data.
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) options: Arc<Options>,
     pub(crate) cache: Arc<BlockCache>,
@@ -75,19 +76,19 @@ pub(crate) struct Common {
     pub(crate) background: Arc<OnceLock<Arc<dyn Background>>>,
     /// Whether this process may be behind the log or the catalog of any collection.
     pub(crate) outdated: Arc<AtomicBool>,
-    /// Collections are followed, and not written here.
+    /// Whether collections are only followed, not written here.
     pub(crate) read_only: bool,
-    /// Until when their owner leaves what earlier snapshots show, in microseconds of the clock's elapsed time.
+    /// Time until which their owner keeps the rows of earlier snapshots, in microseconds of the clock's elapsed time.
     pub(crate) pinned_until: Arc<AtomicI64>,
 }
 
 impl Common {
-    /// Whether this process may own a partition.
+    /// Returns true if this process may own a partition.
     pub(crate) fn has(&self, tenant: &str, name: &str, partition: u32) -> bool {
         self.storage.registry().is_none_or(|registry| registry.has(tenant, name, partition))
     }
 
-    /// The storage of the partition in a folder.
+    /// Returns the storage of the partition in a folder.
     pub(crate) fn storage_of(&self, dir: &Path) -> PartitionStorage {
         self.storage.partition(dir, self.options.log_file_bytes)
     }
@@ -97,18 +98,18 @@ pub(crate) fn log_dir(dir: &Path) -> PathBuf {
     dir.join("log")
 }
 
-/// Makes the folders of a partition, durably, and writes its first manifest: from then on it exists.
+/// Creates the folders of a partition, durably, and writes its first manifest, which makes it exist.
 pub(crate) fn create(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     begin(common, root, dir, manifest)?;
     let mut partition = open(common, dir)?;
-    // Of the processes that tried to create the collection one succeeded: the first epoch is this process's.
+    // Of the processes that tried to create the collection only one succeeded: the first epoch belongs to this process.
     partition.claimed = true;
     Ok(partition)
 }
 
-/// The same without opening it.
+/// Does the same without opening it.
 pub(crate) fn begin(common: &Common, root: &Path, dir: &Path, manifest: &Manifest) -> Result<(), StoreError> {
-    // A storage with a registry of its own keeps nothing of a collection in the data folder.
+    // A storage with its own registry keeps nothing of a collection in the data folder.
     if common.storage.registry().is_none() {
         make_folders(common.seams.disk.as_ref(), root, dir)?;
     }
@@ -122,7 +123,7 @@ pub(crate) fn begin(common: &Common, root: &Path, dir: &Path, manifest: &Manifes
     Ok(())
 }
 
-/// Makes the folders of a partition, durably.
+/// Creates the folders of a partition, durably.
 pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(), StoreError> {
     for sub in [log_dir(dir), dir.join("segments")] {
         disk.create_dir(&sub).map_err(StoreError::io("create", &sub))?;
@@ -132,7 +133,8 @@ pub(crate) fn make_folders(disk: &dyn Disk, root: &Path, dir: &Path) -> Result<(
     way.iter().rev().try_for_each(|folder| disk.sync_dir(folder).map_err(StoreError::io("sync", folder)))
 }
 
-/// Opens the partition in `dir`. Damage to segments or log is noted and contained; damage to the manifest is an error.
+/// Opens the partition in `dir`. Damage to segments or log is recorded and contained; damage to the manifest is an
+/// error.
 pub(crate) fn open(common: &Common, dir: &Path) -> Result<Partition, StoreError> {
     if !common.storage.is_shared() {
         let (mut partition, newest) = open_newest(common, dir)?;
@@ -190,7 +192,7 @@ fn open_newest(common: &Common, dir: &Path) -> Result<(Partition, Newest), Store
     Ok((open_with(common, dir, &newest.manifest)?, newest))
 }
 
-/// Opens what a manifest names, and replays the log after it.
+/// Opens the files that a manifest names, and replays the log after it.
 fn open_with(common: &Common, dir: &Path, manifest: &Manifest) -> Result<Partition, StoreError> {
     let partition = open_as_is(common, dir, manifest.clone())?;
     // The log is replayed against the segments. Damage to a block shows only when the replay reads it. If that damage
@@ -214,17 +216,17 @@ fn open_as_is(common: &Common, dir: &Path, manifest: Manifest) -> Result<Partiti
     Ok(partition)
 }
 
-/// A partition without an open file yet.
+/// Creates a partition without any open file.
 pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Result<Partition, StoreError> {
-    // A rename of the collection is one of its folder, and leaves the manifest as it is.
+    // A rename of the collection only renames its folder, and leaves the manifest as it is.
     if let Some(name) = dir.parent().and_then(Path::file_name).and_then(OsStr::to_str) {
         name.clone_into(&mut manifest.collection);
     }
     let ephemeral = common.options.ephemeral || manifest.settings.durability == Durability::Ephemeral;
     let mut storage = common.storage_of(dir);
     let mut definition = None;
-    // Only the definition is in the folder, on disk or not; the events live in a memory disk of their own, behind the same
-    // seams as any other.
+    // Only the definition is in the folder, on disk or not; the events are in a memory disk of their own, behind the
+    // same seams as any other.
     if ephemeral {
         definition = Some(Lineage::after(storage.catalog, manifest.version()));
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::volatile());
@@ -251,7 +253,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         keys: 0,
         depth: (0, 0),
     };
-    // Uses by other processes are heard of late: each has a quarter of the time for that.
+    // Uses by other processes are learned late: each has a quarter of the time for that.
     let memory = common.options.snapshot_memory;
     let memory = if common.storage.is_shared() { memory + memory / 4 } else { memory };
     let shared = Arc::new(Shared {
@@ -286,7 +288,7 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
         shared,
         catalog: Lineage::after(storage.catalog, manifest.version()),
         manifest,
-        // No other process sees data in memory.
+        // Data in memory is not visible to other processes.
         claimed: ephemeral,
         definition,
         context,
@@ -314,13 +316,13 @@ pub(crate) fn prepare(common: &Common, dir: &Path, mut manifest: Manifest) -> Re
 }
 
 impl Partition {
-    /// Brings copies of the manifest up to date and shows the partition to readers.
+    /// Updates copies of the manifest and shows the partition to readers.
     fn show(&mut self, newest: Newest) {
         self.note_proof(newest.proof, &newest.manifest);
         self.publish();
     }
 
-    /// Notes an unreadable file.
+    /// Records an unreadable file.
     pub(super) fn note_bad(&mut self, error: StoreError) {
         self.problems.push(Problem::of(&error));
         if !error.is_damage() {
@@ -328,7 +330,7 @@ impl Partition {
         }
     }
 
-    /// Brings the copy of the manifest up to date; reports it unless a crash alone left it behind.
+    /// Updates the copy of the manifest; reports it unless a crash alone left it behind.
     fn note_proof(&mut self, proof: Proof, manifest: &Manifest) {
         if matches!(proof, Proof::Never | Proof::Newest { behind: false }) {
             return;
@@ -358,7 +360,7 @@ impl Partition {
         }
         if !found.damage.is_empty() {
             self.problems.extend(found.damage.iter().map(Problem::of));
-            // Still served: readable parts are shown, and the answer names the missing ones. New writes could hide the
+            // Still served: readable parts are shown, and responses name the missing ones. New writes could hide the
             // gap.
             self.refuses.get_or_insert(
                 "the log is damaged, so acknowledged writes are missing; see the problems listed".to_owned(),

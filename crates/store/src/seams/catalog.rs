@@ -1,38 +1,39 @@
-//! The catalog: which manifest of a partition is the newest.
+//! The catalog, which decides which manifest of a partition is the newest.
 
 use crate::catalog::manifest::Manifest;
 use crate::error::{Problem, StoreError};
 use meridian_model::Invalid;
 
-/// The manifests of one partition, each the successor of one before. A file and its copy today, `manifests/{n}` by create-if-absent
-/// in a cluster.
+/// The manifests of one partition, each the successor of an earlier one. On disk a file and its copy; in a cluster
+/// `manifests/{n}` by create-if-absent.
 ///
 /// # Contract
-/// - **Compare-and-swap.** A commit names the version that it follows and takes effect only if that is the newest. Of concurrent
-///   commits that follow one version at most one takes effect.
+/// - **Compare-and-swap.** A commit names the version that it follows, and takes effect only if that is the newest. Of
+///   concurrent commits that follow one version at most one takes effect.
 /// - **Order.** A manifest's version is greater than that of the one it follows. [`Catalog::newest`] never goes back.
-/// - **Durable.** What a commit returned `Ok` for survives a crash, and every later `newest` answers it or a successor.
-/// - **Outcomes.** [`CommitError::Clean`]: nothing took effect, nor will. [`CommitError::Stale`]: another writer committed; this one
-///   has to stop. [`CommitError::Unknown`]: the manifest may have taken effect, or still may. The caller then keeps the objects of
-///   both and asks `newest` before its next commit.
+/// - **Durable.** A commit that returned `Ok` survives a crash, and every later `newest` returns its manifest or a
+///   successor.
+/// - **Outcomes.** [`CommitError::Clean`]: nothing took effect, nor will. [`CommitError::Stale`]: another writer
+///   committed; this one has to stop. [`CommitError::Unknown`]: the manifest may have taken effect, or still may. The
+///   caller then keeps the objects of both and calls `newest` before its next commit.
 pub trait Catalog: Send + Sync + std::fmt::Debug {
-    /// The newest manifest; `None` if the partition was never made, or was dropped.
+    /// Returns the newest manifest; `None` if the partition never existed, or was dropped.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the newest cannot be determined, [`StoreError::NewerFormat`], [`StoreError::Io`].
     fn newest(&self) -> Result<Option<Newest>, StoreError>;
 
-    /// Commits a manifest as the successor of version `follows` (0: it is the first); gives the bytes written.
+    /// Commits a manifest as the successor of version `follows` (0 for the first); returns the bytes written.
     fn commit(&self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError>;
 
-    /// Commits that the collection is dropped, in the place of the manifest after version `follows`. From then on there is no newest
+    /// Commits the drop of the collection, as the successor of version `follows`. From then on there is no newest
     /// manifest.
     fn end(&self, follows: u64) -> Result<(), CommitError> {
         let _ = follows;
         Err(CommitError::Clean(Invalid::new("collections of this storage cannot be dropped").into()))
     }
 
-    /// Called once the newest manifest was verified: copies that prove it may be brought up to date.
+    /// Notifies the catalog that the newest manifest was verified: copies that prove it may be updated.
     fn confirm(&self, manifest: &Manifest) -> Result<(), StoreError> {
         let _ = manifest;
         Ok(())
@@ -48,12 +49,12 @@ pub struct Newest {
     pub proof: Proof,
 }
 
-/// Whether a manifest is known to be the newest that was written. Only then may files be removed that it does not name.
+/// Whether a manifest is known to be the newest that was written. Only then may files that it does not name be removed.
 #[derive(Debug)]
 pub enum Proof {
-    /// It is.
+    /// It is the newest.
     Newest {
-        /// The copy that proves it is behind, because a crash came between the two writes.
+        /// Whether the copy that proves it is behind, because a crash came between the two writes.
         behind: bool,
     },
     /// The program that wrote it kept no proof.
@@ -79,7 +80,7 @@ pub enum CommitError {
 }
 
 impl CommitError {
-    /// Whether objects that the manifest names must stay, because it may be the newest.
+    /// Returns true if objects that the manifest names must stay, because it may be the newest.
     pub fn is_unknown(&self) -> bool {
         matches!(self, CommitError::Unknown(_))
     }

@@ -9,9 +9,9 @@ const MILLION: i64 = 1_000_000;
 
 /// A source of time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Microseconds since 1970 in UTC; may jump when the machine's clock is set.
+    /// Returns microseconds since 1970 in UTC; may jump when the machine's clock is set.
     fn now(&self) -> i64;
-    /// Microseconds since some start; never goes back.
+    /// Returns microseconds since some start; never goes back.
     fn elapsed(&self) -> i64;
     /// Sleeps for this time, or a little longer.
     fn sleep(&self, time: Duration);
@@ -24,7 +24,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock whose [`Clock::elapsed`] starts now.
+    /// Creates a clock whose [`Clock::elapsed`] starts now.
     pub fn new() -> Self {
         SystemClock { start: Instant::now() }
     }
@@ -50,7 +50,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's clocks made wrong, for tests of processes whose machines disagree.
+/// The machine's clocks made wrong, to test processes whose machines disagree.
 #[derive(Debug)]
 pub struct SkewedClock {
     clock: SystemClock,
@@ -59,11 +59,11 @@ pub struct SkewedClock {
 }
 
 impl SkewedClock {
-    /// A clock whose time of day is `ahead` microseconds ahead, and whose monotonic time runs faster by `faster_ppm` parts in a million. Both may
-    /// be negative.
+    /// Creates a clock whose time of day is `ahead` microseconds ahead, and whose monotonic time runs faster by
+    /// `faster_ppm` parts per million. Both may be negative.
     ///
     /// # Errors
-    /// A rate with which time would stand still or go back.
+    /// A rate at which time would stop or go back.
     pub fn new(ahead: i64, faster_ppm: i64) -> Result<Self, Invalid> {
         match (-MILLION / 2..=MILLION).contains(&faster_ppm) {
             true => Ok(SkewedClock { clock: SystemClock::new(), ahead, faster_ppm }),
@@ -95,7 +95,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that is set to `now`, in microseconds since 1970.
+    /// Creates a clock set to `now`, in microseconds since 1970.
     pub fn new(now: i64) -> Self {
         ManualClock { now: AtomicI64::new(now), elapsed: AtomicI64::new(0) }
     }
@@ -106,7 +106,7 @@ impl ManualClock {
         self.elapsed.fetch_add(micros, Ordering::SeqCst);
     }
 
-    /// Sets the wall clock forward or back by this many microseconds; no time passes.
+    /// Sets the wall clock forward or back by this many microseconds; the elapsed time stays.
     pub fn set_by(&self, micros: i64) {
         self.now.fetch_add(micros, Ordering::SeqCst);
     }

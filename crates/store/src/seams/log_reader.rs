@@ -1,27 +1,28 @@
-//! Reading the log of a collection that another process writes.
+//! Reads the log of a collection that another process writes.
 
 use super::{LogPlace, Record};
 use crate::error::StoreError;
 
-/// What a look at a log found.
+/// The result of polling a log.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Records that were not read before, in order of position.
     pub records: Vec<Record>,
-    /// Whether there was nothing after them.
+    /// Whether the end of the log was reached.
     pub is_end: bool,
 }
 
-/// Reads a log that another process writes, from where it last ended. It fences nobody.
+/// Reads a log that another process writes, from where the last poll ended. It fences no writer.
 ///
 /// # Contract
-/// - **In order.** Records come in order of position, each once, and none that is not in every later replay.
-/// - **What a manifest covers may be gone.** A log then seems to end before it does. So a look says where the log ended only
-///   if the newest manifest that is read after it covers nothing more.
+/// - **In order.** Records come in order of position, each once, and only those that every later replay returns too.
+/// - **What a manifest covers may be gone.** A log then seems to end too early. So a poll proves the end of the log
+///   only if the newest manifest read after it covers nothing more.
 pub trait LogReader: Send + Sync + std::fmt::Debug {
-    /// Begins again, with the place that the next look is given.
+    /// Restarts at the place passed to the next poll.
     fn rewind(&mut self);
 
-    /// Reads on. `flushed` and `from`: the position that the manifest covers, and the place in the log that it names.
+    /// Reads on. `flushed` and `from` are the position that the manifest covers, and the place in the log that it
+    /// names.
     fn look(&mut self, flushed: u64, from: Option<LogPlace>) -> Result<Seen, StoreError>;
 }

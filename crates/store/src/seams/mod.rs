@@ -1,8 +1,8 @@
-//! The seams between the store and its environment: disk, clock and randomness. A partition keeps its data through three more:
-//! [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] provides all three).
+//! The seams between the store and its environment: disk, clock and randomness. A partition keeps its data through
+//! three more: [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] provides all three).
 //!
 //! Nothing in this crate opens a file, reads a clock, sleeps or draws a random number in any other way. So a test or a
-//! simulator controls all three. It can stop time, repeat a run from a seed, lose every byte not yet synced, and make any
+//! simulator controls all three. It can stop time, repeat a run from a seed, lose every unsynced byte, and make any
 //! call fail. Only waits of threads for one another, and the deadlines of their callers, are real time
 //! (`docs/simulation.md` lists them).
 
@@ -34,62 +34,63 @@ use std::sync::Arc;
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// An existing file, to be read.
+    /// An existing file, for reading.
     Read,
-    /// An existing file, to be read and written in place.
+    /// An existing file, for reading and writing in place.
     ReadWrite,
-    /// A new file; an existing one of that name is emptied.
+    /// A new file; an existing one of that name is truncated.
     Create,
     /// A new file; an existing one of that name is an error of kind `AlreadyExists`.
     CreateNew,
-    /// A new file that only its owner may read, as it holds secrets; an existing one of that name is replaced.
+    /// A new file that only its owner may read, because it holds secrets; an existing one of that name is replaced.
     CreatePrivate,
 }
 
-/// A file system, reduced to what the store needs of one.
+/// A file system, reduced to what the store needs.
 ///
-/// The contract of an implementation: bytes written are durable after [`DiskFile::sync`] and not before. A rename
-/// replaces its target in one step; that of a folder takes its content along. A change of a name is durable after
-/// [`Disk::sync_dir`] of its folder and not before. Such changes are made by `open(.., Create)`, [`Disk::rename`], [`Disk::create_dir`] and [`Disk::remove`].
+/// Contract for implementations: written bytes are durable after [`DiskFile::sync`] and not before. A rename replaces
+/// its target atomically; renaming a folder moves its content. A name change is durable after [`Disk::sync_dir`] of its
+/// folder and not before. Such changes are made by `open(.., Create)`, [`Disk::rename`], [`Disk::create_dir`] and
+/// [`Disk::remove`].
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
-    /// Renames a file, replacing an existing one of that name; or a folder, to a free name in the one that it lies in.
+    /// Renames a file, replacing an existing one of that name; or a folder, to a free name in the same parent.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// Makes a folder and those above it; an existing one is no error.
+    /// Creates a folder and its parents; an existing one is not an error.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// The same for a folder that only its owner may enter; an existing one is made private.
+    /// Does the same for a folder that only its owner may enter; an existing one is made private.
     fn create_private_dir(&self, path: &Path) -> io::Result<()>;
     /// Removes an empty folder.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Names in a folder, sorted; a folder that does not exist is an error of kind `NotFound`.
+    /// Returns the names in a folder, sorted; an absent folder is an error of kind `NotFound`.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
-    /// Takes the lock of a file, until the guard is dropped. `WouldBlock`: another holds it.
+    /// Takes the lock of a file, until the guard is dropped. `WouldBlock` means that another process holds it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
 }
 
-/// A lock that is held until this is dropped.
+/// A lock held until this is dropped.
 pub trait DiskLock: Send + Sync + std::fmt::Debug {}
 
 /// An open file.
 pub trait DiskFile: Send + Sync + std::fmt::Debug {
     /// Fills `into` from `offset`; a file that is too short is an error of kind `UnexpectedEof`.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
-    /// Writes at `offset`, growing the file where needed.
+    /// Writes at `offset`, extending the file if needed.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Makes what was written durable, and the length with it (`fdatasync`).
+    /// Makes written bytes and the length durable (`fdatasync`).
     fn sync(&self) -> io::Result<()>;
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Whether the file holds no byte.
+    /// Returns true if the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Cuts or grows (with zeros) the file.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 }
 
@@ -105,7 +106,7 @@ pub struct Seams {
 }
 
 impl Seams {
-    /// The real disk, clock and randomness.
+    /// Returns the real disk, clock and randomness.
     pub fn real() -> Seams {
         Seams { disk: Arc::new(RealDisk), clock: Arc::new(SystemClock::new()), random: Arc::new(SystemRandom::new()) }
     }

@@ -7,32 +7,36 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The immutable files of one partition: segments, archives and sidecars. A folder today, a prefix of a bucket in a cluster.
+/// The immutable files of one partition: segments, archives and sidecars. On disk a folder, in a cluster a prefix of a
+/// bucket.
 ///
 /// # Contract
-/// - **Create-only.** [`Objects::put`] fails with [`io::ErrorKind::AlreadyExists`] where the name is taken. Of concurrent puts of
-///   one name at most one finishes, so a name has one content for ever.
-/// - **Whole or nothing.** A reader that opens a name after [`ObjectWriter::finish`] returned finds every byte. Before that the name
-///   may be absent, short, or only listed; an unfinished put may leave it taken.
-/// - **Durable after `sync`.** What finished before [`Objects::sync`] returned survives a crash. A manifest may name it only then.
-/// - **Errors do not reveal the outcome.** A put that fails may have taken effect. Its name is never used again;
-///   nothing refers to it, so maintenance removes it as a leftover.
-/// - **Open objects.** Deleting a name that is open is the caller's mistake where the implementation has no open files (a bucket).
+/// - **Create-only.** [`Objects::put`] fails with [`io::ErrorKind::AlreadyExists`] if the name is taken. Of concurrent
+///   puts of one name at most one finishes, so the content under a name never changes.
+/// - **All or nothing.** A reader that opens a name after [`ObjectWriter::finish`] returned finds every byte. Before
+///   that the name may be absent, short, or only listed; an unfinished put may leave it taken.
+/// - **Durable after `sync`.** Anything finished before [`Objects::sync`] returned survives a crash. A manifest may
+///   name it only then.
+/// - **Errors do not reveal the outcome.** A failed put may have taken effect. Its name is never used again; nothing
+///   refers to it, so maintenance removes it as a leftover.
+/// - **Open objects.** Deleting an open name is a bug in the caller if the implementation has no open files (a bucket).
 ///   The store deletes only what no snapshot of the process pins (`maintenance/removal.rs`).
 /// - `delete` of an absent name is an error of kind [`io::ErrorKind::NotFound`], and changes nothing.
 pub trait Objects: Send + Sync + std::fmt::Debug {
     /// Begins an object under a free name.
     fn put(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
 
-    /// Begins an object that replaces the one of this name, in one step, when it is finished.
+    /// Begins an object that atomically replaces the one of this name when it is finished.
     ///
-    /// Only for what can be rebuilt from other objects, such as the index of a segment: both contents serve the same answers.
+    /// Only for objects that can be rebuilt from others, such as the index of a segment: both contents serve the same
+    /// results.
     ///
-    /// Where no object is ever replaced (a bucket), what takes its place is seen by this process alone: see [`Objects::is_provisional`].
+    /// If objects are never replaced (in a bucket), only this process sees the replacement: see
+    /// [`Objects::is_provisional`].
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>>;
 
-    /// Whether what was put in the place of this name is seen by this process alone, and only until it ends. Its content is then to be
-    /// written under another name.
+    /// Returns true if only this process sees the replacement under this name, and only until it ends. Its content
+    /// should then be rewritten under another name.
     fn is_provisional(&self, name: &str) -> bool {
         let _ = name;
         false
@@ -41,19 +45,20 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
     /// Opens an object for reading.
     fn open(&self, name: &str) -> io::Result<Arc<dyn Object>>;
 
-    /// The same, of an object whose end is known: this may be used instead of asking where the object is kept. An object that does not exist
-    /// may then be noticed by a read.
+    /// Opens an object whose end is known; the implementation may rely on that instead of querying the storage. Then
+    /// only a read may notice that the object does not exist.
     fn open_known(&self, name: &str, end: &FileEnd) -> io::Result<Arc<dyn Object>> {
         let _ = end;
         self.open(name)
     }
 
-    /// Reads ranges of objects ahead, all at once, where reads are slow; a hint. Objects whose end is not known are left out.
+    /// Prefetches ranges of objects concurrently, if reads are slow; only a hint. Objects whose end is unknown are left
+    /// out.
     fn load(&self, wanted: &[Ahead]) {
         let _ = wanted;
     }
 
-    /// All names, sorted.
+    /// Returns all names, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
     /// Removes an object.
@@ -62,20 +67,21 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
     /// Makes everything durable that was finished or deleted before.
     fn sync(&self) -> io::Result<()>;
 
-    /// How messages name an object.
+    /// Returns the name of an object in messages.
     fn path(&self, name: &str) -> PathBuf;
 }
 
-/// The end of a file of blocks, as the manifest has it. It is enough to find the footer, and to tell the file from any other of its name.
+/// The end of a file of blocks, as recorded in the manifest. It suffices to find the footer, and to tell the file from
+/// any other of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEnd {
     /// Length of the file.
     pub bytes: u64,
-    /// Where the footer begins.
+    /// Offset of the footer.
     pub footer: u64,
     /// CRC32C of the footer, which has a checksum of each block.
     pub crc32c: u32,
-    /// Version of its format.
+    /// Version of the file format.
     pub version: u32,
 }
 
@@ -86,27 +92,27 @@ pub struct Ahead {
     pub name: String,
     /// Its end.
     pub end: FileEnd,
-    /// The bytes.
+    /// Its bytes.
     pub range: Range<u64>,
 }
 
 /// An open object: its bytes never change.
 pub trait Object: Send + Sync + std::fmt::Debug {
-    /// The end that was known when it was opened, and is used.
+    /// Returns the end that was given when it was opened, and is in use.
     fn end(&self) -> Option<FileEnd> {
         None
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether it holds no byte.
+    /// Returns true if it is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// These bytes turned out to be damaged: they are not used again. `false`: nothing is kept of it, and
-    /// another read would find the same.
+    /// Drops cached copies of damaged bytes. Returns false if nothing is cached, so that another read would find the
+    /// same.
     fn forget(&self, range: Range<u64>) -> bool {
         let _ = range;
         false
@@ -116,7 +122,7 @@ pub trait Object: Send + Sync + std::fmt::Debug {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
-/// An object that is being written. Dropped before [`ObjectWriter::finish`], it may leave its name taken.
+/// An object being written. Dropping it before [`ObjectWriter::finish`] may leave its name taken.
 pub trait ObjectWriter: Send {
     /// Appends bytes.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
@@ -133,11 +139,11 @@ pub struct DiskObjects {
     dir: PathBuf,
 }
 
-/// Suffix of a file that is being written to replace another.
+/// Suffix of a file being written to replace another.
 pub(crate) const HALF: &str = ".new";
 
 impl DiskObjects {
-    /// The objects in a folder, which exists.
+    /// Opens the objects in an existing folder.
     pub fn new(disk: Arc<dyn Disk>, dir: impl Into<PathBuf>) -> DiskObjects {
         DiskObjects { disk, dir: dir.into() }
     }
@@ -150,7 +156,7 @@ impl Objects for DiskObjects {
     }
 
     fn replace(&self, name: &str) -> io::Result<Box<dyn ObjectWriter>> {
-        // Written under a temporary name: until it is whole, readers find the old content.
+        // Written under a temporary name: until it is complete, readers find the old content.
         let beside = self.dir.join(format!("{name}{HALF}"));
         let file = self.disk.open(&beside, OpenMode::Create)?;
         Ok(Box::new(DiskWriter { file, offset: 0, rename: Some((self.disk.clone(), beside, self.dir.join(name))) }))
@@ -193,7 +199,7 @@ impl Object for DiskObject {
 struct DiskWriter {
     file: Arc<dyn DiskFile>,
     offset: u64,
-    /// The name that the file gets when it is whole: disk, from, to.
+    /// The rename that gives the complete file its name: disk, from, to.
     rename: Option<(Arc<dyn Disk>, PathBuf, PathBuf)>,
 }
 
@@ -214,14 +220,14 @@ impl ObjectWriter for DiskWriter {
     }
 }
 
-/// Puts a whole object.
+/// Writes an object in one call.
 pub(crate) fn put_all(objects: &dyn Objects, name: &str, bytes: &[u8]) -> io::Result<u64> {
     let mut writer = objects.put(name)?;
     writer.write(bytes)?;
     writer.finish()
 }
 
-/// Reads a whole object.
+/// Reads a complete object.
 pub(crate) fn read_all(objects: &dyn Objects, name: &str) -> io::Result<Vec<u8>> {
     let object = objects.open(name)?;
     let mut bytes = vec![0; object.len()? as usize];
@@ -229,7 +235,7 @@ pub(crate) fn read_all(objects: &dyn Objects, name: &str) -> io::Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// The folder of objects in that of a partition.
+/// Returns the folder of objects within that of a partition.
 pub(crate) fn folder(partition: &Path) -> PathBuf {
     partition.join("segments")
 }

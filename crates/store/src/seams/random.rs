@@ -4,13 +4,13 @@
 use parking_lot::Mutex;
 use std::hash::{BuildHasher, Hasher};
 
-/// A source of random numbers. None of them guards a secret against a determined adversary.
+/// A source of random numbers. They protect no secret against a determined attacker.
 pub trait Random: Send + Sync + std::fmt::Debug {
-    /// 64 random bits.
+    /// Returns 64 random bits.
     fn next_u64(&self) -> u64;
 }
 
-/// Numbers that differ from one start of the program to the next.
+/// Numbers that differ between starts of the program.
 #[derive(Debug)]
 pub struct SystemRandom(SeededRandom);
 
@@ -35,12 +35,12 @@ impl Random for SystemRandom {
     }
 }
 
-/// The same numbers for the same seed (SplitMix64; Steele, Lea and Flood 2014).
+/// Numbers determined by a seed (SplitMix64; Steele, Lea and Flood 2014).
 #[derive(Debug)]
 pub struct SeededRandom(Mutex<u64>);
 
 impl SeededRandom {
-    /// The sequence of this seed.
+    /// Starts the sequence of this seed.
     pub fn new(seed: u64) -> Self {
         SeededRandom(Mutex::new(seed))
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rights of files and folders that only their owner may read.
+/// Permissions of files that only their owner may read; the next constant is that of folders.
 const OWNER_FILE: u32 = 0o600;
 const OWNER_FOLDER: u32 = 0o700;
 
@@ -29,7 +29,7 @@ impl Disk for RealDisk {
         let mut options = OpenOptions::new();
         match mode {
             OpenMode::CreatePrivate => {
-                // An existing file would keep its rights when it is emptied, so it is removed first.
+                // Truncating an existing file would keep its permissions, so it is removed first.
                 match std::fs::remove_file(path) {
                     Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
                     _ => options.read(true).write(true).create_new(true).mode(OWNER_FILE),

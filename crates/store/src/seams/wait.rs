@@ -3,22 +3,22 @@
 
 use std::time::{Duration, Instant};
 
-/// When a wait of this length ends.
+/// Returns when a wait of this length ends.
 pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait
 }
 
-/// When a wait begins.
+/// Returns the start of a wait.
 pub(crate) fn begin() -> Instant {
     Instant::now()
 }
 
-/// How long a wait has taken.
+/// Returns how long a wait has taken.
 pub(crate) fn since(begun: Instant) -> Duration {
     begun.elapsed()
 }
 
-/// How long until a deadline; `None` once it has passed.
+/// Returns the time left until a deadline; `None` once it has passed.
 pub(crate) fn left(deadline: Instant) -> Option<Duration> {
     deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
 }

@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 pub(crate) struct Horizon(Mutex<Rule>);
 
 impl Horizon {
-    /// After a restart: snapshots from `dropped` on may have been handed out just before.
+    /// Restores the horizon after a restart: snapshots from `dropped` on may have been handed out just before.
     pub(crate) fn new(memory: std::time::Duration, dropped: u64, elapsed: i64) -> Horizon {
         Horizon(Mutex::new(Rule::new(memory, dropped, elapsed)))
     }
 
-    /// Notes that the snapshot returned by `take` is used now. `take` runs under the lock, so the floor cannot rise
-    /// in between.
+    /// Records a use of the snapshot returned by `take` now. `take` runs under the lock, so the floor cannot rise in
+    /// between.
     pub(crate) fn take<T>(&self, elapsed: i64, take: impl FnOnce() -> (u64, T)) -> T {
         let mut rule = self.0.lock();
         let (seq, taken) = take();
@@ -22,9 +22,9 @@ impl Horizon {
         taken
     }
 
-    /// Notes a use of an older snapshot; `false` if it is gone.
+    /// Records a use of an older snapshot; returns false if it is gone.
     pub(crate) fn take_again(&self, elapsed: i64, seq: u64) -> bool {
-        // Compared and noted under one lock: no merge drops what this snapshot shows between the two.
+        // Compared and recorded under one lock, so that no merge drops what this snapshot shows in between.
         self.0.lock().take_again(elapsed, seq)
     }
 
@@ -33,22 +33,22 @@ impl Horizon {
         self.0.lock().drop_below(elapsed, current)
     }
 
-    /// The floor that [`Horizon::drop_below`] would fix now.
+    /// Returns the floor that [`Horizon::drop_below`] would fix now.
     pub(crate) fn floor(&self, elapsed: i64, current: u64) -> u64 {
         self.0.lock().floor(elapsed, current)
     }
 
-    /// Other processes use snapshots from this one on, until more is said; `None`: none is known to.
+    /// Records that other processes use snapshots from this one on, until the next call; `None` if no use is known.
     pub(crate) fn pin(&self, min: Option<u64>) {
         self.0.lock().pin(min);
     }
 
-    /// Another process has dropped what snapshots below this one show.
+    /// Records that another process has dropped rows shown by snapshots below this one.
     pub(crate) fn follow(&self, dropped: u64) {
         self.0.lock().follow(dropped);
     }
 
-    /// Snapshots below this one are gone.
+    /// Returns the number below which snapshots are gone.
     pub(crate) fn dropped(&self) -> u64 {
         self.0.lock().dropped()
     }

@@ -1,6 +1,6 @@
-//! Snapshots, and how long an earlier one stays available.
+//! Snapshots, and how long earlier ones stay available.
 //!
-//! Start here. `since.rs` reads what was written after a position, and `prior.rs` where an object was before.
+//! Start here. `since.rs` reads events written after a position, and `prior.rs` the earlier place of an object.
 //! `open.rs` opens a snapshot of a collection that another process writes.
 
 pub(crate) mod horizon;
@@ -19,38 +19,38 @@ use meridian_model::{Bounds, IdRole, Layout, Projection, Schema, Seq};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Max ids of a question whose pages of keys are read ahead.
+/// Max ids of a query whose pages of keys are prefetched.
 const KEYS_AHEAD: usize = 256;
 
-/// The state of a collection after one write. Cheap to clone; never changes; waits for no writer.
+/// The state of a collection after one write. Cheap to clone; never changes; does not wait for writers.
 ///
-/// Parts and files that it needs stay until it is dropped. To return to it later, keep its `seq` and call
+/// Its parts and files stay until it is dropped. To return to it later, keep its `seq` and call
 /// [`crate::Collection::snapshot_at`].
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The snapshot shows what was written up to this number, inclusive.
+    /// The number up to which writes are shown, inclusive.
     pub seq: Seq,
-    /// It shows every write that was acknowledged before this, in microseconds since 1970. That is when it
-    /// was taken, or what another process has said that writes the collection.
+    /// Time up to which every acknowledged write is shown, in microseconds since 1970. That is when it was taken, or
+    /// the time stated by another process that writes the collection.
     pub taken_at: i64,
     pub(crate) seen: Arc<Seen>,
-    /// Maintenance yields as long as it is read.
+    /// Makes maintenance yield while it is being read.
     pub(crate) reading: Option<InFlight>,
 }
 
-/// What a snapshot shows. Snapshots of one state share it, so that taking one changes few reference counts: all threads
-/// change the same ones.
+/// The content of a snapshot. Snapshots of one state share it, so that taking one changes few reference counts, for
+/// which all threads contend.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The schema that parts are read in.
+    /// The schema in which parts are read.
     pub schema: Arc<Schema>,
     /// The layout of that schema.
     pub layout: Arc<Layout>,
     /// The parts, in arbitrary order.
     pub parts: Arc<[PartView]>,
-    /// Damaged parts that are missing: an answer that may need them must report it.
+    /// Damaged parts that are missing: a response that may need them must report that.
     pub missing: Arc<[Problem]>,
-    /// The requests that maintenance yields to.
+    /// The requests to which maintenance yields.
     pub(crate) requests: Arc<Load>,
 }
 
@@ -70,19 +70,19 @@ impl Deref for Snapshot {
 }
 
 impl Snapshot {
-    /// The same with these parts.
+    /// Returns the same snapshot with these parts.
     pub(crate) fn with_parts(self, parts: Arc<[PartView]>) -> Snapshot {
         Snapshot { seen: Arc::new(Seen { parts, ..Seen::clone(&self.seen) }), ..self }
     }
 
-    /// The same snapshot with its segments open, for a question with this predicate. Segments without a
-    /// possible match are left out, as the manifest has their boxes in space and time and their sequence
-    /// numbers. What is not in memory is read at once.
+    /// Returns the same snapshot with its segments open, for a query with this predicate. Segments without a possible
+    /// match are left out, judged by the bounding boxes and sequence numbers in the manifest. Missing trees are read
+    /// concurrently.
     ///
-    /// Only segments of followed collections may be closed; a snapshot without such ones is passed on as it is.
+    /// Only segments of followed collections may be closed; a snapshot without any is returned unchanged.
     ///
     /// # Errors
-    /// If a segment cannot be read.
+    /// Returned if a segment cannot be read.
     pub fn open_for(&self, predicate: &Predicate) -> Result<Snapshot, StoreError> {
         if self.is_open() {
             return Ok(self.clone());
@@ -98,18 +98,18 @@ impl Snapshot {
         })
     }
 
-    /// The same for a question about what lies in a box in space and time.
+    /// Does the same for a query about a box in space and time.
     ///
     /// # Errors
-    /// As of [`Snapshot::open_for`].
+    /// Those of [`Snapshot::open_for`].
     pub fn open_within(&self, reach: &Bounds) -> Result<Snapshot, StoreError> {
         self.open_those(|part| may_lie_in(&part.bounds(), reach))
     }
 
-    /// The same for a look-up by id.
+    /// Does the same for a lookup by id.
     ///
     /// # Errors
-    /// As of [`Snapshot::open_for`].
+    /// Those of [`Snapshot::open_for`].
     pub fn open_for_id(&self, id: &str) -> Result<Snapshot, StoreError> {
         let number = Seq::from_id(id).ok();
         let is_made = self.schema.id == IdRole::Made;
@@ -118,41 +118,41 @@ impl Snapshot {
         })
     }
 
-    /// The same with all segments open.
+    /// Does the same with all segments.
     ///
     /// # Errors
-    /// As of [`Snapshot::open_for`].
+    /// Those of [`Snapshot::open_for`].
     pub fn open_all(&self) -> Result<Snapshot, StoreError> {
         self.open_those(|_| true)
     }
 
-    /// Whether rows of a part are read from a bucket, so that [`Snapshot::load`] saves time.
+    /// Returns true if rows of a part are read from a bucket, so that [`Snapshot::load`] saves time.
     pub fn reads_slowly(&self) -> bool {
         self.parts.iter().any(|view| view.part.segment().is_some_and(Segment::reads_slowly))
     }
 
-    /// Fetches rows of parts that will be read soon, by the number of the part in [`Seen::parts`]. Gets
-    /// these columns and the sequence numbers at once, and only what is not in memory. A hint: what cannot be
-    /// fetched is reported by the read.
+    /// Prefetches rows of parts that will be read soon, by the index of the part in [`Seen::parts`]. Fetches these
+    /// columns and the sequence numbers concurrently, as far as they are not in memory. Only a hint: the read itself
+    /// reports failures.
     pub fn load(&self, wanted: &[(usize, Range<u32>)], columns: &Projection) {
         let segments = wanted.iter().filter_map(|(part, rows)| Some((self.parts.get(*part)?.part.segment()?, rows)));
         self.fetch(segments.flat_map(|(segment, rows)| segment.rows_ahead(rows, columns)).collect());
     }
 
-    /// The same for the trees over the order of time of all parts.
+    /// Does the same for the trees over the order of time of all parts.
     pub fn load_time_trees(&self) {
         self.fetch(self.segments().filter_map(Segment::time_trees_ahead).collect());
     }
 
-    /// The same for the counts per map cell.
+    /// Does the same for the counts per map cell.
     pub fn load_pyramids(&self) {
         self.fetch(self.segments().filter_map(Segment::pyramid_ahead).collect());
     }
 
-    /// The same for what look-ups of these ids read first: filters of keys, and pages of them.
+    /// Does the same for what lookups of these ids read first: filters of keys, and pages of them.
     ///
     /// # Errors
-    /// If a filter cannot be read.
+    /// Returned if a filter cannot be read.
     pub fn load_keys(&self, ids: &[String]) -> Result<(), StoreError> {
         let Some(rule) = self.parts.first().map(|view| view.context.rule).filter(|_| self.reads_slowly()) else {
             return Ok(());
@@ -176,17 +176,17 @@ impl Snapshot {
         if !ahead.is_empty()
             && let Some(segment) = self.segments().next()
         {
-            // All parts of a snapshot are of one partition, and so of one set of objects.
+            // All parts of a snapshot belong to one partition, and so to one set of objects.
             segment.objects().load(&ahead);
         }
     }
 
-    /// Whether all segments are open.
+    /// Returns true if all segments are open.
     pub fn is_open(&self) -> bool {
         self.parts.iter().all(PartView::is_open)
     }
 
-    /// The same with those closed segments open that are wanted, and without the others.
+    /// Returns the same snapshot with the wanted closed segments open, and without the others.
     pub(crate) fn open_those(&self, wanted: impl Fn(&Part) -> bool) -> Result<Snapshot, StoreError> {
         if self.is_open() {
             return Ok(self.clone());
@@ -196,7 +196,7 @@ impl Snapshot {
         Ok(self.clone().with_parts(parts.into()))
     }
 
-    /// The event with this id: its part and row.
+    /// Returns the part and row of the event with this id.
     pub fn find(&self, id: &str) -> Result<Option<(PartView, u32)>, StoreError> {
         let opened = self.open_for_id(id)?;
         for part in opened.parts.iter() {
@@ -207,28 +207,29 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// The reader waits for something other than the store: until [`Snapshot::wake`] maintenance need not yield to it.
+    /// Marks that the reader waits for something other than the store: until [`Snapshot::wake`] maintenance need not
+    /// yield to it.
     pub fn rest(&mut self) {
         self.reading = None;
     }
 
-    /// The reader continues.
+    /// Marks that the reader continues.
     pub fn wake(&mut self) {
         if self.reading.is_none() {
             self.reading = Some(self.seen.requests.enter());
         }
     }
 
-    /// Rows of all parts, dead ones included: an upper bound of the events.
+    /// Returns the number of rows of all parts, including dead ones: an upper bound of the events.
     pub fn rows(&self) -> u64 {
         self.parts.iter().map(|p| u64::from(p.rows())).sum()
     }
 }
 
-/// Whether an event of a box may lie in the reach of a predicate.
+/// Returns true if an event within `bounds` may lie in the reach of a predicate.
 fn may_lie_in(bounds: &Bounds, reach: &Bounds) -> bool {
     let world = Bounds::WORLD;
-    // An event sought anywhere may have no place at all, and no box contains it.
+    // An event searched anywhere may have no place at all, and no box contains it.
     let anywhere = reach.west <= world.west
         && reach.south <= world.south
         && reach.east >= world.east
@@ -237,7 +238,7 @@ fn may_lie_in(bounds: &Bounds, reach: &Bounds) -> bool {
         && bounds.west <= reach.east
         && reach.south <= bounds.north
         && bounds.south <= reach.north;
-    // A collection without time says 0.
+    // A collection without time has 0 here.
     let timeless = bounds.start == 0 && bounds.end == 0;
     (anywhere || near) && (timeless || (reach.start <= bounds.end && bounds.start <= reach.end))
 }
@@ -256,7 +257,7 @@ mod tests {
         assert!(!may_lie_in(&bounds, &at(20.1, 30.0, always.0, always.1)));
         assert!(may_lie_in(&bounds, &at(-180.0, 180.0, 200, 300)));
         assert!(!may_lie_in(&bounds, &at(-180.0, 180.0, 201, 300)));
-        // Events without a place match wherever all places do, and only there.
+        // Events without a place match if all places do, and only then.
         let nowhere = Bounds { start: 1, end: 2, ..Bounds::EMPTY };
         assert!(may_lie_in(&nowhere, &Bounds::WORLD) && !may_lie_in(&nowhere, &at(-10.0, 10.0, 0, 9)));
         // Collections without time.

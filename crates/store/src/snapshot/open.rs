@@ -1,4 +1,4 @@
-//! A snapshot from a manifest and its objects alone: without partition, log or lock.
+//! Opens a snapshot from a manifest and its objects alone: without partition, log or lock.
 
 use super::{Seen, Snapshot};
 use crate::catalog::manifest::Manifest;
@@ -14,13 +14,13 @@ use meridian_model::{Mode, Seq};
 use std::sync::Arc;
 
 impl Snapshot {
-    /// Opens what a manifest names: the collection after the write at [`Manifest::flushed`]. It only reads, so another process may hold
-    /// the data folder and write.
+    /// Opens the content of a manifest: the collection after the write at [`Manifest::flushed`]. It only reads, so
+    /// another process may hold the data folder and write.
     ///
-    /// `cache_bytes`: max bytes of decoded blocks kept for it. `taken_at`: the value of [`Snapshot::taken_at`].
+    /// `cache_bytes` limits the decoded blocks kept for it. `taken_at` becomes [`Snapshot::taken_at`].
     ///
     /// # Errors
-    /// [`StoreError::Io`] of kind `NotFound` if the writer has removed a file since: open a newer manifest.
+    /// [`StoreError::Io`] of kind `NotFound` if the writer has removed a file meanwhile: open a newer manifest.
     /// [`StoreError::Corrupt`], [`StoreError::NewerFormat`].
     pub fn open(
         manifest: &Manifest,
@@ -35,7 +35,7 @@ impl Snapshot {
         // just removed.
         let mut hidden = read_hidden(objects.as_ref(), manifest)?;
         let cache = Arc::new(BlockCache::new(cache_bytes, 0));
-        // Nothing is removed here: the files are the writer's.
+        // Nothing is removed here: the files belong to the writer.
         let place = SegmentAccess { objects: objects.clone(), removal: None, cache, counters };
         let mut views = Vec::with_capacity(manifest.segments.len());
         for meta in &manifest.segments {

@@ -12,12 +12,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct PriorEventReader {
     context: Arc<Context>,
-    /// The part that was written last comes first.
+    /// Views of the parts, most recently written first.
     views: Vec<PartView>,
 }
 
 impl Collection {
-    /// A reader of prior events over everything written so far. Waits for no writer.
+    /// Returns a reader of prior events over everything written so far. Does not wait for writers.
     pub fn prior_events(&self) -> PriorEventReader {
         let state = self.state();
         let mut views: Vec<PartView> = state.history.iter().filter(|view| view.part.rows > 0).cloned().collect();
@@ -27,18 +27,18 @@ impl Collection {
 }
 
 impl PriorEventReader {
-    /// A number that identifies the object of a row; `None` if it has none. Two objects may have the same number, but no client
-    /// can choose such a pair.
+    /// Returns a number that identifies the object of a row; `None` if it has none. Two objects may share a number, but
+    /// no client can choose such a pair.
     pub fn object(&self, batch: &Batch, row: usize) -> Option<u64> {
         let column = batch.field(batch.schema().object?)?;
         object_of(self.context.rule.seed, &column, row)
     }
 
-    /// The newest event of a row's object among those written before a number. That is the one that ends last by its own time; of
-    /// two, the one written last. Returns a batch of that event alone, with these columns, and its number; `None` if there is
-    /// none. It is found by key, without a scan.
+    /// Returns the newest event of a row's object among those written before a number: the one that ends last by its
+    /// own time (of two, the one written last). The result is a batch of that event alone, with these columns, and its
+    /// number; `None` if there is none. It is found by key, without a scan.
     ///
-    /// An event that was deleted, replaced or expired since is found as long as the files have it: its object was at that
+    /// An event deleted, replaced or expired since then is found as long as the files have it: its object was at that
     /// place.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl PriorEventReader {
         let mut best: Option<(i64, u64, PartView, u32)> = None;
         for view in &self.views {
             let part = &view.part;
-            // Except for late events, the newest parts have it, and older ones need not be read.
+            // Except for late events, the newest parts have it, and older parts need not be read.
             let older = best.as_ref().is_some_and(|(time, ..)| part.bounds().end < *time);
             if older || part.seq_min >= before.0 {
                 continue;

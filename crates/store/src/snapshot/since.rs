@@ -1,4 +1,4 @@
-//! Events written after a position, in order of writing: for a follower that was away.
+//! Events written after a position, in order of writing, for a follower that was away.
 
 use crate::collection::Collection;
 use crate::error::{Problem, StoreError};
@@ -8,30 +8,30 @@ use meridian_index::LEAF_ROWS;
 use meridian_model::{Batch, Projection, Seq};
 use std::ops::{Range, RangeInclusive};
 
-/// Max events that are read at a time, and the number read first.
+/// Max events read at a time, and the number read first.
 const EVENTS: usize = 16_384;
 const EVENTS_FIRST: usize = 1_024;
-/// Number read first if a size is set and the size of events is unknown.
+/// Number read first if a byte size is set but the size of events is unknown.
 const EVENTS_UNKNOWN: usize = 8;
-/// Up to this many events are read in leaves, more in chunks: pages of large events hold little more than a leaf.
+/// Max events that are read in leaves; more are read in chunks. Pages of large events hold little more than a leaf.
 const EVENTS_FEW: usize = 16;
-/// Approximate bytes of events that are read at a time, estimated from those read before.
+/// Approximate bytes of events read at a time, estimated from the previous ones.
 const BYTES: usize = 16 << 20;
 
-/// Events of a collection that were written after one position and up to another, in the order of their numbers. Events
-/// that were deleted, replaced or expired since are not among them.
+/// Events of a collection written after one position and up to another, in order of their numbers. Events deleted,
+/// replaced or expired since then are excluded.
 #[derive(Debug)]
 pub struct Since {
     snapshot: Snapshot,
-    /// Number, part and row of each.
+    /// Number, part and row of each event.
     found: Vec<(u64, u32, u32)>,
     given: usize,
-    /// How many are read next.
+    /// Number of events to read next.
     at_once: usize,
-    /// Approximate bytes that are read at a time.
+    /// Approximate bytes read at a time.
     bytes: usize,
     left_out: u64,
-    /// Everything up to this number was found, or no longer exists.
+    /// Number up to which everything was found, or no longer exists.
     upto: u64,
 }
 
@@ -43,31 +43,30 @@ enum Keep {
 }
 
 impl Collection {
-    /// Events written after position `after` and up to `upto` inclusive that are still present; in mode `latest` all
-    /// of the history. If there are more than `most`, the newest. Reads the numbers of all blocks that may hold such
-    /// events. At most twice `most` and a block are held at a time.
+    /// Returns the events written after position `after` and up to `upto` inclusive that still exist; in mode `latest`
+    /// including the history. If there are more than `most`, returns the newest. Reads the numbers of all blocks that
+    /// may hold such events. Holds at most twice `most` events and a block at a time.
     ///
     /// # Errors
-    /// The disk's error, or [`StoreError::Corrupt`]; known damage is no error: see
-    /// [`Since::missing`].
+    /// The disk's error, or [`StoreError::Corrupt`]. Known damage is not an error: see [`Since::missing`].
     pub fn written_since(&self, after: u64, upto: u64, most: usize) -> Result<Since, StoreError> {
         let numbers = Seq::end_of(after).0.saturating_add(1)..=Seq::end_of(upto).0;
         self.since(self.history(), numbers, most, Keep::Newest)
     }
 
-    /// Events written after the event `after` that are still present; in mode `latest` all of the history. If there
-    /// are more than `most`, the oldest: [`Since::upto`] is where to continue. The cost is that of
+    /// Returns the events written after the event `after` that still exist; in mode `latest` including the history. If
+    /// there are more than `most`, returns the oldest: [`Since::upto`] is where to continue. The cost is that of
     /// [`Collection::written_since`].
     ///
     /// # Errors
-    /// As of [`Collection::written_since`].
+    /// Those of [`Collection::written_since`].
     pub fn written_after(&self, after: Seq, most: usize) -> Result<Since, StoreError> {
         let snapshot = self.history();
         let numbers = after.0.saturating_add(1)..=snapshot.seq.0;
         self.since(snapshot, numbers, most.max(1), Keep::Oldest)
     }
 
-    /// The min number of any event that files or memory may still hold; without one, that of the next write.
+    /// Returns the min number of any event that files or memory may still hold; without one, that of the next write.
     pub fn oldest(&self) -> Seq {
         let state = self.state();
         let oldest = state.history.iter().filter(|view| view.part.rows > 0).map(|view| Seq(view.part.seq_min)).min();
@@ -99,7 +98,7 @@ impl Collection {
             }
         }
         since.cut(most, keep);
-        // Up to twice as many were noted on the way.
+        // Up to twice as many were collected on the way.
         since.found.shrink_to_fit();
         since.found.sort_unstable();
         Ok(since)
@@ -129,30 +128,30 @@ impl Since {
         self.left_out += over as u64;
     }
 
-    /// The same after `left_out` events that are left out.
+    /// Returns the same events after the first `left_out` ones.
     #[must_use]
     pub fn after_others(self, left_out: u64) -> Since {
         Since { left_out: self.left_out + left_out, ..self }
     }
 
-    /// Sets the approximate bytes of events to read at a time, estimated from those read before.
+    /// Sets the approximate bytes of events to read at a time, estimated from the previous ones.
     pub fn in_steps_of(mut self, bytes: usize) -> Since {
         self.bytes = bytes;
         self.at_once = self.at_once.min(EVENTS_UNKNOWN);
         self
     }
 
-    /// The reader waits for something other than the store: maintenance need not yield to it.
+    /// Marks that the reader waits for something other than the store, so that maintenance need not yield to it.
     pub fn rest(&mut self) {
         self.snapshot.rest();
     }
 
-    /// A reader of all of this has everything up to this number that still exists.
+    /// Returns the number up to which a reader of all of this has everything that still exists.
     pub fn upto(&self) -> Seq {
         Seq(self.upto)
     }
 
-    /// The next events with all their columns, and their numbers; `None` when all were given.
+    /// Returns the next events with all their columns, and their numbers; `None` at the end.
     ///
     /// # Errors
     /// The disk's error, or [`StoreError::Corrupt`]: then no more can be read.
@@ -181,30 +180,30 @@ impl Since {
         let batch = Batch::interleave(&batches.iter().collect::<Vec<_>>(), &picks)?;
         let seqs = next.iter().map(|(seq, _, _)| Seq(*seq)).collect();
         self.given += picks.len();
-        // Sized by the last step, because the width of events is not known before they are read.
+        // Sized by the last step, because the width of events is unknown before they are read.
         self.at_once = (self.bytes / (batch.bytes() / picks.len()).max(1)).clamp(1, EVENTS);
         Ok(Some((batch, seqs)))
     }
 
-    /// Bytes that the list of numbers takes.
+    /// Returns the bytes of the list of numbers.
     pub fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(u64, u32, u32)>()
     }
 
-    /// The number of further events beyond the limit: older ones for [`Collection::written_since`], newer ones for
-    /// [`Collection::written_after`], as far as they were read.
+    /// Returns the number of further events beyond the limit: older ones for [`Collection::written_since`], newer ones
+    /// for [`Collection::written_after`], as far as they were read.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Damaged parts of the collection that are missing: they may have held events.
+    /// Returns the damaged parts of the collection that are missing: they may have held events.
     pub fn missing(&self) -> &[Problem] {
         &self.snapshot.missing
     }
 }
 
 impl PartView {
-    /// The blocks that may hold events of these numbers.
+    /// Returns the blocks that may hold events with these numbers.
     fn blocks_of_numbers(&self, numbers: &RangeInclusive<u64>) -> impl Iterator<Item = Range<u32>> {
         let part = &self.part;
         let first = *numbers.start();

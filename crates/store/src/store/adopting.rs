@@ -1,8 +1,8 @@
-//! Partitions whose collection is made and dropped by another process. The owner of the first partition
-//! decides. The owners of the others follow once they are asked.
+//! Partitions whose collection another process creates and drops. The owner of the first partition decides, and the
+//! owners of the others follow when asked.
 //!
-//! Nothing depends on when that is. A partition that is not taken up yet has acknowledged no write. One whose collection was dropped is never
-//! asked for, as each question begins with the first partition.
+//! No step depends on when that happens. A partition that is not adopted yet has acknowledged no write. One whose
+//! collection was dropped is never accessed, because each query begins with the first partition.
 
 use super::making::mark_dropped;
 use super::{Inner, Store};
@@ -11,12 +11,11 @@ use crate::error::StoreError;
 use std::sync::Arc;
 
 impl Store {
-    /// Follows the first partition of a collection. Of a collection that was made since, it opens the
-    /// partitions that this process may own. Of a dropped one it closes them. Nothing where all partitions
-    /// have one owner.
+    /// Follows the first partition of a collection. If the collection was created meanwhile, opens the partitions that
+    /// this process may own; if it was dropped, closes them. Does nothing if all partitions have one owner.
     ///
     /// # Errors
-    /// Errors of the bucket, or what is damaged. Then everything stays as it was.
+    /// Errors of the bucket, or damage. Then nothing changes.
     pub fn adopt(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let inner = &self.inner;
         if inner.common.read_only {
@@ -26,7 +25,7 @@ impl Store {
         let _changing = inner.changing.lock();
         inner.check_open()?;
         if inner.damaged.lock().contains_key(&(tenant.to_owned(), name.to_owned())) {
-            // It is tried again by itself, or has to be put back.
+            // It is retried automatically, or has to be restored.
             return Ok(());
         }
         let there = registry.find(tenant, name)?;
@@ -43,7 +42,7 @@ impl Store {
             Some(open) if is_same(open) => return Ok(()),
             Some(open) => {
                 inner.collections.remove(tenant, name);
-                // No process may write to them any more, and none reads what they would flush.
+                // No process may write to them any more, and none would read what they flush.
                 mark_dropped(open);
                 open.iter().try_for_each(|partition| partition.close(false))?;
             }
@@ -55,14 +54,14 @@ impl Store {
         Ok(())
     }
 
-    /// A partition of the collection of this name, if this store has it.
+    /// Returns a partition of the collection of this name, if this store has it.
     pub fn partition(&self, tenant: &str, name: &str, partition: u32) -> Option<Arc<Collection>> {
         self.partitions(tenant, name)?.iter().find(|one| one.partition() == partition).cloned()
     }
 }
 
 impl Inner {
-    /// Whether this process makes and drops a collection: whether it may own its first partition.
+    /// Checks that this process creates and drops the collection, which means that it may own its first partition.
     pub(super) fn check_first(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         match self.common.has(tenant, name, 0) {
             true => Ok(()),

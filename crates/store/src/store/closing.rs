@@ -1,4 +1,4 @@
-//! Closing a store: memory trees are flushed, and the threads end.
+//! Closes a store: flushes memory trees, and ends the threads.
 
 use crate::error::StoreError;
 use crate::store::Store;
@@ -8,26 +8,26 @@ use std::sync::atomic::Ordering;
 impl Store {
     /// Flushes everything, ends the threads and releases the folder. Writes from now on are refused.
     pub fn close(&self) -> Result<(), StoreError> {
-        // The lock is released last: another process then finds everything that this one wrote.
+        // The lock is released last, so that another process finds everything this one wrote.
         let result = self.shut(true);
         self.lock.lock().take();
         result
     }
 
-    /// Ends the threads and releases the folder, and flushes nothing: another process has the collections by now. Reads go on over the snapshots
-    /// that they have. So the folder can be opened again while such a read holds this.
+    /// Ends the threads and releases the folder without flushing: another process has the collections by now. Reads
+    /// continue on the snapshots they hold. So the folder can be reopened while such a read holds this store.
     pub fn abandon(&self) {
-        // What failed was not to be kept.
+        // A failure here concerns nothing that was to be kept.
         let _ = self.shut(false);
         self.lock.lock().take();
     }
 
     fn shut(&self, flush: bool) -> Result<(), StoreError> {
-        // First: the threads must not start another job on a collection that is being closed.
+        // First, so that the threads do not start another job on a collection that is being closed.
         self.inner.closed.store(true, Ordering::Release);
         let mut result = Ok(());
         let collections = {
-            // A collection that is being created is closed as well: it is listed once the lock is free.
+            // A collection being created is closed as well: it is listed once the lock is free.
             let _changing = self.inner.changing.lock();
             self.inner.collections.clear()
         };

@@ -1,20 +1,20 @@
-//! Collections that cannot be opened: kept apart, named, never served as absent and never written over.
+//! Collections that cannot be opened: kept apart, reported, never served as absent and never overwritten.
 
 use crate::error::{Problem, StoreError};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind;
 
-/// The cure of what may pass.
+/// The remedy for a failure that may be temporary.
 pub(crate) const RETRIED: &str = "this server tries again by itself";
-/// The cure of what is damaged in a bucket, where nothing is repaired.
+/// The remedy for damage in a bucket, where nothing is repaired.
 pub(crate) const RESTORED: &str =
     "put the object back from a copy of the bucket, then restart the owner; `meridian check --bucket` lists all damage";
 
 /// A collection that is not served, because its content cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// Tenant that it belongs to.
+    /// Tenant that owns it.
     pub tenant: String,
     /// Its name.
     pub name: String,

@@ -1,4 +1,4 @@
-//! The data folder itself: made durably, marked as Meridian's, cleared of what was dropped.
+//! The data folder itself: created durably, marked as Meridian's, cleared of dropped collections.
 
 use crate::catalog::disk::{COPY, DROPPED, MANIFEST, read_manifest};
 use crate::codec::{read_file, replace_file};
@@ -12,23 +12,23 @@ use std::path::{Path, PathBuf};
 /// Name of the file that marks the folder as Meridian's.
 pub(crate) const MARKER: &str = "meridian.json";
 pub(crate) const LOCK: &str = "LOCK";
-/// Locked by a process that may become an owner, as long as it runs.
+/// Name of the lock that a process that may become an owner holds as long as it runs.
 pub(crate) const CANDIDATE: &str = "CANDIDATE";
-/// Name of the note that a restore is in progress in a folder: it has no marker yet.
+/// Name of the note that a restore is in progress in a folder, which has no marker yet.
 pub(crate) const RESTORING: &str = "RESTORING";
-/// Folder in that of a partition for files that a repair set aside.
+/// Name of the folder in a partition's folder for files that a repair set aside.
 pub(crate) const LOST: &str = "lost";
 /// Version of the folder's format: raised when an older program could not read the folder as a whole.
 const FOLDER_VERSION: u32 = 1;
-/// Makes the folder and those above it, durably.
+/// Creates the folder and its parents, durably.
 pub(crate) fn make_root(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
     if disk.list(root).is_ok() {
         return Ok(());
     }
     let missing: Vec<&Path> = root.ancestors().take_while(|a| disk.list(a).is_err()).collect();
-    // Other accounts of the machine may not look into it. A folder that was there keeps its mode.
+    // Other accounts of the machine may not read it. An existing folder keeps its mode.
     disk.create_private_dir(root).map_err(StoreError::io("create", root))?;
-    // A new name is durable only when the folder that holds it is synced, on each level.
+    // A new name is durable only when its parent folder is synced, on each level.
     for folder in missing {
         if let Some(above) = folder.parent().filter(|a| !a.as_os_str().is_empty()) {
             disk.sync_dir(above).map_err(StoreError::io("sync", above))?;
@@ -46,7 +46,7 @@ pub(crate) fn lock(disk: &dyn Disk, root: &Path, name: &str) -> Result<Box<dyn D
     })
 }
 
-/// A read-only folder is for the operator to fix, so it has its own error, whichever call found it.
+/// Returns a dedicated error for a read-only folder, whichever call found it, because the operator has to fix that.
 pub(crate) fn unwritable(root: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Io { source, .. }
@@ -58,8 +58,8 @@ pub(crate) fn unwritable(root: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Reads the marker file, or makes it in a new folder. A damaged or missing one is rewritten if collections show that the
-/// folder is Meridian's; the result records that.
+/// Reads the marker file, or creates it in a new folder. A damaged or missing one is rewritten if collections show that
+/// the folder is Meridian's; the result reports that.
 pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>, StoreError> {
     let disk = seams.disk.as_ref();
     let path = root.join(MARKER);
@@ -73,7 +73,7 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>
         },
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             let others = disk.list(root).map_err(StoreError::io("list", root))?;
-            // Half a restore would look like a small but valid data folder.
+            // A partial restore would look like a small but valid data folder.
             if others.iter().any(|name| name == RESTORING) {
                 let detail =
                     format!("a restore into {} was broken off: run it again, or empty the folder", root.display());
@@ -100,7 +100,7 @@ pub(crate) fn check_marker(seams: &Seams, root: &Path) -> Result<Option<Problem>
     }
 }
 
-/// Whether a manifest that reads is in its place below the folder: only Meridian makes such a tree.
+/// Returns true if a readable manifest is in its place below the folder: only Meridian creates such a tree.
 fn holds_collections(disk: &dyn Disk, root: &Path) -> bool {
     let below = |dir: &Path| -> Vec<PathBuf> {
         names(disk, dir).unwrap_or_default().into_iter().map(|name| dir.join(name)).collect()
@@ -116,7 +116,7 @@ pub(crate) fn write_marker(seams: &Seams, root: &Path) -> Result<(), StoreError>
     replace_file(seams.disk.as_ref(), &root.join(MARKER), text.as_bytes())
 }
 
-/// The marker is readable text: one line of JSON with the version, and a checksum of the rest.
+/// Returns the marker's text: one line of JSON with the version, and a checksum of the rest.
 fn marker_text(created: i64) -> String {
     let body = format!("\"program\":\"meridian\",\"created\":{created}");
     let crc = crc32c::crc32c(format!("{FOLDER_VERSION},{body}").as_bytes());
@@ -144,12 +144,12 @@ fn parse_marker(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The kind of a partition's folder.
+/// The state of a partition's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// There is none, or the rest of a creation that was interrupted before its manifest: no write was acknowledged.
+    /// No partition, or the remains of a creation interrupted before its manifest: no write was acknowledged.
     Empty,
-    /// A manifest says what it consists of.
+    /// A manifest lists its content.
     Made,
     /// A drop renamed the manifest and was interrupted: the rest is removed too.
     Dropped,
@@ -174,7 +174,8 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
     }
     for name in &inside {
         let within = match name.as_str() {
-            // Written before the first manifest, which alone gets this name: the copy follows it.
+            // The temporary file of the first manifest. A copy has no such file here, as it is written after the
+            // manifest.
             "MANIFEST.new" => continue,
             "log" | "segments" => names(disk, &dir.join(name))?,
             _ => vec![String::new()],
@@ -186,14 +187,14 @@ pub(crate) fn standing(disk: &dyn Disk, dir: &Path) -> Result<Standing, StoreErr
     Ok(Standing::Empty)
 }
 
-/// Removes the content of the folder of a dropped or half-made partition. The mark of the drop is removed last, so the
+/// Removes the content of the folder of a dropped or incomplete partition. The mark of the drop is removed last, so the
 /// rest is never mistaken for a collection that lost its manifest.
 pub(crate) fn clear(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     clear_partition(disk, dir)?;
     dir.parent().map_or(Ok(()), |collection| remove_folder(disk, collection))
 }
 
-/// The same of one partition of several: the folder of the collection stays.
+/// Does the same for one of several partitions: the folder of the collection stays.
 pub(crate) fn clear_partition(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     for sub in ["log", "segments", LOST] {
         let sub = dir.join(sub);
@@ -205,7 +206,7 @@ pub(crate) fn clear_partition(disk: &dyn Disk, dir: &Path) -> Result<(), StoreEr
         disk.remove_dir(&sub).map_err(StoreError::io("remove", &sub))?;
     }
     let mut names = disk.list(dir).map_err(StoreError::io("list", dir))?;
-    // The mark distinguishes the rest from a lost collection: it is removed last.
+    // The mark distinguishes the remains from a lost collection, so it is removed last.
     names.sort_by_key(|name| name == DROPPED);
     for name in names {
         if name == DROPPED {
@@ -223,7 +224,7 @@ fn remove_folder(disk: &dyn Disk, folder: &Path) -> Result<(), StoreError> {
     folder.parent().map_or(Ok(()), |above| disk.sync_dir(above).map_err(StoreError::io("sync", above)))
 }
 
-/// Names in a folder; none if it does not exist.
+/// Returns the names in a folder; empty if it does not exist.
 pub(crate) fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, StoreError> {
     match disk.list(dir) {
         Ok(names) => Ok(names),

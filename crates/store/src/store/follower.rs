@@ -12,12 +12,12 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 impl Store {
-    /// Opens a collection that is followed, and pins what it consists of now; `None`: there is none.
+    /// Opens a collection that is followed, and pins its current content; `None` if it does not exist.
     pub(crate) fn follow(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
         let inner = &self.inner;
         let found = match inner.follow_partitions(tenant, name)? {
             Some(found) => Some(found),
-            // One that was dropped and made again is found by the list, which costs a call for each collection.
+            // A collection that was dropped and recreated is found by the list, which costs a call for each collection.
             None => {
                 inner.there()?;
                 inner.follow_partitions(tenant, name)?
@@ -30,24 +30,25 @@ impl Store {
         Ok(found)
     }
 
-    /// Lets go of a collection that is followed.
+    /// Releases a collection that is followed.
     pub(crate) fn forget(&self, tenant: &str, name: &str) {
         self.inner.collections.remove(tenant, name);
     }
 
-    /// Renews the pin of what is open, if that is due. A failure is reported in the log, and the next call tries again.
+    /// Renews the pin of open collections, if due. A failure is logged, and the next call retries.
     pub(crate) fn renew_pin(&self) {
         if let Some(following) = &self.inner.following {
             following.renew(|| self.inner.collections.all());
         }
     }
 
-    /// Loads what the owner has committed since. Returns whether anything changed. Readers see each collection change in one
-    /// step. Notes up to when it is complete, as the owner says, and renews the pin where that is due.
+    /// Loads what the owners have committed since the last call. Returns true if anything changed. Readers see each
+    /// collection change atomically. Records the time up to which it is complete, as stated by the owner, and renews
+    /// the pin if due.
     ///
     /// # Errors
-    /// If the bucket does not answer, or a collection cannot be read: that one stays as it was, and the others are
-    /// loaded.
+    /// Returned if the bucket does not answer, or a collection cannot be read: that one stays as it was, and the others
+    /// are loaded.
     pub fn refresh(&self) -> Result<bool, StoreError> {
         let inner = &self.inner;
         if !inner.common.read_only {
@@ -60,25 +61,26 @@ impl Store {
         failed.map_or(Ok(changed), Err)
     }
 
-    /// The number of this process as a reader of the bucket; `None`: it owns its collections.
+    /// Returns the number of this process as a reader of the bucket; `None` if it owns its collections.
     pub fn reader(&self) -> Option<u64> {
         self.inner.following.as_ref().map(Following::reader)
     }
 
-    /// Lets gateways find this process, from the next [`Store::refresh`] on. `serves` is asked each time that the pin is written.
+    /// Announces this process to gateways, from the next [`Store::refresh`] on. `serves` is called each time the pin is
+    /// written.
     pub fn announce(&self, serves: Arc<dyn Fn() -> Serves + Send + Sync>) {
         self.inner.following.iter().for_each(|following| following.announce(serves.clone()));
     }
 
-    /// Tells gateways and the owner that this process reads no more: earlier snapshots are gone. What is open stays readable for the owner's
-    /// grace.
+    /// Notifies gateways and the owner that this process stops reading: earlier snapshots are gone. Open objects stay
+    /// readable for the owner's grace period.
     pub fn leave(&self) {
         self.inner.following.iter().for_each(Following::release);
     }
 }
 
 impl Inner {
-    /// Opens the partitions of a collection that another process writes; `None`: there is none yet.
+    /// Opens the partitions of a collection that another process writes; `None` if it does not exist yet.
     fn follow_partitions(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
         let follow = |partition| recovery::follow_new(&self.common, &self.dir_of(tenant, name, partition));
         let Some(first) = follow(0)?.filter(|first| !first.manifest.making) else { return Ok(None) };
@@ -86,7 +88,7 @@ impl Inner {
         let mut opened = vec![first];
         for partition in 1..partitions {
             let Some(next) = follow(partition)? else {
-                // Dropped since the first was read, unless that one is there still.
+                // Dropped since the first one was read, unless the first still exists.
                 if self.common.storage_of(&self.dir_of(tenant, name, 0)).catalog.newest()?.is_none() {
                     return Ok(None);
                 }
@@ -98,11 +100,11 @@ impl Inner {
         Ok(Some(opened.into_iter().map(collection).collect()))
     }
 
-    /// Loads what the owner has committed, in every collection. Returns whether anything changed, and the last error.
+    /// Loads what the owners have committed, in every collection. Returns whether anything changed, and the last error.
     pub(crate) fn follow_all(&self) -> Result<(bool, Option<StoreError>), StoreError> {
-        // Before the manifests are read: the statement holds for the manifests that are found then.
-        // A lease that is gone means a bucket that is gone, for example a folder that is not mounted any more. Its collections
-        // were not dropped, and stay as they were.
+        // Before the manifests are read, since the statement holds for manifests found after it. A missing lease means
+        // a missing bucket, for example a folder that is no longer mounted. Its collections were not dropped, and stay
+        // as they were.
         let said = self.following.as_ref().map(Following::statements).transpose()?;
         let note = |collection: &Collection| {
             let time = self
@@ -110,14 +112,14 @@ impl Inner {
                 .as_ref()
                 .zip(said.as_ref())
                 .and_then(|(following, said)| following.time_of(said, collection));
-            // The log shows more than the owner has said. Its clock is another one.
+            // The log shows more than the owner's statement. Its clock may differ.
             let skew = i64::try_from(self.common.options.skew.as_micros()).unwrap_or(i64::MAX);
             let shown = collection.core.lock().tail.as_ref().and_then(Tail::complete);
             let time = time.max(shown.map(|shown| shown.saturating_sub(skew)));
             collection.shared.complete.note(collection.position(), time);
         };
-        // Once there is a pin, between collections as well: loading one may take longer than the pin holds. After a
-        // failure the next call tries again.
+        // Once there is a pin, renewed between collections as well: loading one may take longer than the pin's
+        // lifetime. After a failure the next call retries.
         let failed_pin = Cell::new(false);
         let renew = |first: bool| {
             let following = self.following.as_ref().filter(|following| first || following.has_pin());
@@ -128,11 +130,11 @@ impl Inner {
         let (there, mut changed, mut failed) = (self.there()?, false, None);
         let all = self.collections.all();
         for partitions in all.chunk_by(|a, b| (a.tenant(), a.name()) == (b.tenant(), b.name())) {
-            // The last one first, as a change of the schema goes: queries take that of the first one for a part of the others'. So where one
-            // is not taken up, those before it wait.
+            // The last partition first, in the order of a schema change: queries use the first one's schema for parts
+            // of the others. So if one cannot be loaded, those before it wait.
             for collection in partitions.iter().rev() {
                 let (tenant, name) = (collection.tenant(), collection.name());
-                // Not under a lock that readers take: they keep the state before until the next one is whole.
+                // Not under a lock that readers take: they keep the previous state until the next one is complete.
                 let followed = collection.core.lock().follow_newest();
                 let goes_on = matches!(followed, Ok(Some(_)));
                 match followed {

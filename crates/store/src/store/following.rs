@@ -1,4 +1,4 @@
-//! Following the collections of owners: what the owners say of them, and the pin that tells them what is read here.
+//! Follows the collections of owners: their statements, and the pin that shows them what is read here.
 
 use crate::bucket::{Announcement, Bucket, BucketStorage, OWNER, Pin, Terms, said_groups, terms_of};
 use crate::collection::Collection;
@@ -13,21 +13,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// The state of a store that only reads.
+/// The state of a read-only store.
 #[derive(Debug)]
 pub(crate) struct Following {
     storage: Arc<BucketStorage>,
     bucket: Arc<dyn Bucket>,
     owners: Mutex<Owners>,
     pin: Pin,
-    /// How far the clocks of two machines may be apart, in microseconds.
+    /// Max difference between the clocks of two machines, in microseconds.
     skew: i64,
 }
 
-/// The leases of all groups, once it is known how many there are.
+/// The leases of all groups, once their number is known.
 #[derive(Debug, Default)]
 struct Owners {
-    /// Each with the number of the newest term that was seen.
+    /// Each lease with the number of the newest term seen.
     leases: Vec<(Terms, u64)>,
 }
 
@@ -36,7 +36,7 @@ struct Owners {
 pub(crate) struct Statements(Vec<Option<Complete>>);
 
 impl Following {
-    /// `bucket`: the one that is read; the pin is the only thing that is written to it.
+    /// Creates the state for reading `bucket`, to which only the pin is written.
     pub(crate) fn new(
         bucket: Arc<dyn Bucket>,
         seams: &Seams,
@@ -48,15 +48,15 @@ impl Following {
         Following { storage, bucket, owners: Mutex::default(), pin, skew }
     }
 
-    /// Until when the pin holds, in microseconds of the clock's elapsed time.
+    /// Returns the time until which the pin holds, in microseconds of the clock's elapsed time.
     pub(crate) fn pinned_until(&self) -> Arc<AtomicI64> {
         self.pin.until()
     }
 
-    /// The last statements of the owners. Manifests that are read after this hold what they say.
+    /// Returns the last statements of the owners. They hold for manifests that are read after this.
     ///
     /// # Errors
-    /// If a lease cannot be read, or is gone since: nothing else may be concluded from the bucket then.
+    /// Returned if a lease cannot be read, or is gone: nothing else may be concluded from the bucket then.
     pub(crate) fn statements(&self) -> Result<Statements, StoreError> {
         let mut owners = self.owners.lock();
         if owners.leases.is_empty() {
@@ -70,18 +70,19 @@ impl Following {
         owners.leases.iter_mut().map(newest).collect::<Result<_, StoreError>>().map(Statements)
     }
 
-    /// The leases; none while no owner was there yet.
+    /// Returns the leases; empty while there was no owner yet.
     fn leases(&self) -> Result<Vec<(Terms, u64)>, StoreError> {
         let groups = match said_groups(self.bucket.as_ref())? {
             Some(groups) => groups,
-            // A bucket from before says nothing.
+            // An older bucket has no such object.
             None if Terms::new(&self.bucket, OWNER).newest()?.is_some() => Groups::ONE,
             None => return Ok(Vec::new()),
         };
         Ok(terms_of(&self.bucket, groups).into_iter().map(|terms| (terms, 0)).collect())
     }
 
-    /// Up to when a partition that was just taken up is complete, by statements read before; `None`: its owner has not said.
+    /// Returns the time up to which a partition that was just loaded is complete, by statements read before; `None` if
+    /// its owner has made none.
     pub(crate) fn time_of(&self, said: &Statements, collection: &Collection) -> Option<i64> {
         let groups = Groups::new(u16::try_from(said.0.len()).ok()?)?;
         let (tenant, name) = (collection.tenant(), collection.name());
@@ -89,12 +90,13 @@ impl Following {
         Some(of.time_of(tenant, name).saturating_sub(self.skew))
     }
 
-    /// Whether a pin was ever written.
+    /// Returns true if a pin was ever written.
     pub(crate) fn has_pin(&self) -> bool {
         self.pin.until().load(Ordering::Acquire) != i64::MIN
     }
 
-    /// Renews the pin, if that is due. Returns `false` if it cannot be written: then earlier snapshots are served until it ends.
+    /// Renews the pin if due. Returns false if it cannot be written: earlier snapshots are then served until it
+    /// expires.
     pub(crate) fn renew(&self, collections: impl FnOnce() -> Vec<Arc<Collection>>) -> bool {
         let in_use = || collections().iter().map(|collection| self.in_use(collection)).collect();
         let renewed = self.pin.renew(in_use);
@@ -115,17 +117,17 @@ impl Following {
         }
     }
 
-    /// The number of this reader among all of the bucket.
+    /// Returns the number of this reader among all of the bucket.
     pub(crate) fn reader(&self) -> u64 {
         self.pin.reader()
     }
 
-    /// Lets the pin say that this process answers gateways.
+    /// Makes the pin announce this process to gateways.
     pub(crate) fn announce(&self, announcement: Announcement) {
         self.pin.announce(announcement);
     }
 
-    /// Lets go of the pin.
+    /// Releases the pin.
     pub(crate) fn release(&self) {
         self.pin.release();
     }

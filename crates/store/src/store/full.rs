@@ -1,7 +1,7 @@
-//! Whether the disk is full, judged by its own errors.
+//! Detects a full disk by its own errors.
 //!
-//! A [`Watched`] disk forwards every call and notes which file found no room. The note is cleared once a trial finds room
-//! again, so no client's write is needed for that.
+//! A [`Watched`] disk forwards every call and records which file found no space. The record is cleared once a trial
+//! finds space again, so no client's write is needed for that.
 
 use crate::seams::{Disk, DiskFile, DiskLock, OpenMode};
 use parking_lot::Mutex;
@@ -9,15 +9,15 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The disk is full unless this many bytes fit: a small write, the marks of its log file and a manifest.
+/// Bytes that must fit for the disk not to be full: a small write, the marks of its log file and a manifest.
 const TRIAL_BYTES: usize = 256 << 10;
 
-/// Whether the error means that there is no room.
+/// Returns true if the error means that there is no space.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// The file that found no room last, until there is some.
+/// The last file that found no space, until there is some.
 #[derive(Debug, Default)]
 pub(crate) struct Full(Mutex<Option<PathBuf>>);
 
@@ -29,17 +29,17 @@ impl Full {
         result
     }
 
-    /// Whether some file found no room, and no trial has shown since that there is.
+    /// Returns true if a file found no space, and no trial has found space since then.
     pub(crate) fn is_noted(&self) -> bool {
         self.0.lock().is_some()
     }
 
-    /// The file that found no room, if there still is none: tries a file of this name.
+    /// Returns the file that found no space, if there still is none, by writing the file `trial`.
     pub(crate) fn still(&self, disk: &dyn Disk, trial: &Path) -> Option<PathBuf> {
         let mut noted = self.0.lock();
         noted.as_ref()?;
         let fits = disk.open(trial, OpenMode::Create).and_then(|file| file.write_at(0, &vec![0; TRIAL_BYTES])).is_ok();
-        // One that is left behind is replaced by the next trial.
+        // A trial file left behind is replaced by the next one.
         let _ = disk.remove(trial);
         if fits {
             *noted = None;
@@ -48,7 +48,7 @@ impl Full {
     }
 }
 
-/// A disk that notes when it is full.
+/// A disk that records when it is full.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) disk: Arc<dyn Disk>,

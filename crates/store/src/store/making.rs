@@ -1,4 +1,4 @@
-//! Making and dropping collections.
+//! Creates and drops collections.
 
 use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::Collection;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Makes a collection. Returns its first partition.
+    /// Creates a collection. Returns its first partition.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Damaged`] where the folder may hold a collection that lost its manifest,
-    /// [`StoreError::Invalid`], or what the disk said.
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] if the folder may hold a collection that lost its manifest,
+    /// [`StoreError::Invalid`], or the error of the disk.
     pub fn create(
         &self,
         tenant: &str,
@@ -81,7 +81,7 @@ impl Store {
         Ok(first)
     }
 
-    /// Removes a collection and its files. Returns whether there was one. Open snapshots stay readable.
+    /// Removes a collection and its files. Returns true if it existed. Open snapshots stay readable.
     ///
     /// Crash-safe: the manifest is renamed first, and a folder with the new name is cleared at the next start.
     pub fn drop_collection(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
@@ -101,15 +101,15 @@ impl Store {
         }
         let dir = inner.dir_of(tenant, name, 0);
         if inner.common.storage.registry().is_some() {
-            // The first commit is the drop: from here on there is no such collection, for any process.
+            // The first commit is the drop: from here on the collection does not exist for any process.
             for partition in collection.iter() {
                 let ended = partition.core.lock().catalog.end();
-                // What is left of the others reaches no reader, and is cleared whether or not this is noted.
+                // The remains of the other partitions reach no reader, and are cleared whether or not this is recorded.
                 if let Err(failed) = ended
                     && partition.partition() == 0
                 {
                     let error = StoreError::from(failed);
-                    // Never absent by mistake: it is opened again, or found to be gone.
+                    // Never absent by mistake: it is reopened, or found to be gone.
                     inner.set_apart(tenant, name, &error);
                     return Err(error);
                 }
@@ -122,7 +122,7 @@ impl Store {
         mark_dropped(&collection);
         inner.clear_dropped(tenant, name)?;
         let disk = inner.common.seams.disk.as_ref();
-        // Nothing is left of a removed tenant. If its empty folder stays after all, it is used again.
+        // A removed tenant leaves nothing behind. If its empty folder stays nevertheless, it is reused.
         let tenants = inner.root.join("tenants");
         if disk.remove_dir(&tenants.join(tenant)).is_ok() {
             disk.sync_dir(&tenants).map_err(StoreError::io("sync", &tenants))?;
@@ -131,7 +131,7 @@ impl Store {
     }
 }
 
-/// Holders of the collection learn that it is gone, and not only closed here.
+/// Marks the collection as gone for its holders, and not only closed here.
 pub(super) fn mark_dropped(partitions: &[Arc<Collection>]) {
     partitions.iter().for_each(|partition| partition.dropped.store(true, Ordering::Release));
 }

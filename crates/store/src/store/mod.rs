@@ -1,8 +1,8 @@
 //! The store: a folder of collections, locked by one process.
 //!
-//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `damaged.rs` names
-//! collections that do not open, and `retrying.rs` tries them again. `making.rs`, `renaming.rs` and `retyping.rs`
-//! change which collections there are. `records.rs` keeps small records for others.
+//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `damaged.rs` reports
+//! collections that cannot be opened, and `retrying.rs` retries them. `making.rs`, `renaming.rs` and `retyping.rs`
+//! change the set of collections. `records.rs` keeps small records for other crates.
 
 mod adopting;
 pub(crate) mod candidate;
@@ -48,7 +48,7 @@ use std::thread::JoinHandle;
 
 /// An open data folder (or, ephemeral, a store in memory).
 ///
-/// Dropping it closes it without a flush: nothing acknowledged is lost, the next start replays the log.
+/// Dropping it closes it without a flush: nothing acknowledged is lost, because the next start replays the log.
 #[derive(Debug)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -65,33 +65,33 @@ pub(crate) struct Inner {
     pub(crate) changing: Mutex<()>,
     /// Collections that could not be opened.
     pub(crate) damaged: Mutex<BTreeMap<(String, String), Damaged>>,
-    /// Those of them that are tried again.
+    /// The damaged ones above that are retried, and when.
     retries: Mutex<Retries>,
-    /// Held while they are.
+    /// Held during a retry.
     retrying: Mutex<()>,
     /// Problems of the folder itself.
     problems: Vec<Problem>,
-    /// Records that were damaged and are repaired.
+    /// Records that were damaged and have been repaired.
     mended: RepairedRecords,
     audit: Arc<AuditLog>,
     pub(crate) wake: Arc<Wake>,
-    /// Of a store that only reads.
+    /// Present in a read-only store.
     following: Option<Following>,
     closed: AtomicBool,
-    /// The given disk, and whether it is full.
+    /// The given disk; the next field records whether it is full.
     bare: Arc<dyn Disk>,
     full: Arc<Full>,
 }
 
-/// The part of a store to open.
+/// The set of collections to open.
 pub(crate) enum Opening {
     /// All collections.
     All,
-    /// All, to be followed and not written here.
+    /// All, followed instead of written here.
     Following(Following),
-    /// The collections that [`Store::follow`] names, to be followed.
+    /// The collections that [`Store::follow`] names, followed.
     FollowingSome(Following),
-    /// None yet: a restore makes them. The folder is marked as being restored.
+    /// None yet: a restore creates them. The folder is marked as being restored.
     Restoring,
 }
 
@@ -99,14 +99,14 @@ impl Store {
     /// Opens the folder and every collection in it; creates the folder if it is absent.
     ///
     /// # Errors
-    /// [`StoreError::InUse`], [`StoreError::ReadOnly`], [`StoreError::NewerFormat`] of the folder as a whole, or what the disk
-    /// said. A damaged collection is not an error, nor one of a newer format: see [`Store::damaged`].
+    /// [`StoreError::InUse`], [`StoreError::ReadOnly`], [`StoreError::NewerFormat`] for the folder as a whole, or the
+    /// error of the disk. A collection that is damaged or of a newer format is not an error: see [`Store::damaged`].
     pub fn open(options: Options, seams: Seams) -> Result<Store, StoreError> {
         Store::open_over(options, seams, |disk| Arc::new(DiskStorage(disk)))
     }
 
-    /// As [`Store::open`], with partitions in another storage: `storage` is given the disk of the data folder, which keeps the lock, the
-    /// marker and the records.
+    /// Opens a store like [`Store::open`], with partitions in another storage. `storage` receives the disk of the data
+    /// folder, which holds the lock, the marker and the records.
     pub fn open_over(
         options: Options,
         seams: Seams,
@@ -116,7 +116,7 @@ impl Store {
         Store::open_as(options, seams, storage, &resources, Opening::All)
     }
 
-    /// The same, by what is opened.
+    /// Opens a store with this set of collections.
     pub(crate) fn open_as(
         options: Options,
         mut seams: Seams,
@@ -129,11 +129,11 @@ impl Store {
         }
         let root = options.data.clone();
         let (bare, full) = (seams.disk, Arc::<Full>::default());
-        // Every call passes the watcher: readiness must notice a full disk, whichever code found it.
+        // Every call passes through the watcher: readiness must notice a full disk, whichever code found it.
         seams.disk = Arc::new(Watched { disk: bare.clone(), full: full.clone() });
         let disk = seams.disk.clone();
         let unwritable = |e: StoreError| folder::unwritable(&root, e);
-        // The lock before anything is read: what another process writes meanwhile would be read in part.
+        // The lock before anything is read: concurrent writes of another process would be read only in part.
         make_root(disk.as_ref(), &root).map_err(unwritable)?;
         let lock = folder::lock(disk.as_ref(), &root, LOCK)?;
         let problem = match opening {
@@ -187,74 +187,75 @@ impl Store {
         Ok(Store { inner, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) })
     }
 
-    /// The collection of this name; of several partitions, the first that this store has.
+    /// Returns the collection of this name; of several partitions, the first that this store has.
     pub fn collection(&self, tenant: &str, name: &str) -> Option<Arc<Collection>> {
         self.partitions(tenant, name)?.first().cloned()
     }
 
-    /// The partitions of the collection of this name that this store has: all of them, except at the owner of a group.
+    /// Returns this store's partitions of the collection of this name: all of them, except at the owner of a group.
     pub fn partitions(&self, tenant: &str, name: &str) -> Option<Partitions> {
         self.inner.collections.get(tenant, name)
     }
 
-    /// The collections of a tenant in order of name, each with its partitions.
+    /// Returns the collections of a tenant in order of name, each with its partitions.
     pub fn all_of(&self, tenant: &str) -> Vec<Partitions> {
         self.inner.collections.of(tenant)
     }
 
-    /// The collections of a tenant that could not be opened, in order of name: they are neither absent nor served.
+    /// Returns the collections of a tenant that could not be opened, in order of name: they are neither absent nor
+    /// served.
     pub fn damaged(&self, tenant: &str) -> Vec<Damaged> {
         self.inner.damaged.lock().values().filter(|damaged| damaged.tenant == tenant).cloned().collect()
     }
 
-    /// Why the collection of this name could not be opened; `None` if it could, or if there is none.
+    /// Returns why the collection of this name could not be opened; `None` if it could, or does not exist.
     pub fn why_damaged(&self, tenant: &str, name: &str) -> Option<Damaged> {
         self.inner.damaged.lock().get(&(tenant.to_owned(), name.to_owned())).cloned()
     }
 
-    /// The collections of a tenant in order of name, partition by partition.
+    /// Returns the collections of a tenant in order of name, partition by partition.
     pub fn list(&self, tenant: &str) -> Vec<Arc<Collection>> {
         self.all_of(tenant).iter().flat_map(|partitions| partitions.iter().cloned()).collect()
     }
 
-    /// All collections in order of tenant and name, partition by partition.
+    /// Returns all collections in order of tenant and name, partition by partition.
     pub fn collections(&self) -> Vec<Arc<Collection>> {
         self.inner.collections.all()
     }
 
-    /// Tells a subscriber of every write from now on, in any collection.
+    /// Notifies a subscriber of every write from now on, in any collection.
     pub fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
         self.inner.common.listeners.add(subscriber);
     }
 
-    /// The small records of this kind that a caller keeps in the data folder; there may be none yet.
+    /// Returns the small records of this kind that a caller keeps in the data folder, possibly empty.
     pub fn records(&self, name: &'static str) -> Records {
         let records = self.inner.records_of(name);
         records.keep_private();
         records
     }
 
-    /// The log of administrative acts.
+    /// Returns the audit log.
     pub fn audit(&self) -> &Arc<AuditLog> {
         &self.inner.audit
     }
 
-    /// Whether a file found no room on the disk, and [`Store::full_disk`] has not found room since.
+    /// Returns true if a file found no space on the disk, and [`Store::full_disk`] has found none since then.
     pub fn met_full_disk(&self) -> bool {
         self.inner.full.is_noted()
     }
 
-    /// The file that found no room on the disk, if there still is none. A trial file is written to find out.
+    /// Returns the file that found no space on the disk, if there still is none. A trial file is written to find out.
     pub fn full_disk(&self) -> Option<PathBuf> {
         self.inner.full.still(self.inner.bare.as_ref(), &self.inner.root.join(MARKER).with_added_extension("new"))
     }
 
-    /// All records that callers keep, each kind with the name of its folder.
+    /// Returns all records that callers keep, each kind with the name of its folder.
     pub(crate) fn all_records(&self) -> Vec<(String, Records)> {
         self.inner.all_records()
     }
 
-    /// Damage found when the folder was opened.
+    /// Returns the damage found when the folder was opened.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.inner.problems.clone();
         problems.extend(self.inner.mended.lock().iter().cloned());
@@ -265,8 +266,8 @@ impl Store {
         problems
     }
 
-    /// Reads everything and verifies every checksum, tree and sidecar; lists the damage. Takes as long as reading
-    /// the folder takes.
+    /// Reads everything and verifies every checksum, tree and sidecar; returns the damage. Takes as long as reading the
+    /// whole folder.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = self.problems();
         for collection in self.collections() {
@@ -276,17 +277,17 @@ impl Store {
         problems.extend(self.inner.audit.verify());
         problems.extend(self.inner.mended.lock().iter().cloned());
         let mut seen = BTreeSet::new();
-        // The same damage is met when opening and when checking.
+        // Opening and checking find the same damage.
         problems.retain(|p| seen.insert((p.path.clone(), p.detail.clone())));
         problems
     }
 
-    /// Where the first partition of a collection lies in a data folder.
+    /// Returns the folder of the first partition of a collection in a data folder.
     pub fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
         Store::dir_of(root, tenant, name, 0)
     }
 
-    /// Where a partition of a collection lies in a data folder.
+    /// Returns the folder of a partition of a collection in a data folder.
     pub fn dir_of(root: &Path, tenant: &str, name: &str, partition: u32) -> PathBuf {
         root.join("tenants").join(tenant).join(name).join(partitions::folder(partition))
     }
@@ -295,23 +296,23 @@ impl Store {
         &self.inner
     }
 
-    /// The data folder.
+    /// Returns the data folder.
     pub fn root(&self) -> &Path {
         &self.inner.root
     }
 
-    /// Whether all collections are kept in memory only.
+    /// Returns true if all collections are kept in memory only.
     pub fn is_ephemeral(&self) -> bool {
         self.inner.common.options.ephemeral
     }
 
-    /// Collections that could not be opened, of the tenants that `of` names.
+    /// Returns the collections that could not be opened, of the tenants for which `of` is true.
     pub(crate) fn unopened(&self, of: impl Fn(&str) -> bool) -> Vec<Problem> {
         let damaged = self.inner.damaged.lock();
         damaged.values().filter(|damaged| of(&damaged.tenant)).map(|damaged| damaged.problem.clone()).collect()
     }
 
-    /// Microseconds since 1970.
+    /// Returns microseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
         self.inner.common.seams.clock.now()
     }
@@ -321,19 +322,19 @@ impl Store {
         let _ = self.inner.common.background.set(background);
     }
 
-    /// Guarantees each tenant a part of the memory for writes, by its weight.
+    /// Guarantees each tenant a share of the memory for writes, by its weight.
     pub fn guarantee(&self, weights: impl IntoIterator<Item = (Arc<str>, u32)>) {
         self.inner.common.memory_all.guarantee(weights);
     }
 
-    /// Bytes held by the block cache, and by the memory trees of all collections.
+    /// Returns the bytes of the block cache, and of the memory trees of all collections.
     pub fn memory(&self) -> (u64, u64) {
         let common = &self.inner.common;
         (common.cache.bytes(), common.memory_all.bytes())
     }
 
-    /// Removes Arrow rows of archived segments, the longest unused first, until the served files fit into
-    /// `Options::serving_bytes`. For a simulator, and for the threads of the store.
+    /// Removes Arrow rows of archived segments, least recently used first, until the served files fit into
+    /// `Options::serving_bytes`. Called by simulators and the store's threads.
     pub fn trim_serving(&self) {
         self.inner.trim_serving();
     }
@@ -348,7 +349,8 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) { Err(StoreError::closes()) } else { Ok(()) }
     }
 
-    /// The records that other crates keep. Each kind has a folder beside the collections, whose name comes first.
+    /// Returns the records that other crates keep. Each kind has a folder beside the collections, whose name comes
+    /// first.
     fn all_records(&self) -> Vec<(String, Records)> {
         let disk = &self.common.seams.disk;
         let names = disk.list(&self.root).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Opens a data folder: each collection alone, so a damaged one does not stop the others.
+//! Opens a data folder, each collection on its own, so that a damaged one does not stop the others.
 
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::manifest::Manifest;
@@ -12,14 +12,15 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::thread::Builder;
 
-/// Collections of a bucket, or partitions of one, that are opened at a time. Each waits for some eighty calls, most of them one after the other.
+/// Max collections of a bucket, or partitions of one, opened at a time. Each waits for some eighty calls, most of them
+/// sequential.
 pub(super) const OPENERS: usize = 8;
 
 impl Inner {
-    /// Opens every collection, and sets apart the ones that cannot be opened.
+    /// Opens every collection, and sets aside those that cannot be opened.
     pub(crate) fn open_all(&self) -> Result<(), StoreError> {
         if self.common.read_only {
-            // What failed is set apart, and tried again with each refresh.
+            // Failed ones are set aside, and retried with each refresh.
             return self.follow_all().map(drop);
         }
         self.for_each_of(self.there()?.into_iter(), |tenant, name| match self.open_one(tenant, name) {
@@ -31,7 +32,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Does something for each collection, for several at a time where that pays.
+    /// Calls `act` for each collection, for several at a time if that pays off.
     pub(super) fn for_each_of(
         &self,
         all: impl ExactSizeIterator<Item = (String, String)> + Send,
@@ -40,7 +41,7 @@ impl Inner {
         let together = self.common.options.background && self.common.storage.is_shared();
         let openers = if together { OPENERS.min(all.len()) } else { 1 };
         let next = Mutex::new(all);
-        // A call of its own: the lock is free while a collection is opened.
+        // In a closure, so that the lock is free while a collection is opened.
         let take = || next.lock().next();
         let work = || {
             while let Some((tenant, name)) = take() {
@@ -48,13 +49,13 @@ impl Inner {
             }
         };
         std::thread::scope(|scope| {
-            // Without a thread, or with fewer of them, the others open the rest.
+            // Without a thread, or with fewer threads, the others open the rest.
             (1..openers).for_each(|_| drop(Builder::new().spawn_scoped(scope, work)));
             work();
         });
     }
 
-    /// Collections that exist, by tenant and name, and remains of others.
+    /// Returns the existing collections, by tenant and name, and the remains of others.
     pub(crate) fn there(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
         if let Some(registry) = self.common.storage.registry() {
             return registry.collections();
@@ -67,7 +68,7 @@ impl Inner {
         Ok(there)
     }
 
-    /// Names of collections of a tenant that are there.
+    /// Returns the names of a tenant's existing collections.
     pub(crate) fn names_of(&self, tenant: &str) -> Result<Vec<String>, StoreError> {
         match self.common.storage.registry() {
             Some(registry) => {
@@ -78,7 +79,8 @@ impl Inner {
         }
     }
 
-    /// Opens a closed collection in the place of itself, from this folder. One that does not open is set apart: it is never absent.
+    /// Reopens a closed collection in place of itself, from this folder. If it cannot be opened it is set aside: it is
+    /// never absent.
     pub(crate) fn reopen(&self, tenant: &str, name: &str, folder: &str) -> Result<(), StoreError> {
         let opened = self.open_one(tenant, folder).and_then(|opened| opened.ok_or(StoreError::Closed));
         match opened {
@@ -94,7 +96,7 @@ impl Inner {
         }
     }
 
-    /// Opens a collection, or ends its removal. It is not listed yet.
+    /// Opens a collection, or completes its removal. It is not listed yet.
     pub(crate) fn open_one(&self, tenant: &str, name: &str) -> Result<Option<Partitions>, StoreError> {
         let disk = self.common.seams.disk.as_ref();
         let dir = self.dir_of(tenant, name, 0);
@@ -107,7 +109,7 @@ impl Inner {
             };
         }
         let standing = match standing(disk, &dir)? {
-            // A catalog elsewhere may know it.
+            // An external catalog may know it.
             Standing::Empty if self.common.storage_of(&dir).catalog.newest()?.is_some() => Standing::Made,
             standing => standing,
         };
@@ -126,7 +128,8 @@ impl Inner {
         }
     }
 
-    /// Opens the partitions that this process may own of a collection, by the newest manifest of the first; `None`: there are none.
+    /// Opens the partitions of a collection that this process may own, by the newest manifest of the first; `None` if
+    /// there are none.
     pub(super) fn open_made(
         &self,
         tenant: &str,
@@ -140,7 +143,8 @@ impl Inner {
         }
         let first = match first.making {
             true if self.common.has(tenant, name, 0) => self.complete_making(tenant, name, first)?,
-            // The owner of the first partition does that, and this one's are taken up when they are asked for.
+            // The owner of the first partition does that, and this process's partitions are adopted when they are
+            // requested.
             true => return Ok(None),
             false => first,
         };
@@ -148,7 +152,7 @@ impl Inner {
         Ok(Some(opened).filter(|opened| !opened.is_empty()))
     }
 
-    /// An error if a collection whose first partition is not there has others: these may hold events.
+    /// Returns an error if a collection lacks its first partition but has others: these may hold events.
     fn check_no_others(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         for partition in self.others_there(tenant, name)? {
             let dir = self.dir_of(tenant, name, partition);
@@ -160,8 +164,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes that a collection cannot be opened: from now on its name is taken and its files are left alone. In a bucket what may pass is tried
-    /// again.
+    /// Records that a collection cannot be opened: from now on its name is taken and its files are left alone. In a
+    /// bucket, a temporary failure is retried.
     pub(crate) fn set_apart(&self, tenant: &str, name: &str, error: &StoreError) -> Damaged {
         tracing::error!(%tenant, collection = %name, %error, "a collection could not be opened");
         let (mut damaged, at) = (Damaged::of(tenant, name, error), (tenant.to_owned(), name.to_owned()));
@@ -171,7 +175,7 @@ impl Inner {
                 _ if error.may_pass() => damaged.cure = RETRIED.into(),
                 _ => damaged.cure = RESTORED.into(),
             }
-            // A store that only reads tries with each refresh.
+            // A read-only store retries with each refresh.
             if !self.common.read_only {
                 self.retry_later(at.clone(), error);
             }
@@ -187,7 +191,7 @@ impl Inner {
             return self.clear_dropped(tenant, name);
         }
         match dir.parent() {
-            // Other files in there are not ours.
+            // Other files in there do not belong to Meridian.
             Some(collection) if disk.list(collection).is_ok_and(|names| names.is_empty()) => {
                 disk.remove_dir(collection).map_err(StoreError::io("remove", collection))
             }

@@ -1,12 +1,12 @@
-//! The partitions of a collection: made together, opened together, dropped together.
+//! The partitions of a collection: created together, opened together, dropped together.
 //!
-//! The first partition decides whether there is a collection. Its first manifest says that the others are *being made*. Once each of these
-//! has a manifest, the next one of the first partition says that the collection exists. A start that finds it being made makes what is
-//! missing: no write was acknowledged yet. A collection that exists lacks no partition, so one that is missing is damage. A drop begins
-//! with the first partition, whose mark is removed last.
+//! The first partition decides whether the collection exists. Its first manifest records that the others are *being
+//! made*. Once each of these has a manifest, the first partition's next manifest records that the collection exists. A
+//! start that finds it being made creates what is missing: no write was acknowledged yet. A collection that exists
+//! lacks no partition, so a missing one is damage. A drop begins with the first partition, whose mark is removed last.
 //!
-//! The partitions may have several owners (`model::policy::groups`). That of the first one makes and drops them all. The others take up what the
-//! first partition says (`adopting.rs`).
+//! The partitions may have several owners (`model::policy::groups`). The owner of the first one creates and drops them
+//! all. The others adopt the state of the first partition (`adopting.rs`).
 
 use crate::catalog::disk::{DROPPED, MANIFEST};
 use crate::catalog::manifest::Manifest;
@@ -26,18 +26,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-/// The partitions of a collection that a store has, in their order.
+/// A store's partitions of a collection, in order.
 pub type Partitions = Arc<[Arc<Collection>]>;
 
-/// The name of the folder of a partition.
+/// Returns the name of the folder of a partition.
 pub(crate) fn folder(partition: u32) -> String {
     format!("p{partition}")
 }
 
-/// The partition that has a folder of this name.
+/// Returns the partition that has a folder of this name.
 pub(crate) fn number_of(name: &str) -> Option<u32> {
     let number = name.strip_prefix('p')?.parse().ok().filter(|number| *number < u32::from(PARTITIONS_MAX))?;
-    // One name for each: `p01` is none.
+    // One name for each: `p01` is not a valid one.
     (folder(number) == name).then_some(number)
 }
 
@@ -47,7 +47,8 @@ pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid>
     if !(1..=PARTITIONS_MAX).contains(&settings.partitions) {
         return wrong(format!("{} partitions: expected 1 to {PARTITIONS_MAX}", settings.partitions));
     }
-    // The id has to be unique, and the newest event of an object has to be found: one partition would have to hold both.
+    // The id has to be unique, and the newest event of an object has to be found: one partition would have to hold
+    // both.
     if settings.partitions > 1 && schema.mode == Mode::Latest && schema.id == IdRole::Given {
         return wrong(
             "a collection of mode latest whose events bring ids cannot have several partitions: an event has one by its id and one by its \
@@ -59,7 +60,7 @@ pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid>
 }
 
 impl Inner {
-    /// Makes the partitions of a collection, beginning with this manifest of the first.
+    /// Creates the partitions of a collection, beginning with this manifest of the first.
     pub(crate) fn make_partitions(&self, first: &Manifest) -> Result<Partitions, StoreError> {
         let (tenant, name) = (first.tenant.as_str(), first.collection.as_str());
         let dir = self.dir_of(tenant, name, 0);
@@ -73,24 +74,26 @@ impl Inner {
         let made = made.and_then(|first| self.open_partitions(tenant, name, &first));
         if let Err(error) = &made {
             if self.common.storage.registry().is_some() {
-                // Never undone: another process may have completed it since, and may hold events in it. It is opened again like any other.
+                // Never undone: another process may have completed it since, and may hold events in it. It is reopened
+                // like any other.
                 self.set_apart(tenant, name, error);
             } else {
-                // A start would complete it, though its client was told that it failed. If this fails too, a start does.
+                // A start would complete it, although its client got an error. If this fails too, a start does complete
+                // it.
                 let _ = self.end_first(&dir).and_then(|()| self.clear_dropped(tenant, name));
             }
         }
         made
     }
 
-    /// Makes the partitions that a collection being made lacks, and notes that it exists.
+    /// Creates the partitions that a collection being made lacks, and records that it exists.
     pub(super) fn complete_making(&self, tenant: &str, name: &str, making: Manifest) -> Result<Manifest, StoreError> {
         for partition in 1..u32::from(making.settings.partitions) {
             let dir = self.dir_of(tenant, name, partition);
             if self.common.storage_of(&dir).catalog.newest()?.is_some() {
                 continue;
             }
-            // Files of partitions have numbers of their own: the seed tells them apart in a backup.
+            // Partitions number their files independently: the seed distinguishes these in a backup.
             let seed = self.common.seams.random.next_u64();
             let manifest = Manifest { partition, seed, making: false, ..making.clone() };
             match recovery::begin(&self.common, &self.root, &dir, &manifest) {
@@ -111,7 +114,7 @@ impl Inner {
         }
     }
 
-    /// Opens all partitions that this process may own of a collection that exists, by a manifest of the first.
+    /// Opens all partitions of an existing collection that this process may own, by a manifest of the first.
     pub(super) fn open_partitions(&self, tenant: &str, name: &str, first: &Manifest) -> Result<Partitions, StoreError> {
         let partitions = u32::from(first.settings.partitions);
         let together = self.common.options.background && self.common.storage.is_shared();
@@ -127,7 +130,7 @@ impl Inner {
             }
         };
         std::thread::scope(|scope| {
-            // Without a thread, or with fewer of them, the others open the rest.
+            // Without a thread, or with fewer threads, the others open the rest.
             (1..openers).for_each(|_| drop(Builder::new().spawn_scoped(scope, work)));
             work();
         });
@@ -136,7 +139,7 @@ impl Inner {
         Ok(opened.into())
     }
 
-    /// Opens a partition, which is there.
+    /// Opens an existing partition.
     fn open_partition(
         &self,
         tenant: &str,
@@ -156,7 +159,7 @@ impl Inner {
         Ok(Collection::new(tenant, name, partition, self.wake.clone()))
     }
 
-    /// Whether a folder holds a partition.
+    /// Returns true if a folder holds a partition.
     fn is_made(&self, dir: &Path) -> Result<bool, StoreError> {
         match standing(self.common.seams.disk.as_ref(), dir)? {
             Standing::Made => Ok(true),
@@ -166,14 +169,14 @@ impl Inner {
         }
     }
 
-    /// The partitions that have a folder, except for the first.
+    /// Returns the partitions that have a folder, except for the first.
     pub(crate) fn others_there(&self, tenant: &str, name: &str) -> Result<Vec<u32>, StoreError> {
         let dir = self.root.join("tenants").join(tenant).join(name);
         let found = names(self.common.seams.disk.as_ref(), &dir)?;
         Ok(found.iter().filter_map(|name| number_of(name)).filter(|partition| *partition > 0).collect())
     }
 
-    /// Marks the first partition in a data folder as dropped: from here on there is no such collection.
+    /// Marks the first partition in a data folder as dropped: from here on the collection does not exist.
     pub(super) fn end_first(&self, dir: &Path) -> Result<(), StoreError> {
         let disk = self.common.seams.disk.as_ref();
         // The rename is the drop: from here on a crash leaves a folder that the next start clears.
@@ -182,11 +185,11 @@ impl Inner {
         disk.sync_dir(dir).map_err(StoreError::io("sync", dir))
     }
 
-    /// Removes a collection that a restore has begun, whatever there is of it.
+    /// Removes a collection that a restore has begun, in any state.
     pub(crate) fn discard(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let dir = self.dir_of(tenant, name, 0);
         if let Some(registry) = self.common.storage.registry() {
-            // Finds its life as well.
+            // This finds its life as well.
             registry.collections()?;
             let catalog = self.common.storage_of(&dir).catalog;
             let Some(newest) = catalog.newest()? else { return Ok(()) };
@@ -200,7 +203,7 @@ impl Inner {
         if disk.list(&dir).is_ok() { clear(disk, &dir) } else { Ok(()) }
     }
 
-    /// Removes what is left of a collection whose first partition is marked as dropped.
+    /// Removes the remains of a collection whose first partition is marked as dropped.
     pub(super) fn clear_dropped(&self, tenant: &str, name: &str) -> Result<(), StoreError> {
         let dir = self.dir_of(tenant, name, 0);
         if let Some(registry) = self.common.storage.registry() {
@@ -214,13 +217,13 @@ impl Inner {
     }
 }
 
-/// The error of a collection that lacks the partition in a folder: its first one is there.
+/// Returns the error for a collection that lacks the partition in a folder although its first one exists.
 pub(super) fn missing(dir: &Path, (partition, partitions): (u32, u32)) -> StoreError {
     StoreError::corrupt(&dir.join(MANIFEST), format!("partition {partition} of {partitions} is missing"))
 }
 
-/// Gives all partitions the settings of the last one, which a change reaches first, and the fields of the one
-/// with most. A crash may have come between, and a repair may have found an older manifest.
+/// Gives all partitions the settings of the last one, which a change reaches first, and the fields of the one with the
+/// most. A crash may have come in between, or a repair may have found an older manifest.
 pub(crate) fn align(partitions: &[Arc<Collection>]) -> Result<(), StoreError> {
     let Some(last) = partitions.last() else { return Ok(()) };
     let settings = last.settings();
@@ -230,7 +233,7 @@ pub(crate) fn align(partitions: &[Arc<Collection>]) -> Result<(), StoreError> {
         let known = other.schema().fields.len();
         let fields = schema.fields.get(known..).unwrap_or_default().to_vec();
         let changed = (other.settings() != settings).then(|| settings.clone());
-        // One that takes no changes is served as it is.
+        // A partition that refuses changes is served as it is.
         if other.stats().refuses.is_none() {
             other.change(fields, changed)?;
         }

@@ -13,21 +13,22 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"MRDNRECO";
 const VERSION: u32 = 1;
-/// Suffix that `codec::replace_file` gives a file that it is writing.
+/// Suffix of a file that `codec::replace_file` is writing.
 const HALF: &str = ".new";
 /// Suffix of the folder of copies, after the name of the records' folder.
 pub(crate) const COPIES: &str = "-copy";
 
-/// Records that were rewritten from their copies, or these from them.
+/// Records that were rewritten from their copies, or the reverse.
 pub(crate) type RepairedRecords = Arc<Mutex<Vec<Problem>>>;
 
 /// Records under names of letters, digits, `-` and `_`, in their own folder beside the collections.
 ///
-/// A record is replaced as a whole: after a crash it is the old one or the new one. Each has a checksum. An ephemeral store
-/// keeps them in memory. They may hold secrets: only the owner of the data folder can read them.
+/// A record is replaced atomically: after a crash it is the old one or the new one. Each has a checksum. An ephemeral
+/// store keeps them in memory. They may hold secrets: only the owner of the data folder can read them.
 ///
-/// A record may have a copy, in a folder beside. The copy is written after the record and removed before it. So a record without
-/// a copy is the work of a crash or an older program. A copy without its record is damage: the record is rewritten from it.
+/// A record may have a copy in a neighbouring folder. The copy is written after the record and removed before it. So a
+/// record without a copy is due to a crash or an older program. A copy without its record is damage: the record is
+/// rewritten from it.
 #[derive(Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -45,7 +46,7 @@ impl Records {
         Records { disk, root: root.to_owned(), dir, copies, mended, writing: Mutex::default() }
     }
 
-    /// The same for a folder whose name comes from outside.
+    /// Opens records in a folder whose name comes from outside.
     pub(crate) fn named(disk: Arc<dyn Disk>, root: &Path, name: &str) -> Result<Records, StoreError> {
         match is_plain(name) && !["tenants", audit::FOLDER].contains(&name) && !name.ends_with(COPIES) {
             true => Ok(Records::new(disk, root, name, RepairedRecords::default())),
@@ -53,7 +54,7 @@ impl Records {
         }
     }
 
-    /// Names of all records, sorted, including records with only a copy left.
+    /// Returns the names of all records, sorted, including records with only a copy left.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let mut names = self.names_in(&self.dir)?;
         names.extend(self.names_in(&self.copies)?);
@@ -62,7 +63,7 @@ impl Records {
         Ok(names)
     }
 
-    /// Names of the records that have a copy, sorted.
+    /// Returns the names of the records that have a copy, sorted.
     pub fn copied(&self) -> Result<Vec<String>, StoreError> {
         self.names_in(&self.copies)
     }
@@ -74,11 +75,12 @@ impl Records {
         }
     }
 
-    /// A record; `None` if there is none of this name. A damaged or missing one is rewritten from its copy, which
+    /// Returns a record; `None` if no record has this name. A damaged or missing one is rewritten from its copy, which
     /// [`crate::Store::problems`] reports.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] where it is not what was written, [`StoreError::NewerFormat`], or what the disk said.
+    /// [`StoreError::Corrupt`] if it differs from what was written, [`StoreError::NewerFormat`], or the error of the
+    /// disk.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let found = self.read(&self.dir, name);
         let wrong = match &found {
@@ -94,7 +96,7 @@ impl Records {
         Ok(Some(copy))
     }
 
-    /// Names of records that were rewritten from their copies since the store was opened, and why.
+    /// Returns the names of records rewritten from their copies since the store was opened, and why.
     pub fn mended(&self) -> Vec<(String, String)> {
         let mended = self.mended.lock();
         let of_record = |problem: &Problem| {
@@ -129,12 +131,12 @@ impl Records {
         }
     }
 
-    /// Writes a record, or replaces it. It is durable when this returns.
+    /// Creates or replaces a record. It is durable when this returns.
     pub fn put(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         self.write(&self.dir, name, content)
     }
 
-    /// As [`Records::put`], with a copy: damage to one of the two is repaired from the other.
+    /// Writes a record like [`Records::put`], with a copy: damage to one of the two is repaired from the other.
     pub fn put_twice(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
         self.write(&self.dir, name, content)?;
@@ -142,7 +144,7 @@ impl Records {
         Ok(())
     }
 
-    /// Makes the copy of a record that has none, if there still is such a record.
+    /// Creates the missing copy of a record, if the record still exists.
     pub fn copy(&self, name: &str) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
         if let Some(content) = self.read(&self.dir, name)? {
@@ -151,7 +153,7 @@ impl Records {
         Ok(())
     }
 
-    /// Only the record counts: a copy that cannot be written is made later.
+    /// Writes the copy of a record. Only the record counts: a copy that cannot be written is created later.
     fn write_copy(&self, name: &str, content: &[u8]) {
         if let Err(error) = self.write(&self.copies, name, content) {
             tracing::warn!(%error, "the copy of a record was not written");
@@ -165,7 +167,7 @@ impl Records {
         let write = || replace_file_as(OpenMode::CreatePrivate, self.disk.as_ref(), &path, &bytes);
         match write() {
             Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                // The first record makes the folder.
+                // The first record creates the folder.
                 self.disk.create_private_dir(dir).map_err(StoreError::io("create", dir))?;
                 self.disk.sync_dir(&self.root).map_err(StoreError::io("sync", &self.root))?;
                 write()
@@ -174,10 +176,10 @@ impl Records {
         }
     }
 
-    /// Removes a record, durably; an absent one is no error.
+    /// Removes a record, durably; an absent one is not an error.
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
-        // After a crash between the two the record is there, and no caller was told otherwise.
+        // A crash in between leaves the record, and no caller was told otherwise.
         for dir in [&self.copies, &self.dir] {
             let path = place(dir, name)?;
             match self.disk.remove(&path) {
@@ -189,7 +191,7 @@ impl Records {
         Ok(())
     }
 
-    /// Reads all of them and their copies, and lists damaged ones; repaired ones are noted.
+    /// Reads all records and their copies, and returns damaged ones; repairs are recorded.
     pub(crate) fn verify(&self) -> Vec<Problem> {
         let names = match self.names() {
             Ok(names) => names,
@@ -206,7 +208,7 @@ impl Records {
         problems
     }
 
-    /// Rewrites a copy that is damaged, or differs.
+    /// Rewrites a copy that is damaged or differs.
     fn verify_copy(&self, name: &str, content: &[u8]) -> Option<Problem> {
         let wrong = match self.read(&self.copies, name) {
             Ok(None) => return None,
@@ -239,7 +241,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Whether it is letters, digits, `-` and `_`, and not too many.
+/// Returns true if it consists of letters, digits, `-` and `_`, and is not too long.
 fn is_plain(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     (1..=128).contains(&name.len()) && name.bytes().all(fits)
@@ -308,7 +310,7 @@ mod tests {
             }
         }
         assert_eq!(records.copied().unwrap(), ["a"]);
-        // A crash between the two leaves a record whose removal no caller was told of.
+        // A crash in between leaves a record whose removal was not reported to any caller.
         disk.vanish(&copy).unwrap();
         assert_eq!((records.verify(), said(&record), records.names().unwrap()), (vec![], false, vec!["a".to_owned()]));
         records.remove("a").unwrap();

@@ -1,7 +1,8 @@
-//! Renaming a collection of a data folder.
+//! Renames a collection of a data folder.
 //!
-//! The name of a collection is that of its folder, and no file in it depends on the name. So one rename of the folder renames all partitions, and a
-//! crash leaves the collection under one of the two names. A manifest keeps the former name until the next one replaces it.
+//! The name of a collection is that of its folder, and no file in it depends on the name. So one rename of the folder
+//! renames all partitions, and a crash leaves the collection under one of the two names. A manifest keeps the former
+//! name until the next one replaces it.
 
 use crate::collection::Collection;
 use crate::error::StoreError;
@@ -17,18 +18,18 @@ use std::sync::Arc;
 pub const KEEPS_NAME: &str = "a collection in a bucket keeps its name: export it and load it under the new one";
 
 impl Store {
-    /// Whether collections can be renamed: not in a bucket, where the name is a part of every object's name.
+    /// Returns true if collections can be renamed: not in a bucket, where the name is part of every object's name.
     pub fn renames(&self) -> bool {
         let storage = &self.inner.common.storage;
         storage.registry().is_none() && !storage.is_shared()
     }
 
-    /// Gives a collection another name. Returns whether there was one. Open snapshots stay readable. Who holds the
-    /// collection learns that it is gone, as after [`Store::drop_collection`].
+    /// Renames a collection. Returns true if it existed. Open snapshots stay readable. Holders of the collection find
+    /// it gone, as after [`Store::drop_collection`].
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::Damaged`] of either name, [`StoreError::Invalid`] of the new one or in a bucket, or what the disk
-    /// said. Then the collection is still served, under the name that its folder has.
+    /// [`StoreError::Exists`], [`StoreError::Damaged`] for either name, [`StoreError::Invalid`] for the new one or in a
+    /// bucket, or the error of the disk. Then the collection is still served, under the name of its folder.
     pub fn rename(&self, tenant: &str, name: &str, new: &str) -> Result<bool, StoreError> {
         validate_name("collection", new)?;
         let inner = &self.inner;
@@ -36,7 +37,7 @@ impl Store {
         if !self.renames() {
             return Err(Invalid::new(KEEPS_NAME).into());
         }
-        // Held throughout: nobody makes a collection of either name meanwhile.
+        // Held throughout, so that no collection of either name is created meanwhile.
         let _changing = inner.changing.lock();
         inner.check_open()?;
         if let Some(damaged) = self.why_damaged(tenant, name) {
@@ -60,22 +61,22 @@ impl Store {
 }
 
 impl Inner {
-    /// Renames a collection that is whole on disk: it is closed, and opened again under the name of its folder.
+    /// Renames a collection that is intact on disk: it is closed, and reopened under the name of its folder.
     fn rename_durable(
         &self,
         tenant: &str,
         (name, new): (&str, &str),
         partitions: &Partitions,
     ) -> Result<(), StoreError> {
-        // Most of the work while it is still written to. If it fails, nothing has changed.
+        // Most of the work is done while it is still written to. If that fails, nothing has changed.
         let sound = |partition: &&Arc<Collection>| partition.state().refuses.is_none();
         partitions.iter().filter(sound).try_for_each(|partition| partition.flush())?;
         let (mut folder, mut closed) = (name, Ok(()));
         for partition in partitions.iter() {
-            // What came since is in its log.
+            // Later writes are in its log.
             closed = closed.and(partition.close(false));
-            // From here on nothing is logged: a write that was about to be would be missing where the log is read again. Nor does a change by who still
-            // holds it write into a folder that another collection may have next.
+            // From here on nothing is logged: a write logged now would be missing where the log is reread. Holders
+            // cannot change it either, which could write into a folder that another collection has next.
             let mut core = partition.core.lock();
             (core.refuses, core.reopens) = (Some("the collection is being renamed: try again".to_owned()), true);
         }
@@ -88,7 +89,7 @@ impl Inner {
         moved.and(opened)
     }
 
-    /// Renames a collection whose events are in memory alone: they stay where they are.
+    /// Renames a collection whose events are only in memory: they stay where they are.
     fn rename_ephemeral(
         &self,
         tenant: &str,

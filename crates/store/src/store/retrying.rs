@@ -1,21 +1,23 @@
-//! An owner tries again to open what did not open for now: the log's servers elect a leader, or the bucket does not answer.
+//! Retries collections of an owner that could not be opened for a temporary reason: the log's servers elect a leader,
+//! or the bucket does not answer.
 //!
-//! Only damage sets a collection apart for good. The others are tried again beside what is open, each after a pause that doubles up to a limit.
+//! Only damage sets a collection aside permanently. The others are retried while open ones are served, each after a
+//! pause that doubles up to a limit.
 
 use super::{Inner, Store};
 use crate::error::StoreError;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Pause before the second try, in microseconds.
+/// Pause before the first retry, in microseconds.
 const PAUSE_US: i64 = 500_000;
-/// Max pause between two tries.
+/// Max pause between two retries.
 const PAUSE_MAX_US: i64 = 8_000_000;
 
-/// Collections that are tried again, by tenant and name.
+/// Collections to be retried, by tenant and name.
 pub(super) type Retries = BTreeMap<(String, String), Retry>;
 
-/// When a collection is tried again, in microseconds of the clock's elapsed time.
+/// When a collection is retried, in microseconds of the clock's elapsed time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retry {
     due: i64,
@@ -23,15 +25,15 @@ pub(super) struct Retry {
 }
 
 impl Store {
-    /// Tries to open the collections whose log or bucket did not answer when they were tried last, and that are due. Returns how many are open now,
-    /// or gone. For a simulator, and for the threads of the store.
+    /// Retries the due collections whose log or bucket did not answer the last time. Returns how many are open now, or
+    /// gone. Called by simulators and the store's threads.
     pub fn open_due(&self) -> usize {
         self.inner.open_due()
     }
 }
 
 impl Inner {
-    /// Notes when a collection is tried again that could not be opened.
+    /// Schedules a retry of a collection that could not be opened.
     pub(super) fn retry_later(&self, at: (String, String), error: &StoreError) {
         let mut retries = self.retries.lock();
         if !error.may_pass() {
@@ -44,7 +46,7 @@ impl Inner {
     }
 
     pub(super) fn open_due(&self) -> usize {
-        // Of two callers one is enough, and no collection is opened twice.
+        // One of two callers is enough, and no collection is opened twice.
         let Some(_retrying) = self.retrying.try_lock() else { return 0 };
         let due: Vec<(String, String)> = {
             let (now, retries) = (self.common.seams.clock.elapsed(), self.retries.lock());
@@ -63,7 +65,8 @@ impl Inner {
         opened.into_inner()
     }
 
-    /// Whether this process still is the owner, as far as is known: opening a collection would take it from the next one.
+    /// Returns true if this process is still the owner, as far as is known: opening a collection would take it from the
+    /// next one.
     fn is_current(&self) -> bool {
         let Some(registry) = self.common.storage.registry() else { return false };
         match registry.is_current() {
@@ -75,7 +78,7 @@ impl Inner {
         }
     }
 
-    /// Tries to open a collection that is set apart. No other call makes or drops it meanwhile, as its name is taken.
+    /// Retries a collection that is set aside. No other call creates or drops it meanwhile, because its name is taken.
     fn open_again(&self, tenant: &str, name: &str) -> bool {
         if self.check_open().is_err() {
             return false;
@@ -87,11 +90,11 @@ impl Inner {
                 return false;
             }
         };
-        // Only now: opening takes long, and others make and drop collections meanwhile.
+        // Only now: opening takes long, and others create and drop collections meanwhile.
         let _changing = self.changing.lock();
         if let Some(collection) = opened {
             if self.check_open().is_err() {
-                // The store has closed the collections that it knew.
+                // The store has closed only the collections that it knew.
                 collection.iter().for_each(|partition| drop(partition.close(false)));
                 return false;
             }
@@ -99,7 +102,7 @@ impl Inner {
         }
         tracing::info!(%tenant, collection = %name, "a collection that could not be opened is open now, or gone");
         let at = (tenant.to_owned(), name.to_owned());
-        // After its insertion: at no time is it in neither map.
+        // After its insertion, so that at no time it is in neither map.
         self.damaged.lock().remove(&at);
         self.retries.lock().remove(&at);
         true

@@ -1,7 +1,7 @@
-//! Giving a collection that was never written to another schema.
+//! Gives a collection that was never written to another schema.
 //!
-//! Columns are identified by number, in the log and in segments, so a collection that holds any keeps its types. Of one without, the
-//! manifest is all that there is: its replacement is one step, and a crash leaves either schema.
+//! Columns are identified by number, in the log and in segments, so a collection that holds any keeps its types.
+//! Without any, the manifest is all there is: it is replaced atomically, and a crash leaves either schema.
 
 use crate::catalog::manifest::Manifest;
 use crate::collection::Collection;
@@ -14,12 +14,12 @@ use meridian_model::Schema;
 use std::sync::Arc;
 
 impl Store {
-    /// Replaces schema and settings of a collection that was never written to. Returns whether that was done: not if there is none, if it
-    /// was written to, if it has several partitions or is in a bucket. Who holds the collection learns that it is gone, as after
-    /// [`Store::drop_collection`].
+    /// Replaces schema and settings of a collection that was never written to. Returns false without a change if the
+    /// collection does not exist, was written to, has several partitions or is in a bucket. Holders of the collection
+    /// find it gone, as after [`Store::drop_collection`].
     ///
     /// # Errors
-    /// [`StoreError::Invalid`], or what the disk said. Then the collection is as it was.
+    /// [`StoreError::Invalid`], or the error of the disk. Then the collection is unchanged.
     pub fn retype(&self, tenant: &str, name: &str, schema: Schema, settings: Settings) -> Result<bool, StoreError> {
         schema.validate()?;
         expiry::check(&settings, &schema)?;
@@ -29,11 +29,11 @@ impl Store {
         if !self.renames() {
             return Ok(false);
         }
-        // Held throughout: nobody removes or renames it meanwhile.
+        // Held throughout, so that no other call removes or renames it meanwhile.
         let _changing = inner.changing.lock();
         inner.check_open()?;
         let Some(held) = inner.collections.get(tenant, name) else { return Ok(false) };
-        // Of several partitions, a crash could leave some with each schema.
+        // With several partitions, a crash could leave some with each schema.
         let [partition] = &*held else { return Ok(false) };
         settings.may_follow(&partition.settings())?;
         if partition.was_written() {
@@ -55,15 +55,15 @@ impl Inner {
             let mut core = partition.core.lock();
             // From here on nothing is logged: a write would have the columns of the former schema.
             (core.refuses, core.reopens) = (Some("the schema is being replaced: try again".to_owned()), true);
-            // One may have come since it was looked at.
+            // A write may have come since the first check.
             if retyped.is_ok() && !partition.was_written() {
-                // Another collection of this name, for all who remember something about it.
+                // A new creation time, so that anything remembered about the name does not apply.
                 let created = self.common.seams.clock.now().max(core.manifest.created + 1);
                 let replaced = Manifest { schema, settings, created, began: None, ..core.manifest.clone() };
                 retyped = core.write_manifest(&replaced).map(|()| true).map_err(StoreError::from);
             }
         }
-        // The new one, or after an error whichever stands.
+        // The new one, or after an error whichever is in place.
         let opened = self.reopen(tenant, name, name);
         let retyped = retyped?;
         opened.map(|()| retyped)

@@ -1,4 +1,4 @@
-//! A store whose collections lie in a bucket: the owner's, and those of servers that only read.
+//! A store whose collections are in a bucket: the owner's, and those of read-only servers.
 
 use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, check_whole, lease_of, terms_of};
 use crate::error::StoreError;
@@ -17,28 +17,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Max bytes of log that an owner leaves unflushed in a collection: what the next one reads before it serves.
+/// Max bytes of log that an owner leaves unflushed in a collection, which the next owner replays before it serves.
 const TAIL_BYTES: u64 = 64 << 20;
-/// Where in a data folder the folders of groups are, each with what belongs to one store. That of the first group is the data folder itself.
+/// Folder in a data folder for the folders of groups, each with the state of one store. That of the first group is the
+/// data folder itself.
 pub(super) const GROUPS: &str = "groups";
 
 impl Store {
-    /// Opens the collections in a bucket as their owner, in the place of the previous owner. That one's writes fail from here
-    /// on.
+    /// Opens the collections in a bucket as their owner, in place of the previous one, whose writes fail from here on.
     ///
-    /// The data folder keeps what belongs to this process: lock, records, audit log. Hold the lease `owner` first ([`crate::Lease`]): two
-    /// processes without one take the collections from each other, but lose no data.
+    /// The data folder keeps the state of this process: lock, records, audit log. Hold the lease `owner` first
+    /// ([`crate::Lease`]): two processes without one take the collections from each other, but lose no data.
     ///
     /// # Errors
-    /// As of [`Store::open`], and [`StoreError::Io`] where the bucket does not answer.
+    /// Those of [`Store::open`], and [`StoreError::Io`] if the bucket does not answer.
     pub fn open_shared(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
         Store::open_shared_over(options, seams, bucket, SharedLog::Bucket)
     }
 
-    /// The same with the log elsewhere. The first owner of a bucket decides where; another choice is refused from then on.
+    /// Like [`Store::open_shared`], with an external log. The first owner of a bucket decides on the log; another
+    /// choice is refused from then on.
     ///
     /// # Errors
-    /// As of [`Store::open_shared`], and [`StoreError::Invalid`] where the log of these collections is another.
+    /// Those of [`Store::open_shared`], and [`StoreError::Invalid`] if these collections have another log.
     pub fn open_shared_over(
         options: Options,
         seams: Seams,
@@ -49,11 +50,11 @@ impl Store {
         Store::open_group(options, seams, bucket, log, Group::ONLY, &resources)
     }
 
-    /// The same of one group of the partitions, whose lease is [`lease_of`] it. A process that owns several opens a store for each, and gives
-    /// them the same resources. Partitions that are made later are taken up by [`Store::adopt`].
+    /// Opens one group of the partitions, whose lease is named by [`lease_of`]. A process that owns several groups
+    /// opens a store for each, with the same resources. Partitions created later are opened by [`Store::adopt`].
     ///
     /// # Errors
-    /// As of [`Store::open_shared_over`].
+    /// Those of [`Store::open_shared_over`].
     pub fn open_group(
         mut options: Options,
         seams: Seams,
@@ -74,10 +75,10 @@ impl Store {
         Store::open_cached(options, seams, Arc::new(storage), resources, Opening::All)
     }
 
-    /// The same of all groups at once, for a command that has taken the lease of each.
+    /// Opens all groups at once, for a command that has taken the lease of each.
     ///
     /// # Errors
-    /// As of [`Store::open_shared_over`].
+    /// Those of [`Store::open_shared_over`].
     pub fn open_groups(
         mut options: Options,
         seams: Seams,
@@ -95,19 +96,21 @@ impl Store {
         Store::open_cached(options, seams, Arc::new(storage), &resources, Opening::All)
     }
 
-    /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads what it flushes later; call it
-    /// about once a second. Writes are refused. The only thing written to the bucket is a pin, which tells the owner what is in use here.
+    /// Opens the collections in a bucket to read what the owner has flushed so far. [`Store::refresh`] loads later
+    /// flushes; call it about once a second. Writes are refused. Only a pin is written to the bucket, which shows the
+    /// owner what is in use here.
     ///
     /// # Errors
-    /// As of [`Store::open_shared`].
+    /// Those of [`Store::open_shared`].
     pub fn open_read_only(options: Options, seams: Seams, bucket: Arc<dyn Bucket>) -> Result<Store, StoreError> {
         Store::open_to_follow(options, seams, bucket, SharedLog::Bucket, Opening::Following)
     }
 
-    /// The same with the log that the owners share, which [`Options::follow_log`] reads on. With another one than theirs nothing is followed, and a warning is logged.
+    /// Like [`Store::open_read_only`], with the log that the owners share, which [`Options::follow_log`] follows. With
+    /// a different log nothing is followed, and a warning is logged.
     ///
     /// # Errors
-    /// As of [`Store::open_shared`].
+    /// Those of [`Store::open_shared`].
     pub fn open_read_only_over(
         options: Options,
         seams: Seams,
@@ -117,7 +120,7 @@ impl Store {
         Store::open_to_follow(options, seams, bucket, log, Opening::Following)
     }
 
-    /// The same, but collections are opened one by one, with [`Store::follow`].
+    /// Does the same, but collections are opened one by one, with [`Store::follow`].
     pub(crate) fn open_to_follow_some(
         options: Options,
         seams: Seams,
@@ -137,7 +140,7 @@ impl Store {
         check_whole(bucket.as_ref())?;
         let resources = SharedResources::of(&options);
         let storage = storage(&options, &seams, Arc::new(ReadOnly(bucket.clone())), 0, &resources);
-        // Without the bucket's id: it may be said later, by the first owner.
+        // Without the bucket's id, which the first owner may only record later.
         let storage = Arc::new(storage.with_log(log, ""));
         let following = Following::new(bucket, &seams, storage.clone(), options.skew);
         Store::open_cached(options, seams, storage, &resources, opening(following))
@@ -150,7 +153,8 @@ impl Store {
         resources: &SharedResources,
         opening: Opening,
     ) -> Result<Store, StoreError> {
-        // Past the watcher: without room for extents a server answers as before, so its readiness does not depend on that.
+        // Bypasses the watcher: without space for extents a server still answers, so its readiness does not depend on
+        // that.
         let (disk, own) = (seams.disk.clone(), options.clone());
         let begin = |_: Arc<dyn Disk>| -> Arc<dyn Storage> {
             // The folder is locked by now.
@@ -160,40 +164,42 @@ impl Store {
         Store::open_as(options, seams, begin, resources, opening)
     }
 
-    /// The cache of a bucket's objects; `None`: there is none.
+    /// Returns the statistics of the cache of a bucket's objects; `None` without one.
     pub fn extents(&self) -> Option<ExtentStats> {
         self.inner.common.storage.extents()
     }
 
-    /// The segments that were opened for queries; all zero where they are opened with their manifest.
+    /// Returns the statistics of segments opened for queries; all zero if segments are opened with their manifest.
     pub fn trees(&self) -> TreeStats {
         self.inner.common.cache.opened.stats()
     }
 
-    /// Up to when the flushed writes here are complete. An owner says that of its partitions to its followers, while it holds the lease
-    /// ([`crate::Lease::say`]). `None`: that is not known, as another process may have taken over, or the store is closing.
+    /// Returns the time up to which flushed writes are complete. An owner states this for its partitions to its
+    /// followers, while it holds the lease ([`crate::Lease::say`]). `None` if it is unknown, because another process
+    /// may have taken over, or the store is closing.
     pub fn complete(&self) -> Option<Complete> {
         let inner = &self.inner;
-        // The time first: what was acknowledged before it is covered by the reads below.
+        // The time first: anything acknowledged before it is covered by the reads below.
         let now = inner.common.seams.clock.now();
         let of = |tenant: &str, name: &str, time| {
             let (tenant, collection) = (tenant.to_owned(), name.to_owned());
             Behind { tenant, collection, time }
         };
-        // What the log of one holds that could not be opened is unknown. Before the others: one that is opened meanwhile is among those.
+        // The log content of a collection that could not be opened is unknown. Checked before the others: one that is
+        // opened meanwhile is then among those.
         let unopened: Vec<(String, String)> = inner.damaged.lock().keys().cloned().collect();
         let mut behind: Vec<Behind> = unopened.iter().map(|(tenant, name)| of(tenant, name, i64::MIN)).collect();
         behind.extend(self.collections().iter().filter_map(|c| {
             let state = c.state();
-            // When the missing part was acknowledged is unknown.
+            // It is unknown when the missing part was acknowledged.
             let hurt = state.refuses.is_some() || !state.seen.missing.is_empty();
             // No later than now: the clock may have been set back since a write was accepted.
             let time = if hurt { i64::MIN } else { state.behind?.min(now) };
             Some(of(c.tenant(), c.name(), time))
         }));
-        // Last: a store that closes has let go of its collections by the time that it has flushed them.
+        // Last: a closing store releases its collections once it has flushed them.
         let known = !inner.common.read_only && !self.is_outdated() && !inner.closed.load(Ordering::Acquire);
-        // A collection is as far as the last of its partitions.
+        // A collection is only as complete as its least complete partition.
         let mut earliest: BTreeMap<(String, String), i64> = BTreeMap::new();
         for Behind { tenant, collection, time } in behind {
             earliest.entry((tenant, collection)).and_modify(|known| *known = time.min(*known)).or_insert(time);
@@ -202,13 +208,13 @@ impl Store {
         known.then(|| Complete::at(now, behind.collect()))
     }
 
-    /// Whether the state here may differ from the bucket: another process may have taken a collection over, or the outcome of a write is
-    /// unknown. Close the store, and open it again once it is this process's turn.
+    /// Returns true if the state here may differ from the bucket: another process may have taken over a collection, or
+    /// the outcome of a write is unknown. Close the store, and reopen it once this process holds the lease again.
     pub fn is_outdated(&self) -> bool {
         self.inner.common.outdated.load(Ordering::Acquire)
     }
 
-    /// Whether it was opened to read only.
+    /// Returns true if it was opened read-only.
     pub fn is_read_only(&self) -> bool {
         self.inner.common.read_only
     }
@@ -221,7 +227,7 @@ fn check(options: &Options) -> Result<(), StoreError> {
     }
 }
 
-/// The epoch of the newest term of a lease; 0: there is none.
+/// Returns the epoch of the newest term of a lease; 0 without one.
 fn epoch(terms: &Terms) -> Result<u64, StoreError> {
     Ok(terms.newest()?.map_or(0, |(_, term)| term.epoch))
 }
@@ -233,14 +239,15 @@ fn storage(
     term: u64,
     resources: &SharedResources,
 ) -> BucketStorage {
-    // A query that began just before an object was dropped, a page token that names a snapshot before that, and a reader whose pin ends.
+    // Covers a query that began just before an object was dropped, a page token for a snapshot before that, and a
+    // reader whose pin expires.
     let grace = options.query_max + options.snapshot_memory + PIN_TTL;
     let extents = resources.extents(&bucket, options.extent_memory);
     BucketStorage::new(bucket, seams.clone(), &options.data, term, grace).with_extents(extents)
 }
 
 impl Inner {
-    /// Whether collections may be made and dropped here.
+    /// Checks that collections may be created and dropped here.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         match self.common.read_only {
             true => Err(Invalid::new("this server only reads: create and drop collections at a gateway").into()),

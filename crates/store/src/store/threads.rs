@@ -1,4 +1,5 @@
-//! The threads of a store: one flushes, one merges. Over a bucket a third one opens what did not open for now.
+//! The threads of a store: one flushes, one merges. Over a bucket a third one retries collections that could not be
+//! opened.
 
 use super::Inner;
 use crate::collection::Collection;
@@ -14,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 const AFTER_FAILURE_STEPS: u32 = 40;
 
-/// One step of a thread. Returns whether there was something to do.
+/// One step of a thread. Returns true if there was something to do.
 type Step = fn(&Inner) -> bool;
 impl Inner {
     pub(super) fn start_threads(self: &Arc<Self>) -> Result<Vec<JoinHandle<()>>, StoreError> {
@@ -30,8 +31,8 @@ impl Inner {
             std::thread::Builder::new().name(name.to_owned()).spawn(move || {
                 let mut seen = 0;
                 while !inner.closed.load(Ordering::Acquire) {
-                    // Waits only when idle: while there is work, the next step follows at once, so a backlog shrinks
-                    // at full speed.
+                    // Waits only when idle: while there is work, the next step follows at once, so a backlog shrinks at
+                    // full speed.
                     if !step(&inner) {
                         inner.wake.wait(&mut seen, LOOK_EVERY);
                     }
@@ -55,14 +56,16 @@ impl Inner {
         let memory = |c: &Arc<Collection>| c.shared.memory.load(Ordering::Acquire);
         // Largest first: one large flush frees more memory per file and sync than many small ones.
         collections.sort_by_key(|c| std::cmp::Reverse(memory(c)));
-        // If all together exceed the limit, the largest is flushed first, even if it is small. One of them alone need not be over any limit.
+        // If all together exceed the limit, the largest is flushed first, even if it is small. None of them need exceed
+        // a limit on its own.
         let all = &self.common.memory_all;
         let mut short = all.bytes() > self.common.options.memory_bytes / 2;
         let full = all.bytes() >= self.common.options.memory_bytes;
         let mut worked = false;
         for collection in collections {
-            // Only one forced flush a pass: it may be enough, and the next pass measures again. None where the large ones are another store's that
-            // shares the memory, until there is no room at all: that one may be unable to.
+            // Only one forced flush per pass: it may be enough, and the next pass measures again. None if the large
+            // ones belong to another store that shares the memory, until there is no room at all: that store may be
+            // unable to flush.
             let bytes = u64::try_from(memory(&collection)).unwrap_or(0);
             let flush = std::mem::take(&mut short) && (all.is_large(bytes) || full && bytes > 0);
             // Retention before the flush, so that expired events are not written to a segment first.
@@ -91,7 +94,7 @@ impl Inner {
         let (mut total, mut rows) = (0, Vec::new());
         for segment in views.iter().filter_map(|view| view.part.segment()) {
             let archived = segment.archive().is_some();
-            // The index of an archive is served as well and always needed: the floor of the total.
+            // The index of an archived segment is served as well and always needed: the floor of the total.
             total += if archived { segment.index.bytes } else { 0 };
             let Some((bytes, used)) = segment.rows_held() else { continue };
             total += bytes;
@@ -104,12 +107,11 @@ impl Inner {
             if total <= self.common.options.serving_bytes {
                 break;
             }
-            // The archive serves these rows from now on; reads already under way keep the file through their own
-            // reference.
+            // The archive serves these rows from now on; reads in progress keep the file through their own reference.
             segment.drop_rows();
             total -= bytes;
         }
-        // Files doomed above are deleted outside of the partitions' locks.
+        // Files doomed above are deleted outside the partitions' locks.
         collections.iter().for_each(|collection| collection.remove_obsolete());
         if self.common.read_only {
             return;
@@ -131,7 +133,7 @@ impl Inner {
             Err(StoreError::Closed) => false,
             Err(e) => {
                 tracing::error!(collection = %collection.name(), error = %e, "a {what} failed and will be tried again");
-                // Writers that wait for room must not turn this into a busy loop, so only the end cuts the pause short.
+                // Writers waiting for room must not turn this into a busy loop, so only the end cuts the pause short.
                 for _ in 0..AFTER_FAILURE_STEPS {
                     if !self.closed.load(Ordering::Acquire) {
                         self.common.seams.clock.sleep(AFTER_FAILURE / AFTER_FAILURE_STEPS);

@@ -1,7 +1,7 @@
-//! Reading a stream: which groups count, and what is missing.
+//! Reads a stream: determines which groups count, and what is missing.
 //!
-//! Positions are contiguous over the groups that count, and each message has the hash of the previous one. Only what is not flushed matters:
-//! a gap or a broken link among positions that a manifest covers loses nothing.
+//! Positions are contiguous across the groups that count, and each message has the hash of the previous one. Only
+//! unflushed positions matter: a gap or a broken link among positions that a manifest covers loses nothing.
 
 use super::message::{Header, Kind, hash_of, records_of};
 use crate::error::StoreError;
@@ -9,7 +9,7 @@ use crate::log::Record;
 use crate::seams::Replayed;
 use std::path::{Path, PathBuf};
 
-/// Messages of a log that a manifest does not cover yet.
+/// Messages of a log that no manifest covers yet.
 #[derive(Debug)]
 pub(super) struct Held {
     /// Number of the first message of the group.
@@ -26,11 +26,11 @@ pub(super) struct Held {
 pub(super) struct Chain {
     place: PathBuf,
     generation: u32,
-    /// The position that a manifest covers.
+    /// Position up to which a manifest covers writes.
     flushed: u64,
-    /// The last position that counts; `None`: no message was read.
+    /// The last position that counts; `None` before the first message.
     last: Option<u64>,
-    /// Hash of the last message; `None`: it did not read, or there is none.
+    /// Hash of the last message; `None` if it was unreadable, or there is none.
     before: Option<u64>,
     epoch: u64,
     open: Option<Open>,
@@ -38,19 +38,19 @@ pub(super) struct Chain {
     found: Replayed,
 }
 
-/// A group whose end was not read yet.
+/// A group whose end has not been read yet.
 #[derive(Debug)]
 struct Open {
     header: Header,
     sequence: u64,
-    /// `None`: its first chunks are gone, as a manifest covers it.
+    /// `None` if its first chunks are gone, because a manifest covers it.
     content: Option<Vec<u8>>,
     bytes: u64,
     messages: u64,
 }
 
 impl Chain {
-    /// Before the first message. `place`: how messages to people name the stream.
+    /// Creates the state before the first message. `place` is the stream's name in messages.
     pub(super) fn new(place: &Path, generation: u32, flushed: u64) -> Chain {
         Chain {
             place: place.to_owned(),
@@ -65,20 +65,20 @@ impl Chain {
         }
     }
 
-    /// Takes the next message.
+    /// Processes the next message.
     pub(super) fn take(&mut self, sequence: u64, message: &[u8]) {
         let (before, was) = (self.before, self.last);
         let read = Header::of(message).and_then(|(header, part)| match header.generation == self.generation {
             true => Ok((header, part)),
             false => Err(format!("it is of generation {}, in the stream of {}", header.generation, self.generation)),
         });
-        // Of one that does not read the next message has a hash that proves nothing.
+        // The hash of an unreadable message proves nothing about the next one.
         self.before = read.is_ok().then(|| hash_of(message));
         let (header, part) = match read {
             Ok(read) => read,
             Err(detail) => return self.damaged(sequence, detail),
         };
-        // Everything before this one that counts has a position up to here.
+        // Everything that counts before this one has a position up to here.
         let preceding = match header.kind {
             Kind::Owner => header.position,
             Kind::Chunk | Kind::End => header.position.saturating_sub(1),
@@ -100,7 +100,7 @@ impl Chain {
         // A group without its end was never acknowledged.
         if let Some(cut) = self.open.take() {
             self.found.torn_bytes += cut.bytes;
-            // It takes room until the group before it is flushed.
+            // It takes space until the previous group is flushed.
             if let Some(held) = self.held.last_mut() {
                 held.bytes += cut.bytes;
                 held.messages += cut.messages;
@@ -130,7 +130,7 @@ impl Chain {
                         content.extend_from_slice(part);
                     }
                 }
-                // A stream may begin in the middle of a group that is flushed.
+                // A stream may begin in the middle of a flushed group.
                 None if self.last.is_none() => {
                     self.last = Some(header.position.saturating_sub(1));
                     self.open = Some(Open { header, sequence, content: None, bytes, messages: 1 });
@@ -148,7 +148,7 @@ impl Chain {
         }
     }
 
-    /// Counts a group that is there whole.
+    /// Counts a complete group.
     fn close(&mut self, sequence: u64, group: Open) {
         let last = group.header.last_position();
         if last > self.flushed {
@@ -166,9 +166,9 @@ impl Chain {
         self.last = Some(last);
     }
 
-    /// Checks that nothing is missing, or there twice, before a message that follows a position.
+    /// Checks that nothing is missing or duplicated before a message that follows a position.
     fn follows(&mut self, sequence: u64, preceding: u64) {
-        // What a manifest covers need not be in the stream.
+        // Positions that a manifest covers need not be in the stream.
         let have = self.last.map_or(self.flushed, |last| last.max(self.flushed));
         if preceding > have {
             self.missing(sequence, have + 1, preceding);
@@ -187,16 +187,17 @@ impl Chain {
         self.found.damage.push(StoreError::corrupt(&message, detail));
     }
 
-    /// Ends the reading: what was found, and where it ends.
+    /// Ends the read: returns what was found, and where it ends.
     ///
-    /// `new`: nothing has to be in the stream yet. `numbered`: it has given a number.
+    /// `new` means that the stream may still be empty, `numbered` that it has assigned a number.
     pub(super) fn end(mut self, new: bool, numbered: bool) -> (Replayed, End) {
-        // A group without its end, at the end: it was never acknowledged, and the owner record that follows says so.
+        // An incomplete group at the end was never acknowledged, as the owner record that follows states.
         self.found.torn_bytes += self.open.take().map_or(0, |cut| cut.bytes);
         let (ends, flushed) = (self.last.unwrap_or(0), self.flushed);
         let empty = self.last.is_none();
         let begins = empty && new && !numbered;
-        // The last message of a stream always stays. So one that has none, or that ends before what is flushed, has lost some.
+        // The last message of a stream always stays. So one without any, or one that ends before the flushed position,
+        // has lost some.
         let emptied = empty && numbered;
         if !begins && (ends < flushed || emptied) {
             let detail = format!(
@@ -204,23 +205,23 @@ impl Chain {
             );
             self.found.damage.push(StoreError::corrupt(&self.place, detail));
         }
-        // What is missing stays missing: a later reader finds the same.
+        // Missing writes stay missing: a later reader finds the same.
         let position = if begins { flushed } else { ends };
         let (before, epoch, held) = (self.before.unwrap_or(0), self.epoch, self.held);
         (self.found, End { position, before, epoch, emptied, held })
     }
 }
 
-/// Where a chain ends.
+/// The end of a chain.
 #[derive(Debug)]
 pub(super) struct End {
     /// The last position that counts.
     pub(super) position: u64,
-    /// Hash of the last message; 0: there is none.
+    /// Hash of the last message; 0 if there is none.
     pub(super) before: u64,
     /// The highest epoch of a message.
     pub(super) epoch: u64,
-    /// All messages are gone.
+    /// Whether all messages are gone.
     pub(super) emptied: bool,
     /// Groups that no manifest covers yet, oldest first.
     pub(super) held: Vec<Held>,

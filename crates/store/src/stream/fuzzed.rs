@@ -2,12 +2,12 @@
 
 use super::message::{HEADER_BYTES, Header, Kind, group_of, records_of};
 
-/// Reads a message and writes it again; the refusal where it is none.
+/// Decodes a message and encodes it again; returns the error if it is invalid.
 pub fn message(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Header::of(bytes).map(|(header, part)| header.with(part).to_vec())
 }
 
-/// Reads the content of a group of `count` records and writes it again; the refusal where it is none.
+/// Decodes the content of a group of `count` records and encodes it again; returns the error if it is invalid.
 pub fn records(count: u32, content: &[u8]) -> Result<Vec<u8>, String> {
     let header = Header {
         kind: Kind::End,

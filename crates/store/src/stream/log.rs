@@ -1,7 +1,8 @@
 //! The log of one partition in a stream.
 //!
-//! A writer begins with an owner record, which expects the last number of the stream. Once it is stored, every expectation of the writer before fails for
-//! ever, as numbers only grow. A group is one message or several, and counts with its last one.
+//! A writer begins with an owner record, which expects the last number of the stream. Once it is stored, every
+//! expectation of the previous writer fails forever, because numbers only grow. A group is one or more messages, and
+//! counts once its last one is stored.
 
 mod read;
 mod state;
@@ -22,9 +23,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Max searches for the end of the stream, while others publish to it.
+/// Max searches for the end of the stream while others publish to it.
 const TURNS: usize = 32;
-/// Bytes that a server puts around a message at most, besides its subject: its own 34, and a header with the expectation.
+/// Max bytes that a server adds to a message besides its subject: its own 34, and a header with the expectation.
 const FRAME: u64 = 128;
 
 /// The log of one partition in a stream.
@@ -32,24 +33,24 @@ const FRAME: u64 = 128;
 pub(crate) struct StreamLog {
     streams: Arc<dyn Streams>,
     seams: Seams,
-    /// The prefix of the names of the streams of all generations.
+    /// The prefix of the stream names of all generations.
     prefix: String,
-    /// The epoch that the lease has given to this process; 0: it has none.
+    /// The epoch of this process's lease; 0 without one.
     term: u64,
     accept_loss: bool,
-    /// Random: the owner records of no other writer have the bytes of this one's.
+    /// Random, so that no other writer's owner records have the same bytes.
     id: u64,
-    /// Of the stream that is written to.
+    /// Generation of the stream that is written to.
     generation: u64,
     state: State,
-    /// The last position that was acknowledged, here or in a manifest.
+    /// The last acknowledged position, here or in a manifest.
     position: u64,
     /// Groups that no manifest covers, oldest first.
     held: VecDeque<Held>,
 }
 
 impl StreamLog {
-    /// The log in streams whose names begin with `prefix`. `term`: the lease's epoch, 0 without one.
+    /// Creates the log in streams whose names begin with `prefix`. `term` is the lease's epoch, 0 without one.
     pub(crate) fn new(
         streams: Arc<dyn Streams>,
         accept_loss: bool,
@@ -84,11 +85,11 @@ impl StreamLog {
         move |source| StoreError::Io { action, path, source }
     }
 
-    /// Opens a stream that is there, or has just been made.
+    /// Creates the stream if it is absent, and opens it.
     fn make(&self, name: &str) -> Result<Arc<dyn Stream>, StoreError> {
         self.streams.create(name).map_err(self.failed("create"))?;
         let made = self.streams.open(name).map_err(self.failed("open"))?;
-        // No loss: a server that does not know of it yet has answered.
+        // Not a loss: the answer came from a server that does not know of it yet.
         made.ok_or_else(|| self.failed("open")(io::Error::other("it was just made, and is not there: try again later")))
     }
 
@@ -97,7 +98,7 @@ impl StreamLog {
         Ok(Header { kind, generation, epoch, position, before, group: self.id, records: 0, chunk: 0, chunks: 0 })
     }
 
-    /// Ends the part of every writer before, where the stream still is as it was read. `false`: it is not.
+    /// Ends the part of every earlier writer, if the stream is still as it was read. Returns false if it is not.
     fn fence(&mut self, stream: Arc<dyn Stream>, last: u64, end: &End) -> Result<bool, StoreError> {
         let epoch = number_of(self.term.max(next_epoch(0, 0, end.epoch)))?;
         let record = self.header(Kind::Owner, epoch, end.position, end.before)?.with(&[]);
@@ -106,22 +107,23 @@ impl StreamLog {
                 self.state = State::Writing(Writer { stream, epoch, sequence: last + 1, before: hash_of(&record) });
                 Ok(true)
             }
-            // Where what stood there was released, this record may have been there: another process has gone on after it all the same.
+            // If the content there was released, this record may have been stored: another process has continued after
+            // it all the same.
             Ok(Published::Theirs | Published::Released | Published::GoneBack) => Ok(false),
             Err(Failure::Clean(error, _) | Failure::Unknown(error)) => Err(self.failed("publish to")(error)),
         }
     }
 
-    /// Goes on in the next generation, once a manifest names it.
+    /// Continues in the next generation, once a manifest names it.
     fn renew(&mut self) -> Result<(), StoreError> {
         let State::Broken(writer, Broken::Flushed) = &self.state else { return Ok(()) };
         let (writer, epoch) = (writer.clone(), u64::from(writer.epoch));
-        // First the old one: from here on no write is answered there.
+        // The old one first: from here on no write is acknowledged there.
         self.streams.delete(&self.name(self.generation)).map_err(self.failed("remove"))?;
         let (old, position) = (self.generation, self.position);
         let stream = self.make(&self.name(old + 1))?;
         self.generation = old + 1;
-        // The same bytes at each try: one whose answer was lost is found again.
+        // The same bytes in each attempt, so that a record whose answer was lost is found again.
         let end = End { position, before: 0, epoch: epoch.saturating_sub(1), emptied: false, held: Vec::new() };
         match self.fence(stream, 0, &end) {
             Ok(true) => Ok(()),
@@ -152,7 +154,7 @@ impl StreamLog {
         ))
     }
 
-    /// The writer, able to take a group.
+    /// Returns the writer, able to take a group.
     fn ready(&mut self) -> Result<Writer, AppendError> {
         if let State::Broken(_, Broken::Flushed) = &self.state {
             self.renew().map_err(AppendError::Clean)?;
@@ -161,7 +163,7 @@ impl StreamLog {
             State::Writing(writer) => Ok(writer.clone()),
             State::Cut(writer) => {
                 let writer = writer.clone();
-                // Until this record stands, the part that was taken could be taken for the beginning of the next group.
+                // Until this record stands, the stored part could be taken for the beginning of the next group.
                 let header = self.header(Kind::Owner, writer.epoch, self.position, writer.before);
                 let record = header.map_err(AppendError::Clean)?.with(&[]);
                 self.send(writer, vec![record])
@@ -172,7 +174,7 @@ impl StreamLog {
         }
     }
 
-    /// Publishes messages; gives the writer after them.
+    /// Publishes messages; returns the writer after them.
     fn send(&mut self, writer: Writer, messages: Vec<Bytes>) -> Result<Writer, AppendError> {
         let after = |stored: usize| Writer {
             sequence: writer.sequence + stored as u64,
@@ -186,7 +188,7 @@ impl StreamLog {
                 Ok(writer)
             }
             Ok(Published::Theirs) if self.has_kept(&writer) => {
-                // The groups stay known: a manifest of a flush that began before has to name the first one after it.
+                // The groups stay known: the manifest of a flush that began earlier has to name the first one after it.
                 self.state = State::Fenced(writer);
                 Err(AppendError::Fenced(self.fenced()))
             }
@@ -196,14 +198,14 @@ impl StreamLog {
                 let detail = "another process has gone on, and released what stood here";
                 Err(AppendError::Unknown(self.failed("publish to")(io::Error::other(detail))))
             }
-            // No server takes messages: it may have been removed, and its leader may be away.
+            // No server takes messages: the stream may have been removed, or its leader may be away.
             Err(Failure::Clean(error, 0)) if error.kind() == io::ErrorKind::NotConnected && self.is_gone() => {
                 Err(AppendError::Clean(self.breaks(writer)))
             }
             Err(Failure::Clean(error, stored)) => {
                 if stored > 0 {
                     self.state = State::Cut(after(stored));
-                    // It takes room until the group before it is flushed.
+                    // It takes space until the previous group is flushed.
                     if let Some(held) = self.held.back_mut() {
                         held.bytes += messages.iter().take(stored).map(|message| message.len() as u64).sum::<u64>();
                         held.messages += stored as u64;
@@ -218,7 +220,7 @@ impl StreamLog {
         }
     }
 
-    /// Notes that the stream has lost what it had acknowledged.
+    /// Records that the stream has lost acknowledged messages.
     fn breaks(&mut self, writer: Writer) -> StoreError {
         tracing::error!(
             stream = self.name(self.generation),
@@ -228,12 +230,13 @@ impl StreamLog {
         self.broken()
     }
 
-    /// Whether there is no such stream any more. Where that does not show, it is there.
+    /// Returns true if the stream no longer exists; false if that is unknown.
     fn is_gone(&self) -> bool {
         matches!(self.streams.open(&self.name(self.generation)), Ok(None))
     }
 
-    /// Whether the stream still has this writer's last message, or what came after it: otherwise it has lost it. Where that does not show, nothing is lost.
+    /// Returns true if the stream still has this writer's last message or a later one, or if that is unknown; false if
+    /// it has lost it.
     fn has_kept(&self, writer: &Writer) -> bool {
         match writer.stream.get(writer.sequence) {
             Ok(Some(message)) => hash_of(&message) == writer.before,
@@ -242,7 +245,7 @@ impl StreamLog {
         }
     }
 
-    /// Whether groups may take so much more of the stream.
+    /// Returns true if groups may take this much more of the stream.
     fn has_room(&self, stream: &dyn Stream, bytes: u64, messages: u64) -> bool {
         let max = stream.bytes_max();
         let frame = FRAME + self.prefix.len() as u64 + 20;
@@ -260,7 +263,8 @@ impl WriteLog for StreamLog {
         if let Some(before) = self.generation.checked_sub(1) {
             self.streams.delete(&self.name(before)).map_err(self.failed("remove"))?;
         }
-        // Of the first generation the stream is made with the collection, of a later one by the owner that needs it.
+        // The stream of the first generation is created with the collection, that of a later one by the owner that
+        // needs it.
         let (name, new) = (self.name(self.generation), from.number == 1);
         let stream = match self.streams.open(&name).map_err(self.failed("open"))? {
             Some(stream) => stream,
@@ -273,17 +277,17 @@ impl WriteLog for StreamLog {
         };
         for _ in 0..TURNS {
             let (last, found, end) = self.read(stream.as_ref(), flushed, new)?;
-            // A record there would look as if nothing had been before it.
+            // A record there would make it look as if nothing had been before it.
             if end.emptied && !self.accept_loss {
                 return Ok(found);
             }
-            // What an operator gives up is given up for good: a later reader finds the log whole.
+            // A loss that an operator accepts is final: a later reader finds the log complete.
             let end = match self.accept_loss {
                 true => End { position: end.position.max(flushed), ..end },
                 false => end,
             };
-            // The writer went on, or another candidate came first: it is read like the rest. Each turn means that another process made
-            // progress.
+            // The writer continued, or another candidate was first: its message is read like the rest. Each turn means
+            // that another process made progress.
             if self.fence(stream.clone(), last, &end)? {
                 self.position = end.position.max(flushed);
                 self.held = end.held.into();
@@ -305,7 +309,7 @@ impl WriteLog for StreamLog {
         };
         let bytes = messages.iter().map(|message| message.len() as u64).sum();
         let (sequence, count) = (writer.sequence + 1, messages.len() as u64);
-        // The server has room beyond this one, and keeps it for the next owner.
+        // The server has room beyond this limit, and keeps it for the next owner.
         if !self.has_room(writer.stream.as_ref(), bytes, count) {
             return Err(AppendError::Clean(self.failed("publish to")(io::ErrorKind::StorageFull.into())));
         }
@@ -321,7 +325,7 @@ impl WriteLog for StreamLog {
         }
         match &mut self.state {
             State::Writing(writer) | State::Cut(writer) => {
-                // The last message stays: it says which positions and which epoch were given.
+                // The last message stays: it shows which positions and which epoch were assigned.
                 let below = self.held.front().map_or(writer.sequence, |held| held.sequence.min(writer.sequence));
                 writer.stream.purge(below).map_err(StoreError::io("purge", Path::new(&self.streams.place())))
             }
@@ -329,7 +333,7 @@ impl WriteLog for StreamLog {
                 *broken = Broken::Flushed;
                 self.renew()
             }
-            // Of a fenced one the groups are the new writer's to release.
+            // The groups of a fenced writer are the new writer's to release.
             State::Broken(..) | State::Closed | State::Stopped(_) | State::Fenced(_) => Ok(()),
         }
     }

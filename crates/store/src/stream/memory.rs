@@ -1,4 +1,7 @@
-//! Streams in memory that fail on purpose.
+//! Streams in memory with fault injection.
+//!
+//! A stalled message keeps its expected number. It is stored only if no other message took the number first, as with a
+//! real server.
 
 use super::{Bounds, PublishOutcome, Stream, Streams};
 use bytes::Bytes;
@@ -7,14 +10,14 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// How the publish of a message goes wrong.
+/// How the publish of a message fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFault {
     /// It does not arrive, and times out.
     Before,
     /// It is stored and times out.
     After,
-    /// It arrives twice, and the second one is what is answered.
+    /// It arrives twice, and the answer is that of the second one.
     Doubled,
     /// It times out, and arrives at [`MemoryStreams::deliver`].
     Stalled,
@@ -29,25 +32,25 @@ pub struct MemoryStreams(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     streams: BTreeMap<String, Messages>,
-    /// Messages to let pass, and then how the next one goes wrong.
+    /// Number of messages to let pass, and the fault of the next one.
     faults: Vec<(u64, StreamFault)>,
     stalled: Vec<(String, u64, Bytes)>,
     cut: bool,
-    /// Messages before the last one that is asked for at which reads end.
+    /// How many messages before the last requested one reads end.
     behind: u64,
     /// Numbers that reads leave out.
     skipped: Vec<u64>,
-    /// Calls to let pass, and then what happens before the next one.
+    /// Number of calls to let pass, and what happens before the next one.
     pause: Option<(u64, Meanwhile)>,
-    /// Max bytes of a message; 0: 1 MiB.
+    /// Max bytes of a message; 0 means 1 MiB.
     message_max: usize,
-    /// Max bytes of what groups take of a stream; `None`: any number.
+    /// Max bytes that groups take of a stream; `None` for no limit.
     bytes_max: Option<u64>,
 }
 
-/// Bytes around a message besides its subject, as a server counts them.
+/// Bytes around a message besides its subject, as counted by a server.
 const FRAME: u64 = 79;
-/// Room of a stream beyond what groups may take.
+/// Space of a stream beyond the limit for groups.
 const RESERVE: u64 = 16 << 10;
 
 #[derive(Debug, Default)]
@@ -66,39 +69,39 @@ impl std::fmt::Debug for Meanwhile {
 }
 
 impl MemoryStreams {
-    /// No stream yet. `message_max`: max bytes of a message; 0: 1 MiB.
+    /// Creates an empty server. `message_max` is the max bytes of a message; 0 means 1 MiB.
     pub fn new(message_max: usize) -> MemoryStreams {
         let streams = MemoryStreams::default();
         streams.0.lock().message_max = message_max;
         streams
     }
 
-    /// Lets a message go wrong, after `after` messages that do not.
+    /// Injects a fault into a publish, after `after` messages that succeed.
     pub fn fail(&self, fault: StreamFault, after: u64) {
         self.0.lock().faults.push((after, fault));
     }
 
-    /// Limits each stream to `bytes` bytes, frames included, and some room for owner records.
+    /// Limits each stream to `bytes` bytes, including frames, plus some space for owner records.
     pub fn limit(&self, bytes: u64) {
         self.0.lock().bytes_max = Some(bytes);
     }
 
-    /// Cuts every call off, or lets them through again.
+    /// Makes every call fail, or lets calls through again.
     pub fn cut(&self, cut: bool) {
         self.0.lock().cut = cut;
     }
 
-    /// Lets reads of ranges end `messages` messages early, as a server that is behind does.
+    /// Makes reads of ranges end `messages` messages early, as on a lagging server.
     pub fn lag(&self, messages: u64) {
         self.0.lock().behind = messages;
     }
 
-    /// Lets reads of ranges leave a number out, as they do where a batch is lost on its way.
+    /// Makes reads of ranges omit a number, as if a batch were lost on its way.
     pub fn skip(&self, number: u64) {
         self.0.lock().skipped.push(number);
     }
 
-    /// Takes all faults away, except for messages that are stalled already.
+    /// Removes all faults, except for messages that are already stalled.
     pub fn heal(&self) {
         let mut state = self.0.lock();
         state.faults.clear();
@@ -115,7 +118,7 @@ impl MemoryStreams {
         }
     }
 
-    /// All messages of the streams, by name and number, with their sizes.
+    /// Returns all messages of the streams, by name and number, with their sizes.
     pub fn messages(&self) -> Vec<(String, u64, usize)> {
         let state = self.0.lock();
         let of = |(name, stream): (&String, &Messages)| {
@@ -124,7 +127,8 @@ impl MemoryStreams {
         state.streams.iter().flat_map(of).collect()
     }
 
-    /// Loses the last messages of every stream, and the memory of their numbers: as a log does that lies.
+    /// Loses the last messages of every stream, and the memory of their numbers, like a log that loses acknowledged
+    /// data.
     pub fn lose(&self, messages: u64) {
         for stream in self.0.lock().streams.values_mut() {
             stream.last = stream.last.saturating_sub(messages);
@@ -138,7 +142,7 @@ impl MemoryStreams {
         self.0.lock().streams.clear();
     }
 
-    /// Puts bytes in the place of a message of every stream that has it, as no client can; `None`: it is gone.
+    /// Replaces a message of every stream that has it, which no client can do; `None` removes it.
     pub fn harm(&self, number: u64, bytes: Option<&[u8]>) {
         for stream in self.0.lock().streams.values_mut() {
             match bytes {
@@ -150,12 +154,13 @@ impl MemoryStreams {
         }
     }
 
-    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes effect.
+    /// Pauses the process that makes a call, after `after` calls that pass: `meanwhile` runs before that call takes
+    /// effect.
     pub fn pause(&self, after: u64, meanwhile: impl FnOnce() + Send + 'static) {
         self.0.lock().pause = Some((after, Meanwhile(Box::new(meanwhile))));
     }
 
-    /// Whether a pause is still to come; it does not from here on.
+    /// Cancels a pause that is still to come; returns true if there was one.
     pub fn take_pause(&self) -> bool {
         self.0.lock().pause.take().is_some()
     }
@@ -178,11 +183,12 @@ impl MemoryStreams {
 }
 
 impl Messages {
-    /// Bytes that it takes at a server.
+    /// Returns the bytes that it takes at a server.
     fn bytes(&self, name: &str) -> u64 {
         self.messages.values().map(|message| framed(name, message)).sum()
     }
 
+    /// Stores a message if `expected` is the stream's last number: the compare-and-swap that fences former writers.
     fn store(&mut self, expected: u64, message: &Bytes) -> PublishOutcome {
         if self.last != expected {
             return PublishOutcome::Refused;
@@ -198,7 +204,7 @@ fn framed(name: &str, message: &Bytes) -> u64 {
 }
 
 impl State {
-    /// How the next message goes wrong, if it does.
+    /// Returns the fault of the next message, if any.
     fn fault(&mut self) -> Option<StreamFault> {
         match self.faults.first_mut()? {
             (0, _) => Some(self.faults.remove(0).1),
@@ -209,10 +215,11 @@ impl State {
         }
     }
 
+    /// Publishes a message with the fault that is due. `Lost` hides whether it was stored, as a timeout does.
     fn publish(&mut self, name: &str, expected: u64, message: &Bytes) -> PublishOutcome {
         let lost = || PublishOutcome::Lost(ErrorKind::TimedOut.into());
         let fault = self.fault();
-        // No stream takes it.
+        // No such stream takes it.
         let Some(stream) = self.streams.get_mut(name) else {
             return PublishOutcome::Denied(ErrorKind::NotConnected.into());
         };

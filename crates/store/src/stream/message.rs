@@ -1,23 +1,24 @@
-//! A message of a stream, as bytes.
+//! A message of a stream, encoded as bytes.
 //!
-//! | at | bytes | what |
+//! | at | bytes | content |
 //! |---|---|---|
 //! | 0 | 2 | magic `MS` |
-//! | 2 | 1 | version of the form |
+//! | 2 | 1 | version of the format |
 //! | 3 | 1 | 0: a chunk; 1: the last chunk of its group; 2: an owner record |
 //! | 4 | 4 | CRC32C of everything else |
 //! | 8 | 4 | generation of the stream |
 //! | 12 | 4 | epoch of the writer |
-//! | 16 | 8 | position of the group's first record; of an owner record the last position that counts |
-//! | 24 | 8 | hash of the message before: the first bytes of its SHA-256; 0 where there is none |
+//! | 16 | 8 | position of the group's first record; in an owner record the last position that counts |
+//! | 24 | 8 | hash of the previous message: the first bytes of its SHA-256; 0 if there is none |
 //! | 32 | 8 | group: random, so that no two attempts have the same bytes |
 //! | 40 | 4 | records of the group |
 //! | 44 | 2 | number of the chunk, from 0 |
 //! | 46 | 2 | chunks of the group |
 //!
-//! The group's records follow, cut into chunks where they do not fit into one message. A record is its kind (1 byte), its time (8 bytes), its
-//! number of events, the lengths of key and body, then key and body. The three numbers have seven bits a byte, the lowest first. Other fields
-//! of a record in a file of the log (`log/record.rs`) would be there twice. Header, checksum and hash say them for the whole group.
+//! The group's records follow, split into chunks if they do not fit into one message. A record is its kind (1 byte),
+//! its time (8 bytes), its number of events, the lengths of key and body, then key and body. The three numbers have
+//! seven bits per byte, the lowest first. Other fields of a record in a log file (`log/record.rs`) would be redundant:
+//! header, checksum and hash cover the whole group.
 
 use crate::codec::{Reader, put_i64, put_u8, put_u16, put_u32, put_u64};
 use crate::log::{Kind as RecordKind, Record};
@@ -26,7 +27,7 @@ use bytes::Bytes;
 pub(super) const HEADER_BYTES: usize = 48;
 const MAGIC: [u8; 2] = *b"MS";
 const VERSION: u8 = 1;
-/// Where the checksum stands.
+/// Position of the checksum.
 const CRC_AT: std::ops::Range<usize> = 4..8;
 
 /// The kind of a message.
@@ -34,9 +35,9 @@ const CRC_AT: std::ops::Range<usize> = 4..8;
 pub(super) enum Kind {
     /// A part of a group.
     Chunk,
-    /// The last part of a group: with it the group counts.
+    /// The last part of a group, with which the group counts.
     End,
-    /// Another writer, or the same one after a group that was cut off: what was cut off counts no more.
+    /// Another writer, or the same one after an incomplete group: the incomplete part no longer counts.
     Owner,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Header {
     pub(super) generation: u32,
     pub(super) epoch: u32,
     pub(super) position: u64,
-    /// Hash of the message before it.
+    /// Hash of the previous message.
     pub(super) before: u64,
     pub(super) group: u64,
     pub(super) records: u32,
@@ -55,7 +56,7 @@ pub(super) struct Header {
     pub(super) chunks: u16,
 }
 
-/// Hash of a message, as the next one has it.
+/// Returns the hash of a message, as stored in the next one.
 pub(super) fn hash_of(message: &[u8]) -> u64 {
     let digest = ring::digest::digest(&ring::digest::SHA256, message);
     let mut first = [0; 8];
@@ -64,7 +65,7 @@ pub(super) fn hash_of(message: &[u8]) -> u64 {
 }
 
 impl Header {
-    /// The message of this header and a part of a group.
+    /// Encodes a message of this header and a part of a group.
     pub(super) fn with(self, part: &[u8]) -> Bytes {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + part.len());
         bytes.extend_from_slice(&MAGIC);
@@ -89,7 +90,7 @@ impl Header {
         bytes.into()
     }
 
-    /// Reads a message: its header, and its part of a group.
+    /// Decodes a message: its header, and its part of a group.
     pub(super) fn of(message: &[u8]) -> Result<(Header, &[u8]), String> {
         let mut reader = Reader::new(message);
         if reader.take(2)? != MAGIC {
@@ -122,7 +123,7 @@ impl Header {
         Ok((header, reader.rest()))
     }
 
-    /// The last position that counts once the message's group is there whole.
+    /// Returns the last position that counts once the message's group is complete.
     pub(super) fn last_position(&self) -> u64 {
         match self.kind {
             Kind::Owner => self.position,
@@ -135,9 +136,9 @@ fn crc_of(message: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&message[..CRC_AT.start]), &message[CRC_AT.end..])
 }
 
-/// The messages of a group, each of at most `message_max` bytes. `head`: the header of the first.
+/// Returns the messages of a group, each of at most `message_max` bytes. `head` is the header of the first.
 ///
-/// `None`: there would be more chunks than can be numbered.
+/// `None` if there would be more chunks than can be numbered.
 pub(super) fn group_of(head: Header, records: &[Record], message_max: usize) -> Option<Vec<Bytes>> {
     let mut content = Vec::with_capacity(records.iter().map(Record::stored_len).sum());
     for record in records {
@@ -174,7 +175,7 @@ fn code_of(kind: RecordKind) -> u8 {
     }
 }
 
-/// A number in seven bits a byte, the lowest first; all bytes but the last have the high bit.
+/// Appends a number in seven bits per byte, the lowest first; all bytes but the last have the high bit.
 fn put_number(content: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         put_u8(content, n as u8 | 0x80);
@@ -183,7 +184,7 @@ fn put_number(content: &mut Vec<u8>, mut n: u64) {
     put_u8(content, n as u8);
 }
 
-/// Reads what [`put_number`] wrote.
+/// Decodes a number encoded by [`put_number`].
 fn number(reader: &mut Reader<'_>) -> Result<u64, String> {
     let mut n = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -212,7 +213,7 @@ fn record_of(reader: &mut Reader<'_>, position: u64) -> Result<Record, String> {
     Ok(Record { position, kind, time, events, key: take(key)?, body: take(body)? })
 }
 
-/// The records of a whole group.
+/// Decodes the records of a complete group.
 pub(super) fn records_of(header: &Header, content: &[u8]) -> Result<Vec<Record>, String> {
     let (mut reader, mut records) = (Reader::new(content), Vec::new());
     while reader.left() > 0 {
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_group_of_many_small_writes_takes_less_than_in_a_folder() {
-        // What a server puts around a message is some 104 bytes (`tests/store/stream/bytes.rs`).
+        // A server adds some 104 bytes to a message (`tests/store/stream/bytes.rs`).
         for (writes, body) in [(8, 70), (64, 70), (64, 700)] {
             let records: Vec<Record> = records(body).into_iter().cycle().take(writes).collect();
             let folder: usize = records.iter().map(Record::stored_len).sum();
@@ -314,7 +315,7 @@ mod tests {
         assert!(records_of(&Header { records: 3, ..head() }, &content).is_err());
         assert!(records_of(&Header { records: 1, ..head() }, &content).is_err());
         assert!(records_of(&head(), &[&content[..], &[0]].concat()).is_err(), "a kind that there is not");
-        // Nothing is allocated for a length that is not there.
+        // No memory is allocated for a length beyond the content.
         let endless = [&[1][..], &[0; 8], &[1, 0], &[0xff; 9], &[1]].concat();
         assert!(records_of(&Header { records: 1, ..head() }, &endless).is_err());
         let mut reader = Reader::new(&[0xff; 20]);

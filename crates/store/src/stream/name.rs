@@ -3,19 +3,20 @@
 use std::fmt::Write;
 use std::path::Path;
 
-/// Name of the stream of a partition: `m.{bucket}.{tenant}.{collection}.p0.{life}.{generation}`.
+/// Returns the name of the stream of a partition: `m.{bucket}.{tenant}.{collection}.p0.{life}.{generation}`.
 ///
-/// `bucket`: the bucket's id, as several buckets may share an account. `dir`: the partition's folder below the data folder.
+/// `bucket` is the bucket's id, since several buckets may share an account. `dir` is the partition's folder below the
+/// data folder.
 pub(crate) fn name_of(bucket: &str, dir: &Path, life: u64, generation: u64) -> String {
     format!("{}{generation}", prefix_of(bucket, dir, life))
 }
 
-/// The prefix of the names of all streams of a bucket.
+/// Returns the prefix of the names of all streams of a bucket.
 pub(crate) fn bucket_prefix(bucket: &str) -> String {
     format!("m.{bucket}.")
 }
 
-/// The prefix of the names of all generations.
+/// Returns the prefix of the names of all generations.
 pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
     let parts = dir.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/");
     let mut name = format!("m.{bucket}");
@@ -28,7 +29,8 @@ pub(crate) fn prefix_of(bucket: &str, dir: &Path, life: u64) -> String {
     name
 }
 
-/// Writes a part of a path as a token of a subject: other characters than letters, digits, `-` and `_` as their bytes, `=2E`.
+/// Appends a part of a path as a token of a subject: characters other than letters, digits, `-` and `_` are written as
+/// bytes, like `=2E`.
 fn token(part: &str, name: &mut String) {
     for byte in part.bytes() {
         match byte {

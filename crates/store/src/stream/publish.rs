@@ -1,12 +1,12 @@
-//! A publish and what came of it, found out instead of guessed.
+//! Publishes messages and determines the outcome, instead of guessing it.
 //!
-//! An answer may be lost, late, or a refusal of the caller's own message, as a client below may have sent it twice. So what stands
-//! in the stream is read and compared, byte by byte. A message without an answer is sent again as it was, with the same
-//! expectation: whichever of the two arrives first, it is stored once.
+//! An answer may be lost, late, or a refusal of the caller's own message, because a client below may have sent it
+//! twice. So the content of the stream is read and compared, byte by byte. A message without an answer is resent
+//! unchanged, with the same expectation: whichever of the two arrives first, it is stored once.
 //!
-//! One message is on its way at a time. If the next one were sent before its answer, it would expect a number
-//! that another process's message may have. After a fence in the place of the first, the second one would
-//! follow the fence, as if its writer had not been replaced.
+//! One message is in flight at a time. If the next one were sent before the answer, it would expect a number that
+//! another process's message may have. After a fence in place of the first, the second one would follow the fence, as
+//! if its writer had not been replaced.
 
 use super::{PublishOutcome, Stream};
 use crate::seams::Clock;
@@ -15,9 +15,9 @@ use std::io;
 use std::slice;
 use std::time::Duration;
 
-/// How often a message is sent that makes no progress.
+/// Max attempts to send a message without progress.
 const TRIES: u32 = 4;
-/// Pause before the second try; it doubles from then on.
+/// Pause before the second attempt; it doubles from then on.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The message after the expected number.
@@ -27,22 +27,23 @@ pub(super) enum Published {
     Ours,
     /// A message of another process.
     Theirs,
-    /// Nothing any more: another process has gone on, and released what stood there. That may have been the caller's message.
+    /// No longer anything: another process has continued, and released the content there. That may have been the
+    /// caller's message.
     Released,
-    /// The stream has lost what it had acknowledged: its last number is below the one expected.
+    /// The stream has lost acknowledged messages: its last number is below the expected one.
     GoneBack,
 }
 
-/// Why a publish did not come to an end.
+/// Why a publish failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Messages are not there, nor will be, except for this many of the first ones.
+    /// Messages are not stored, nor will be, except for this many of the first ones.
     Clean(io::Error, usize),
-    /// More may be there, or may yet appear.
+    /// More may be stored, or may yet be.
     Unknown(io::Error),
 }
 
-/// Publishes messages whose bytes no other writer, and no other attempt of this one, would publish.
+/// Publishes messages whose bytes are unique to this writer and this attempt.
 pub(super) fn publish(
     stream: &dyn Stream,
     clock: &dyn Clock,
@@ -50,7 +51,7 @@ pub(super) fn publish(
     messages: &[Bytes],
 ) -> Result<Published, Failure> {
     for (stored, message) in messages.iter().enumerate() {
-        // What is expected is the number of the caller's own message before, which is known to be stored.
+        // The expectation is the number of the caller's own previous message, which is known to be stored.
         match publish_one(stream, clock, expected + stored as u64, message) {
             Ok(Published::Ours) => {}
             Err(Failure::Clean(error, _)) => return Err(Failure::Clean(error, stored)),
@@ -61,7 +62,7 @@ pub(super) fn publish(
 }
 
 fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &Bytes) -> Result<Published, Failure> {
-    // Once an attempt may be on its way, a later one that is surely denied proves nothing.
+    // Once an attempt may be in flight, a later one that is certainly denied proves nothing.
     let mut doubt: Option<io::Error> = None;
     let mut unread: Option<io::Error> = None;
     for turn in 0..TRIES {
@@ -75,7 +76,7 @@ fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &
             Some(PublishOutcome::Denied(error)) => denied = Some(error),
             Some(PublishOutcome::Lost(error)) => doubt = Some(error),
         }
-        // What stands there decides about the others.
+        // The content of the stream decides all other cases.
         let mut gone_back = false;
         match stream.get(expected + 1) {
             Ok(Some(found)) if found == *message => return Ok(Published::Ours),
@@ -90,7 +91,7 @@ fn publish_one(stream: &dyn Stream, clock: &dyn Clock, expected: u64, message: &
         if let (Some(error), None) = (denied, &doubt) {
             return Err(Failure::Clean(error, 0));
         }
-        // Seen twice at least: a leader that was replaced a moment ago may answer from an earlier state.
+        // Seen at least twice: a leader that was just replaced may answer from an earlier state.
         if gone_back && turn > 0 {
             return Ok(Published::GoneBack);
         }

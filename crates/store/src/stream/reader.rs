@@ -1,4 +1,4 @@
-//! Reading the log in a stream that another process writes: message by message, without an owner record.
+//! Reads the log in a stream that another process writes: message by message, without an owner record.
 
 use super::message::{Header, Kind, records_of};
 use super::{Stream, Streams};
@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Messages that are read at a time, and bytes after which a look ends. More is read by the next one.
+/// Messages read at a time; the next constant is the bytes after which a poll ends. The next poll reads on.
 const WINDOW: u64 = 32;
 const LOOK_BYTES: usize = 32 << 20;
 
@@ -18,18 +18,18 @@ const LOOK_BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct StreamReader {
     streams: Arc<dyn Streams>,
-    /// The prefix of the names of the streams of all generations.
+    /// The prefix of the stream names of all generations.
     prefix: String,
-    /// The stream of the generation that is read, once it was opened.
+    /// The stream of the generation being read, once it was opened.
     stream: Option<(u64, Arc<dyn Stream>)>,
-    /// The number of the next message; 0: the first one that is there.
+    /// The number of the next message; 0 for the first one that exists.
     next: u64,
-    /// A group whose end was not read yet.
+    /// A group whose end has not been read yet.
     open: Option<(Header, Vec<u8>)>,
 }
 
 impl StreamReader {
-    /// The log in streams whose names begin with `prefix`.
+    /// Creates a reader for the log in streams whose names begin with `prefix`.
     pub(crate) fn new(streams: Arc<dyn Streams>, prefix: String) -> StreamReader {
         StreamReader { streams, prefix, stream: None, next: 0, open: None }
     }
@@ -43,7 +43,7 @@ impl StreamReader {
         move |source| StoreError::Io { action: "read", path, source }
     }
 
-    /// The stream of a generation.
+    /// Returns the stream of a generation.
     fn stream(&mut self, generation: u64) -> Result<Arc<dyn Stream>, StoreError> {
         if let Some((opened, stream)) = &self.stream
             && *opened == generation
@@ -64,7 +64,7 @@ impl StreamReader {
         let bounds = stream.bounds().map_err(self.failed(generation))?;
         let mut bytes = 0;
         if self.next < bounds.first {
-            // What was before is purged.
+            // Earlier messages are purged.
             (self.next, self.open) = (bounds.first, None);
         }
         while self.next <= bounds.last && bytes < LOOK_BYTES {
@@ -72,12 +72,12 @@ impl StreamReader {
             let mut messages: Vec<(u64, Bytes)> = Vec::new();
             let mut each = |number, message| messages.push((number, message));
             stream.read(self.next, to, &mut each).map_err(self.failed(generation))?;
-            // One more than the last, so that what is missing after the last message is found as well.
+            // One more than the last, so that messages missing at the end are found as well.
             for (number, message) in
                 messages.into_iter().map(|(number, message)| (number, Some(message))).chain([(to + 1, None)])
             {
                 if number > self.next {
-                    // A read may be behind. What it leaves out is purged only if it is not there.
+                    // A read may be stale. A message that it leaves out is purged only if it cannot be read on its own.
                     if stream.get(number - 1).map_err(self.failed(generation))?.is_some() {
                         return Ok(());
                     }
@@ -96,7 +96,7 @@ impl StreamReader {
         Ok(())
     }
 
-    /// Takes the next message up; adds the records of a group that it ends.
+    /// Processes the next message; adds the records of a group that it ends.
     fn take(&mut self, generation: u64, message: &[u8], records: &mut Vec<Record>) -> Result<(), String> {
         let (header, part) = Header::of(message)?;
         if u64::from(header.generation) != generation {
@@ -104,7 +104,7 @@ impl StreamReader {
         }
         let open = self.open.take();
         let content = match header.kind {
-            // A group without its end was never acknowledged.
+            // An incomplete group was never acknowledged.
             Kind::Owner => return Ok(()),
             Kind::Chunk | Kind::End if header.chunk == 0 => part.to_vec(),
             Kind::Chunk | Kind::End => match open {
@@ -112,7 +112,7 @@ impl StreamReader {
                     content.extend_from_slice(part);
                     content
                 }
-                // Its first chunks are gone, as a manifest covers it.
+                // Its first chunks are gone, because a manifest covers it.
                 _ => return Ok(()),
             },
         };
@@ -134,7 +134,7 @@ impl LogReader for StreamReader {
         let read = self.read_on(from.unwrap_or(LogPlace::FIRST).epoch, &mut seen);
         seen.records.retain(|record| record.position > flushed);
         match read {
-            // What was read before the failure is not read again; the next look meets the failure.
+            // Records read before the failure are not read again; the next poll reports the failure.
             Err(error) if seen.records.is_empty() => Err(error),
             _ => Ok(seen),
         }

@@ -1,4 +1,4 @@
-//! Backups: what they hold, what breaks them off, what damage does to them.
+//! Backups: their content, interruptions, and the effects of damage.
 
 use crate::world::{Event, World, batch, content, schema};
 use meridian_model::{IdRole, Mode, RecordPart, Schema};
@@ -17,7 +17,8 @@ fn events(from: i64, to: i64) -> Vec<Event> {
     (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
 }
 
-/// A store with segments archived and not, dead rows, keys, a tail in memory, and collections of several kinds.
+/// Creates a store with archived and unarchived segments, dead rows, keys, a tail in memory, and collections of several
+/// kinds.
 fn store(world: &World) -> Store {
     let store = world.open();
     let ships = Schema { object: Some(1), mode: Mode::Latest, ..schema(IdRole::Made) };
@@ -50,7 +51,7 @@ fn folder(world: &World) -> BackupFolder {
     BackupFolder::open(Arc::new(world.disk.clone()), Path::new(KEPT)).unwrap()
 }
 
-/// What a store sends to a folder.
+/// Returns the output of a backup to a folder.
 fn sent(world: &World, store: &Store) -> Vec<u8> {
     let mut tar = Vec::new();
     store.backup(&BackupScope::everything(), &folder(world).have().unwrap(), &mut tar, &|| false).unwrap();
@@ -70,7 +71,7 @@ fn of(store: &Store, name: &str) -> Arc<Collection> {
     store.collection("t", name).unwrap()
 }
 
-/// The records of a store.
+/// Returns the records of a store.
 fn notes(store: &Store) -> Vec<(String, Vec<u8>)> {
     let records = store.records("notes");
     records.names().unwrap().into_iter().map(|name| (name.clone(), records.get(&name).unwrap().unwrap())).collect()
@@ -95,19 +96,19 @@ fn what_is_restored_is_what_was_there_and_goes_on_from_there() {
     store.records("notes").put("later", b"x").unwrap();
     let positions: Vec<u64> = ["given", "made", "ships"].iter().map(|name| of(&store, name).position()).collect();
     let began = ["given", "made", "ships", "fleeting"].map(|name| of(&store, name).began());
-    // What comes after the backup has begun is not in it.
+    // Writes after the start of the backup are not in it.
     of(&store, "made").write(Write::new(batch(&of(&store, "made").schema(), &events(7000, 7010)))).unwrap();
     let received = receive(&world, &tar).unwrap();
     let saved = &received.backup.collections;
     assert_eq!(saved.iter().map(|s| s.name()).collect::<Vec<_>>(), ["fleeting", "given", "made", "ships"]);
     assert_eq!(saved[1..].iter().map(|s| s.position()).collect::<Vec<_>>(), positions);
-    // A crash takes nothing of it.
+    // A crash loses nothing of it.
     world.disk.crash(CrashStyle::Lose);
     drop(store);
     world.clock.advance(1_000_000);
     let options = restored(&world, "/restored").unwrap();
     let back = Store::open(options, world.seams()).unwrap();
-    // Its next writes get numbers that others have where the backup was made.
+    // Its next writes get numbers that other events have in the original.
     for (name, began) in ["given", "made", "ships", "fleeting"].into_iter().zip(began) {
         assert!(of(&back, name).began() > began, "{name}");
     }
@@ -143,7 +144,7 @@ fn a_later_backup_adds_what_is_new_and_takes_the_place_of_the_older_when_it_is_w
     let tar = sent(&world, &store);
     let file = |path: &Path| world.disk.open(path, meridian_store::seams::OpenMode::Read).unwrap().len().unwrap();
     let listing = file(Path::new("/kept/BACKUP"));
-    // Broken off anywhere, the older one stays.
+    // Wherever the transfer is interrupted, the older backup stays.
     for cut in [0, 700, tar.len() / 2, tar.len() - 2000] {
         assert!(receive(&world, &tar[..cut]).is_err());
         assert_eq!(file(Path::new("/kept/BACKUP")), listing);
@@ -151,7 +152,7 @@ fn a_later_backup_adds_what_is_new_and_takes_the_place_of_the_older_when_it_is_w
     let second = receive(&world, &sent(&world, &store)).unwrap();
     assert!(second.files < first.files && second.bytes < first.bytes / 2, "{} of {}", second.bytes, first.bytes);
     drop((store, c));
-    // Merges of later make other files; what belongs to no backup any more is removed.
+    // Later merges create other files; files that no backup needs any more are removed.
     let store = world.open();
     of(&store, "given").maintain().unwrap();
     receive(&world, &sent(&world, &store)).unwrap();
@@ -221,7 +222,7 @@ fn damage_of_the_store_is_named_instead_of_being_copied() {
         store.close().unwrap();
         let store = world.open();
         let manifests: Vec<PathBuf> = world.files(kind).into_iter().map(|(path, _)| path).collect();
-        // Files that archived segments can do without are no part of a backup: the newest belongs to none.
+        // Files that archived segments can do without are not part of a backup: the newest belongs to none.
         let path = manifests.last().unwrap_or_else(|| panic!("there is no {kind}")).clone();
         let bytes = world.files(path.to_str().unwrap())[0].1;
         world.disk.flip_bit(&path, random.next_u64() % (bytes * 8)).unwrap();
@@ -254,7 +255,7 @@ fn damage_of_an_archive_that_a_backup_meets_is_mended_from_the_cache_while_the_s
     while given.maintain_segments().unwrap() {}
     assert_eq!(given.problems().len(), 1, "it is said until the file is whole again");
     backup().unwrap();
-    // A listing puts the segment to rest again.
+    // A listing archives the segment again.
     given.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
     assert_eq!(given.problems(), []);
     assert_eq!(store.check(), []);
@@ -279,7 +280,7 @@ fn folders_that_hold_other_things_are_refused() {
     }
     let other = BackupFolder::open(Arc::new(world.disk.clone()), Path::new("/other")).unwrap_err().to_string();
     assert!(other.contains("notes.txt"), "{other}");
-    // A restore that was broken off is done again, and only of the same backup.
+    // An interrupted restore can be retried, but only from the same backup.
     let listing = world.files("/kept/BACKUP");
     assert_eq!(listing.len(), 1);
     world.disk.inject_times(meridian_store::seams::FaultKind::SyncFails, "/third", 9, 1);
@@ -290,7 +291,7 @@ fn folders_that_hold_other_things_are_refused() {
     assert!(world.files("/third/RESTORING").is_empty());
 }
 
-/// A backup whose records are told apart by name: a secret, one with a secret in it, one that is none.
+/// Returns a scope that tells records apart by name: a secret, one that contains a secret, and one without any.
 fn with_secrets(key: Option<&BackupKey>) -> BackupScope {
     let part_of = |_: &str, name: &str, content: &[u8]| match name {
         "a" => RecordPart::secret("notes", None),
@@ -335,7 +336,7 @@ fn secrets_are_left_out_or_sealed_and_come_back_with_their_key_alone() {
     assert!(world.disk.list(Path::new("/3")).is_err(), "nothing was begun");
     let whole = [("B_2-seen".to_owned(), known.to_vec()), ("a".to_owned(), secret.to_vec())];
     assert_eq!(restored("/4", Some(&ours)).unwrap(), whole);
-    // Damage of a sealed record is named, and takes nothing else along.
+    // Damage of a sealed record is reported, and affects nothing else.
     let files = world.files("/kept/files/sealed-");
     let (path, _) = files.last().unwrap();
     world.disk.flip_bit(path, 77).unwrap();

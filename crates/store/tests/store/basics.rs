@@ -1,4 +1,4 @@
-//! What a user of the store sees on a good day.
+//! The store in normal operation.
 
 use crate::world::{Event, World, batch, content, options, schema};
 use meridian_model::{Field, FieldType, IdRole, Projection};
@@ -26,7 +26,7 @@ fn events_survive_a_crash_in_the_log_and_in_segments() {
         assert_eq!(content(&c.snapshot()), before);
         assert_eq!(c.stats().events, 5098);
         store.close().unwrap();
-        // A clean end leaves nothing in the log.
+        // A clean stop leaves nothing in the log.
         let (_store, c) = world.with_collection(IdRole::Given);
         assert_eq!(content(&c.snapshot()), before);
         assert_eq!(c.stats().memory_rows, 0);
@@ -98,7 +98,7 @@ fn a_batch_sent_twice_is_stored_once_for_a_day() {
         let (store, c) = world.with_collection(IdRole::Made);
         assert_eq!(send(&c, "one").duplicates, 10);
         assert_eq!(send(&c, "two").duplicates, 10);
-        // Many flushes put the files of keys together.
+        // Many flushes merge the files of keys.
         for i in 0..30 {
             send(&c, &format!("more {i}"));
             c.flush().unwrap();
@@ -148,16 +148,16 @@ fn a_snapshot_does_not_change_and_can_be_had_again() {
         assert_eq!(content(&c.snapshot_at(old.seq).unwrap()), before);
         world.clock.advance(299_000_000);
         assert_eq!(content(&c.snapshot_at(old.seq).unwrap()), before);
-        // Over a bucket a snapshot is kept for a quarter longer than a token is good.
+        // Over a bucket a snapshot is kept for a quarter longer than a token is valid.
         world.clock.advance(378_000_000);
-        // Half of the rows are dead and no token has asked for them in five minutes: they are dropped.
+        // Half of the rows are dead and no token has been used for five minutes: they are dropped.
         c.maintain().unwrap();
         assert_eq!(c.stats().dead_rows, 0);
         assert_eq!(c.stats().events, 999);
         let gone = c.snapshot_at(old.seq).unwrap_err();
         assert!(gone.to_string().contains("five minutes"));
         assert_eq!(content(&old), before);
-        // A snapshot in hand reads files that no manifest names any more.
+        // An open snapshot reads files that no manifest names any more.
         assert_eq!(content(&of_files).len(), 999);
         let files = world.files(".segment").len();
         c.maintain().unwrap();
@@ -165,7 +165,7 @@ fn a_snapshot_does_not_change_and_can_be_had_again() {
         drop(of_files);
         assert_eq!(world.files(".segment").len(), files, "nothing is deleted by dropping a snapshot");
         c.maintain().unwrap();
-        // In a bucket they stay for a grace, as other processes may read them.
+        // In a bucket they stay for a grace period, because other processes may read them.
         assert!(world.bucket.is_some() || world.files(".segment").len() < files);
         assert!(c.snapshot_at(meridian_model::Seq(u64::MAX)).is_err());
     }
@@ -183,7 +183,7 @@ fn fields_added_later_are_null_in_older_events() {
         c.add_fields(vec![extra.clone()]).unwrap();
         assert!(c.add_fields(vec![extra.clone()]).is_err());
         assert!(c.add_fields(vec![Field { name: "must".into(), required: true, ..extra }]).is_err());
-        // A batch read for the old schema is still taken.
+        // A batch read with the old schema is still accepted.
         c.write(Write::new(batch(&old_schema, &events(200, 210)))).unwrap();
         world.disk.crash(CrashStyle::Lose);
         drop((store, c));
@@ -357,7 +357,7 @@ fn what_this_version_does_not_keep_is_refused() {
     assert!(message.contains("durability"), "{message}");
 }
 
-/// A collection without new events goes into segments by itself, unless it is next to nothing.
+/// A collection without new events is flushed automatically, unless it holds next to nothing.
 #[test]
 fn an_idle_collection_is_flushed() {
     let mut world = World::new();
@@ -383,7 +383,8 @@ fn ids_of_a_large_batch_are_found_wherever_they_are() {
             (from..to).map(|i| Event::new(format!("id-{i}"), n)).collect()
         };
         let write = |events: &[Event]| Write::new(batch(&c.schema(), events));
-        // Two segments, two large memory trees and one too small for a filter; ids 2,000 to 3,000 were replaced in each.
+        // Two segments, two large memory trees and one too small for a filter; ids 2,000 to 3,000 were replaced in
+        // each.
         for (from, to, n) in [(0, 3_000, 0), (2_000, 6_000, 1), (5_000, 9_000, 2), (2_000, 3_000, 3), (9_000, 9_100, 4)]
         {
             c.write(write(&numbered(from, to, n)).replacing()).unwrap();

@@ -5,12 +5,12 @@ use meridian_model::IdRole;
 use meridian_store::seams::{Random, SeededRandom};
 use meridian_store::{CollectionStats, Write};
 
-/// How event times come.
+/// How event times are distributed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Pattern {
-    /// Each after the last.
+    /// Each later than the last.
     InOrder,
-    /// In order, except for one in a hundred, which may be of any time before.
+    /// In order, except for one in a hundred, which may have any earlier time.
     SomeLate,
     /// Any time within two years.
     Anywhere,
@@ -29,7 +29,8 @@ fn time(pattern: Pattern, n: i64, random: &SeededRandom) -> i64 {
     }
 }
 
-/// Writes, flushes and merges; the depth is within its bound whenever merges are done. Gives the mean depth as well.
+/// Runs writes, flushes and merges; the depth is within its bound whenever merges are done. Returns the mean depth as
+/// well.
 fn run(pattern: Pattern, merge_rows_max: u64, seed: u64) -> (CollectionStats, f64) {
     let random = SeededRandom::new(seed);
     let mut world = World::new();
@@ -39,7 +40,7 @@ fn run(pattern: Pattern, merge_rows_max: u64, seed: u64) -> (CollectionStats, f6
     let (store, c) = world.with_collection(IdRole::Made);
     let (mut next, mut depths, mut flushes) = (0, 0, 0);
     while next < EVENTS {
-        // What one flush takes, in several writes.
+        // The content of one flush, in several writes.
         let until = (next + 200 + (random.next_u64() % 800) as i64).min(EVENTS);
         while next < until {
             let end = (next + 1 + (random.next_u64() % 300) as i64).min(until);
@@ -78,7 +79,7 @@ fn depth_and_write_amplification_stay_within_their_bounds() {
                 stats.write_amplification(),
                 stats.segments,
             );
-            // Flushes of some 600 events, 60,000 in the end: three to four factors of four between them.
+            // Flushes of some 600 events, 60,000 in total: three to four factors of four between them.
             let factors = (EVENTS as f64 / 600.0).log(4.0);
             assert!(rewritten <= 2.0 * factors + 1.0, "{pattern:?} {seed}: rewritten {rewritten:.2} times");
         }

@@ -88,7 +88,7 @@ fn readers_see_whole_batches_and_what_was_acknowledged() {
     assert!(matches!(reused, Err(WriteError::KeyReused { events, .. }) if events == ROWS as u64), "{reused:?}");
 }
 
-/// A clock that finds collections while one is created, as that asks for the time.
+/// A clock that looks up collections when it is read, which happens during a creation.
 #[derive(Debug, Default)]
 struct Finding {
     store: OnceLock<Weak<Store>>,
@@ -99,7 +99,7 @@ impl Clock for Finding {
     fn now(&self) -> i64 {
         if let Some(store) = self.store.get().and_then(Weak::upgrade) {
             let (tell, told) = mpsc::channel();
-            // On a thread of its own, which would wait where the creation keeps others out.
+            // On a separate thread, which would block if the creation kept others out.
             std::thread::spawn(move || tell.send(store.collection("t", "c").is_some() && store.list("t").len() == 1));
             let found = told.recv_timeout(Duration::from_secs(20)).unwrap_or(false);
             self.found.fetch_add(found.into(), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What every implementation of the store's seams promises: one suite, run for each of them.
+//! The contract of the store's seams: one suite, run for each implementation.
 
 use crate::world::{Event, World, batch, schema};
 use meridian_model::IdRole;
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where the partition under test lies.
+/// Folder of the partition under test.
 const DIR: &str = "/p0";
 
-/// An implementation: each handle is one process's, on the same partition.
+/// Returns the implementations; each handle is that of one process, on the same partition.
 fn implementations() -> Vec<(&'static str, Arc<dyn Storage>)> {
     let disk = MemoryDisk::new();
     for folder in ["log", "segments"] {
@@ -32,7 +32,7 @@ fn implementations() -> Vec<(&'static str, Arc<dyn Storage>)> {
     let bucket = of_bucket(seams.clone());
     // Small messages: groups take several.
     let streams = Arc::new(MemoryStreams::new(300));
-    // A collection has its stream from its making on.
+    // A collection has its stream from its creation on.
     streams.create("m.b.p0.0.0").unwrap();
     let stream = of_bucket(seams).with_log(SharedLog::Streams { streams, accept_loss: false }, "b");
     vec![
@@ -89,7 +89,7 @@ fn of_two_puts_of_one_name_at_once_one_takes_effect() {
     for (kind, storage) in implementations() {
         let (one, two) = (handle(&storage), handle(&storage));
         let mut first = one.objects.put("a").unwrap();
-        // Refused when it begins or when it ends, by the implementation.
+        // Refused by the implementation, at its beginning or at its end.
         let second = two.objects.put("a").and_then(|mut writer| writer.write(b"second").map(|()| writer));
         first.write(b"first").unwrap();
         first.finish().unwrap();
@@ -110,12 +110,12 @@ fn an_object_that_replaces_another_does_so_whole() {
         assert_eq!(get(&storage, "a").unwrap(), b"old", "{kind}");
         writer.finish().unwrap();
         assert_eq!(get(&storage, "a").unwrap(), b"newer", "{kind}");
-        // In a bucket for this process alone.
+        // In a bucket, for this process only.
         assert_eq!(storage.objects.is_provisional("a"), in_bucket, "{kind}");
     }
 }
 
-/// A manifest, as a store makes one.
+/// Returns a manifest as a store creates it.
 fn first_manifest() -> Manifest {
     let world = World::new();
     let (_store, _c) = world.with_collection(IdRole::Given);
@@ -185,7 +185,7 @@ fn a_log_replays_what_was_appended_until_it_is_released() {
 
 #[test]
 fn a_replay_fences_the_writers_before_it() {
-    // The lock of the data folder does that for the disk.
+    // For the disk, the lock of the data folder does that.
     for (kind, storage) in implementations().into_iter().filter(|(_, storage)| storage.is_shared()) {
         let (mut old, mut new) = (handle(&storage).log, handle(&storage).log);
         old.replay(0, None).unwrap();
@@ -199,7 +199,7 @@ fn a_replay_fences_the_writers_before_it() {
     }
 }
 
-/// A snapshot is read from a folder that another process holds locked and writes on.
+/// A snapshot is read from a folder that another process holds locked and keeps writing to.
 #[test]
 fn a_second_process_reads_what_the_first_has_flushed() {
     let world = World::new();

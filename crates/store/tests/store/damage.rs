@@ -1,4 +1,4 @@
-//! Files that do not hold what was written to them.
+//! Files whose content differs from what was written.
 
 use crate::world::{Event, World, batch, content};
 use meridian_model::IdRole;
@@ -11,7 +11,7 @@ fn events(from: i64, to: i64) -> Vec<Event> {
     (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
 }
 
-/// A closed store with segments, dead rows, keys and a tail of log.
+/// Creates a closed store with segments, dead rows, keys and a log tail.
 fn written(role: IdRole) -> World {
     let world = World::new();
     let (store, c) = world.with_collection(role);
@@ -44,7 +44,7 @@ fn a_flipped_bit_in_any_file_is_found_and_named_and_the_rest_is_served() {
         let kind = kinds[case % kinds.len()];
         let files = world.files(kind);
         if files.is_empty() {
-            // Without given ids nothing was replaced.
+            // Without client-supplied ids nothing was replaced.
             assert_eq!((role, kind), (IdRole::Made, ".dead"));
             continue;
         }
@@ -60,18 +60,18 @@ fn a_flipped_bit_in_any_file_is_found_and_named_and_the_rest_is_served() {
             continue;
         };
         if kind == ".log" {
-            // The last group of a log cannot be told from one that was never synced; spare bytes mean nothing.
+            // The last group of a log cannot be distinguished from one that was never synced; spare bytes mean nothing.
             let found = content(&c.snapshot());
             assert!(found.iter().all(|e| all.contains(e)), "{at}");
             assert!(named || found.len() >= all.len() - 10, "{at}: {} of {} and no word", found.len(), all.len());
             continue;
         }
-        // Padding between blocks is not covered: flipping it harms nothing. A cache is rebuilt without a word.
+        // Padding between blocks is not covered, and flipping it is harmless. A cache is rebuilt silently.
         if !named {
             assert!(matches!(kind, ".segment" | ".rows"), "{at}: {problems:?}");
             assert_eq!(content(&c.snapshot()), all, "{at}");
         }
-        // What is there twice is not lost.
+        // Data with a second copy is not lost.
         if world.files(".parquet").iter().any(|(rest, _)| rest.with_extension("") == path.with_extension("")) {
             c.maintain().unwrap();
             let found = content(&c.snapshot());
@@ -96,13 +96,13 @@ fn a_missing_segment_is_named_and_the_rest_is_served() {
         assert!(!content(&snapshot).is_empty());
         let write = c.write(Write::new(batch(&c.schema(), &events(20_000, 20_001))));
         match role {
-            // Whether the id is free cannot be known.
+            // It is unknown whether the id is free.
             IdRole::Given => assert!(matches!(write, Err(WriteError::Refused(_))), "{write:?}"),
             IdRole::Made => {
                 write.unwrap();
                 c.flush().unwrap();
                 c.maintain().unwrap();
-                // The manifest goes on naming what is missing.
+                // The manifest still names what is missing.
                 drop((store, c, snapshot));
                 let store = world.open();
                 assert!(store.problems().iter().any(|p| p.path == path));
@@ -125,7 +125,7 @@ fn a_merge_that_meets_damage_leaves_the_segment_as_it_is() {
     let error = c.maintain().unwrap_err();
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     assert!(c.problems().iter().any(|p| p.path == path));
-    // It is not tried for ever, and writes go on.
+    // It is not retried forever, and writes continue.
     c.maintain().unwrap();
     c.write(Write::new(batch(&c.schema(), &events(50, 60)))).unwrap();
     c.flush().unwrap();
@@ -151,7 +151,7 @@ fn damage_in_the_middle_of_the_log_stops_writes_and_keeps_the_rest() {
     assert!(!c.snapshot().missing.is_empty());
     let refused = c.write(Write::new(batch(&c.schema(), &events(900, 910))));
     assert!(matches!(&refused, Err(WriteError::Refused(why)) if why.contains("log")), "{refused:?}");
-    // Nothing is thrown away: another start finds the same.
+    // Nothing is discarded: another start finds the same.
     drop((store, c));
     let store = world.open();
     assert_eq!(content(&store.collection("t", "c").unwrap().snapshot()).len(), 190);

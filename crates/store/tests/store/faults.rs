@@ -40,7 +40,7 @@ fn after_a_failed_sync_no_more_writes_are_taken_and_reads_go_on() {
     world.disk.inject(FaultKind::SyncFails, ".log", 0);
     let failed = c.write(Write::new(batch(&c.schema(), &events(100, 200))));
     assert!(matches!(failed, Err(WriteError::Failed(_))), "{failed:?}");
-    // It works again, but what the kernel dropped is gone: only a restart shows what is there.
+    // The disk works again, but what the kernel dropped is gone: only a restart shows what is left.
     world.disk.heal();
     let refused = c.write(Write::new(batch(&c.schema(), &events(200, 300))));
     assert!(matches!(&refused, Err(WriteError::Refused(why)) if why.contains("sync")), "{refused:?}");
@@ -62,7 +62,7 @@ fn what_only_the_cache_of_the_kernel_held_is_durable_once_it_was_shown() {
     assert!(c.write(Write::new(batch(&c.schema(), &events(100, 200)))).is_err());
     world.disk.heal();
     drop((store, c));
-    // The process is started again, the power stayed on: the batch is read and shown.
+    // The process is restarted while the power stayed on: the batch is read and shown.
     let (store, c) = world.with_collection(IdRole::Given);
     let shown = content(&c.snapshot());
     assert_eq!(shown.len(), 200);
@@ -166,7 +166,7 @@ fn a_crash_at_any_write_of_a_creation_or_drop_leaves_all_or_nothing() {
         if made.is_ok() {
             assert!(store.collection("t", "new").is_some(), "step {step}: {made:?}");
         }
-        // Whatever was left behind is not in the way.
+        // Remains are not in the way.
         if store.collection("t", "drop").is_none() {
             store.create("t", "drop", schema(IdRole::Made), Settings::default()).unwrap();
         }
@@ -183,7 +183,7 @@ fn a_full_disk_is_known_until_there_is_room_and_then_not() {
     let full = store.records("saved").put("one", &[7; 4096]).unwrap_err();
     assert!(full.is_full(), "{full}");
     assert!(store.met_full_disk());
-    // Room for something small is none.
+    // Room for something small does not count as room.
     world.disk.set_capacity(Some(used() + 10_000));
     assert!(store.full_disk().unwrap().to_string_lossy().contains("saved/one"));
     world.disk.set_capacity(None);

@@ -1,4 +1,4 @@
-//! Archived segments: what other programs read, what stays, and what is rebuilt.
+//! Archived segments: what other programs read, what is kept, and what is rebuilt.
 
 use crate::world::{DAY, Event, START, World, batch, content as seen};
 use arrow_array::cast::AsArray;
@@ -22,7 +22,7 @@ fn bytes(world: &World, path: &Path) -> Bytes {
     bytes.into()
 }
 
-/// Id and `n` of every row of these files, sorted; whether each point lies in its box is checked on the way.
+/// Returns id and `n` of every row of these files, sorted; checks that each point lies in its box.
 pub fn content(world: &World, paths: &[PathBuf]) -> Vec<(String, i64)> {
     let mut found = Vec::new();
     for path in paths {
@@ -48,11 +48,11 @@ pub fn content(world: &World, paths: &[PathBuf]) -> Vec<(String, i64)> {
     found
 }
 
-/// Removes, at random, files that archived segments can do without. Which are archived the manifest says: a file that was
+/// Removes, at random, files that archived segments can do without. The manifest decides which are archived: a file
 /// being written when the power failed means nothing.
 pub fn lose_caches(world: &World, random: &dyn Random) {
     for (manifest, _) in world.files("MANIFEST").into_iter().filter(|(path, _)| path.ends_with("MANIFEST")) {
-        // Behind the frame of 16 bytes.
+        // After the frame of 16 bytes.
         let content: serde_json::Value = serde_json::from_slice(&bytes(world, &manifest)[16..]).unwrap();
         for meta in content["segments"].as_array().unwrap().iter().filter(|meta| meta["rest"].is_object()) {
             for extension in ["segment", "rows"] {
@@ -82,7 +82,7 @@ fn listed_files_stay_for_the_time_promised_and_no_longer() {
     let files = list(&c);
     let before = expected(&c);
     assert_eq!(files.kept_until, START + 3_600_000_000);
-    // Deletions and merges replace the segments; what was listed shows what it showed.
+    // Deletions and merges replace the segments; the listed files stay unchanged.
     let gone: Vec<String> = (0..400).map(|n| format!("id-{n}")).collect();
     c.delete(&gone).unwrap();
     let second = list(&c);
@@ -114,7 +114,7 @@ fn page_tokens_outlive_a_fold() {
     let files = list(&c);
     assert_eq!(content(&world, &files.paths).len(), 2000);
     assert_eq!(seen(&c.snapshot_at(token).unwrap()), before);
-    // Once no page token can come back to it, what was dead is gone.
+    // Once no page token can return to it, the dead rows are gone.
     world.clock.advance(302_000_000);
     c.maintain().unwrap();
     assert_eq!(c.stats().dead_rows, 0);
@@ -148,7 +148,7 @@ fn an_archived_segment_is_served_without_its_caches() {
     assert_eq!(list(&c).paths, files.paths);
 }
 
-/// The trees of archived segments count, and stay; of their Arrow rows those go first that were read longest ago.
+/// The trees of archived segments count and stay; of their Arrow rows the least recently read are removed first.
 #[test]
 fn a_budget_for_two_of_three_keeps_the_rows_read_last() {
     let total = |world: &World| -> u64 {
@@ -156,7 +156,7 @@ fn a_budget_for_two_of_three_keeps_the_rows_read_last() {
     };
     for nearly_three in [false, true] {
         let mut world = World::new();
-        // One segment for each flush.
+        // One segment per flush.
         world.options.segment_rows_min = 1 << 16;
         let (store, c) = world.with_collection(IdRole::Given);
         for from in [0, 2000, 4000] {
@@ -199,7 +199,7 @@ fn a_field_added_later_is_null_in_files_written_before() {
     c.add_fields(vec![field]).unwrap();
     c.delete(&["id-7".to_owned()]).unwrap();
     let files = list(&c);
-    // The file rewritten has the field.
+    // The rewritten file has the field.
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes(&world, &files.paths[0])).unwrap();
     assert_eq!(reader.schema().field_with_name("later").unwrap().data_type(), &arrow_schema::DataType::Float64);
     assert_eq!(content(&world, &files.paths), expected(&c));

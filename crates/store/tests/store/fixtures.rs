@@ -1,9 +1,9 @@
 //! Small stores written by each version, kept in `tests/fixtures/VERSION`, and opened by every run.
 //!
-//! `make fixture` writes that of the version at hand, once: from then on the files never change, and every later
-//! version must open them. Beside the `data` stand `expected.json` and `records.json`: its content, counted by
-//! the program that wrote it and not by the store. `backup` is a backup of it. `0.1.0-early` is in forms from
-//! before the first release, and has no records and no backup.
+//! `make fixture` writes that of the current version, once: from then on the files never change, and every later
+//! version must open them. `expected.json` and `records.json` beside the `data` have its content, counted by the
+//! program that wrote it and not by the store. `backup` is a backup of it. `0.1.0-early` has formats from before the
+//! first release, and no records or backup.
 
 mod forms;
 
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const NEW_YEAR: i64 = 1_767_225_600_000_000;
 const HOUR: i64 = 3_600_000_000;
 
-/// A saved search, what of outside sources it has sent, and what goes on from a stop.
+/// A saved search, what was sent for outside sources, and the state to resume from.
 const SAVED: [(&str, &[u8]); 4] = [
     (
         "00112233445566778899aabbccddeeff",
@@ -42,7 +42,7 @@ const SAVED: [(&str, &[u8]); 4] = [
     ("state", br#"{"searches":{},"objects":[]}"#),
 ];
 
-/// What a version's store holds, by collection.
+/// The content of a version's store, by collection.
 type Expected = BTreeMap<String, Content>;
 /// The records of saved searches, by name.
 type Records = BTreeMap<String, Vec<u8>>;
@@ -57,7 +57,7 @@ struct Content {
     history: BTreeMap<String, i64>,
     /// Vertices of all shapes that are not kept as points.
     vertices: usize,
-    /// Idempotency keys, and the events of each.
+    /// Idempotency keys, and the number of events of each.
     keys: BTreeMap<String, u64>,
 }
 
@@ -65,7 +65,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// The store of each version. The files beside them are objects of a bucket (`bucket/golden.rs`).
+/// Returns the store of each version. The files beside them are objects of a bucket (`bucket/golden.rs`).
 fn versions() -> Vec<PathBuf> {
     let there = std::fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().path());
     there.filter(|path| path.is_dir()).collect()
@@ -88,7 +88,7 @@ fn open(data: &Path) -> (Store, Arc<ManualClock>) {
     (Store::open(options(data), seams(clock.clone())).unwrap(), clock)
 }
 
-/// One event: a feature of GeoJSON in a line.
+/// Returns one event: a GeoJSON feature on a line.
 fn feature(id: &str, shape: &str, n: i64, more: &str) -> String {
     let at = format_instant(NEW_YEAR - 720 * HOUR + n * HOUR);
     format!(r#"{{"type":"Feature","id":"{id}","geometry":{shape},"properties":{{"n":{n},"at":"{at}"{more}}}}}"#)
@@ -104,13 +104,13 @@ fn line(n: i64, vertices: i64) -> String {
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
 }
 
-/// A straight line: of more than 17 vertices, it is indexed in pieces.
+/// Returns a straight line; with more than 17 vertices it is indexed in pieces.
 fn diagonal(vertices: i64) -> String {
     let vertices: Vec<String> = (0..vertices).map(|i| format!("[{0:.1},{0:.1}]", i as f64 / 10.0)).collect();
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
 }
 
-/// A line back and forth: long, and short where repetition is made use of.
+/// Returns a zigzag line: long, but short where repetition is compressed.
 fn zigzag(n: i64, vertices: usize) -> String {
     let ends = format!("[{0},{0}],[{1},{1}]", n % 80, n % 80 + 1);
     format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vec![ends; vertices / 2].join(","))
@@ -120,13 +120,13 @@ fn batch(schema: &Arc<Schema>, features: &[String]) -> Batch {
     let mut text = String::new();
     features.iter().for_each(|f| writeln!(text, "{f}").unwrap());
     let input = Box::new(std::io::Cursor::new(text.into_bytes()));
-    // Ids stand in all lines; collections that make their own leave them out.
+    // All lines have ids; collections that generate their own ignore them.
     let options = ReadOptions { ids: Unknown::Ignore, ..ReadOptions::default() };
     let mut reader = meridian_formats::reader(Format::NdJson, input, schema.clone(), &options).unwrap();
     reader.next_batch(&BatchLimits { rows: 10_000, bytes: 1 << 24 }).unwrap().unwrap()
 }
 
-/// A collection as it is made, and what it is expected to hold.
+/// A collection being created, and its expected content.
 struct Maker {
     collection: Arc<Collection>,
     content: Content,
@@ -138,7 +138,7 @@ impl Maker {
         Maker { collection, content: Content::default() }
     }
 
-    /// Writes events under ids that are given, or that the store makes; gives the ids.
+    /// Writes events under given or generated ids; returns the ids.
     fn write(&mut self, key: Option<&str>, events: &[(String, i64, String)]) -> Vec<String> {
         let schema = self.collection.schema();
         let features: Vec<String> = events.iter().map(|(_, _, feature)| feature.clone()).collect();
@@ -180,7 +180,7 @@ fn rest(collection: &Collection) {
     collection.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
 }
 
-/// Points with given ids: archived, in a segment, replaced, deleted, of an older schema, in the log.
+/// Creates points with given ids: archived, in a segment, replaced, deleted, of an older schema, in the log.
 fn sightings(store: &Store) -> Content {
     let spec = "name:String,n:Long,x:Double,sure:Boolean,tags:List[String],at:Date,*geom:Point:srid=4326;\
                 geomesa.index.dtg='at',meridian.id='given'";
@@ -211,7 +211,7 @@ fn sightings(store: &Store) -> Content {
     maker.done()
 }
 
-/// Mode latest with ids that are made: hidden rows in a file, and a late event in the log.
+/// Creates a collection of mode `latest` with generated ids: hidden rows in a file, and a late event in the log.
 fn ships(store: &Store) -> Content {
     let spec = "ship:String:object=true,n:Long,at:Date,*geom:Point:srid=4326;\
                 geomesa.index.dtg='at',meridian.id='made',meridian.mode='latest'";
@@ -232,7 +232,7 @@ fn ships(store: &Store) -> Content {
     maker.done()
 }
 
-/// Lines, one of them long enough to be indexed in pieces, over intervals.
+/// Creates lines, one of them long enough to be indexed in pieces, over intervals.
 fn routes(store: &Store) -> Content {
     let spec = "n:Long,at:Date,until:Date,*geom:LineString:srid=4326;\
                 meridian.interval.start='at',meridian.interval.end='until',meridian.id='given'";
@@ -253,11 +253,11 @@ fn routes(store: &Store) -> Content {
     maker.done()
 }
 
-/// Lines so long that 300 of them take two pages; nothing in the log, where they would take their full length.
+/// Creates lines so long that 300 of them take two pages; none in the log, where they would take their full length.
 fn traces(store: &Store) -> Content {
     let spec = "n:Long,at:Date,*geom:LineString:srid=4326;geomesa.index.dtg='at',meridian.id='made'";
     let mut maker = Maker::new(store, "traces", spec, Settings::default());
-    // At one time, and so in one segment: 7 KB each are more than 256 KiB for each 256 of them.
+    // At one time, and so in one segment: at 7 KB each, 256 of them exceed 256 KiB.
     let event = |n: i64| (String::new(), 3i64, feature("", &zigzag(n, 450), 3, ""));
     maker.write(None, &(0..300).map(event).collect::<Vec<_>>());
     rest(&maker.collection);
@@ -265,7 +265,7 @@ fn traces(store: &Store) -> Content {
     maker.done()
 }
 
-/// No place: a log with an expiry.
+/// Creates events without a place: a log with an expiry.
 fn readings(store: &Store) -> Content {
     let spec = "n:Long,v:Double,at:Date;geomesa.index.dtg='at',meridian.id='made'";
     let settings = Settings { retention: Some(Duration::from_secs(700 * 3600)), ..Settings::default() };
@@ -295,13 +295,13 @@ fn write(dir: &Path) {
     expected.insert("readings".into(), readings(&store));
     SAVED.iter().for_each(|(name, content)| store.records("saved").put(name, content).unwrap());
     let records = saved(&store);
-    // Not closed: what is in memory stays in the log.
+    // Not closed: writes in memory stay in the log.
     drop(store);
     std::fs::remove_file(data.join("LOCK")).unwrap();
     for entry in expected.keys() {
         let log = data.join("tenants/default").join(entry).join("p0/log");
         for file in std::fs::read_dir(log).unwrap().map(|f| f.unwrap().path()) {
-            // To be used again: what it holds means nothing.
+            // Kept for reuse: its content means nothing.
             if file.extension().is_some_and(|e| e == "spare") {
                 std::fs::remove_file(file).unwrap();
             }
@@ -312,7 +312,7 @@ fn write(dir: &Path) {
     back_up(&data, &dir.join("backup"));
 }
 
-/// Makes a backup of a folder, which stays as it is: a backup flushes, and so it is made of a copy.
+/// Backs up a folder, which stays as it is: a backup flushes, so it is made from a copy.
 fn back_up(data: &Path, to: &Path) {
     let folder = tempfile::tempdir().unwrap();
     copy(data, folder.path());
@@ -325,7 +325,7 @@ fn back_up(data: &Path, to: &Path) {
     std::fs::remove_file(to.join("LOCK")).unwrap();
 }
 
-/// The store of this version; written first where that is asked for.
+/// Returns the store of this version, written first if requested.
 fn ours() -> PathBuf {
     static WRITTEN: Once = Once::new();
     let dir = fixtures().join(env!("CARGO_PKG_VERSION"));
@@ -338,7 +338,7 @@ fn ours() -> PathBuf {
     dir
 }
 
-/// Copies a folder; gives the endings of its files.
+/// Copies a folder; returns the extensions of its files.
 fn copy(from: &Path, to: &Path) -> Vec<String> {
     std::fs::create_dir_all(to).unwrap();
     let mut endings = Vec::new();
@@ -354,7 +354,7 @@ fn copy(from: &Path, to: &Path) -> Vec<String> {
     endings
 }
 
-/// Ids and `n` of what a snapshot shows, and the vertices of its shapes.
+/// Returns ids and `n` of the events in a snapshot, and the vertices of their shapes.
 fn shown(snapshot: &Snapshot) -> (BTreeMap<String, i64>, usize) {
     let n = snapshot.schema.fields.iter().position(|field| field.name == "n").unwrap();
     let (mut found, mut vertices) = (BTreeMap::new(), 0);
@@ -389,7 +389,7 @@ fn content(collection: &Collection, keys: &BTreeMap<String, u64>) -> Content {
         keys: BTreeMap::new(),
     };
     for key in keys.keys() {
-        // A key that is remembered stores nothing, whatever comes with it. Old ones do not know what came with them.
+        // Under a remembered key nothing is stored, whatever the events. Old keys do not know their events.
         let again = batch(&collection.schema(), &[feature("again", "null", 1, "")]);
         let events = match collection.write(Write::new(again).with_key(key)) {
             Err(WriteError::KeyReused { events, .. }) => events,
@@ -412,7 +412,7 @@ fn stores_of_every_version_hold_what_was_written_to_them_and_take_more() {
         let expected: Expected = serde_json::from_slice(&std::fs::read(from.join("expected.json")).unwrap()).unwrap();
         let records: Records = std::fs::read(from.join("records.json"))
             .map_or_else(|_| Records::new(), |bytes| serde_json::from_slice(&bytes).unwrap());
-        // As it lies there, after everything was flushed and merged, and after another start.
+        // As stored, after everything was flushed and merged, and after another start.
         for round in 0..3 {
             let (store, clock) = open(folder.path());
             assert_eq!(store.check(), [], "{}", from.display());

@@ -1,7 +1,7 @@
-//! Every kind of harm to every kind of file, held against the acknowledged writes. Each case is repaired from
-//! a second copy, or named. It is never silent, never a wrong answer, and never costs the whole store.
+//! Every kind of harm to every kind of file, compared with the acknowledged writes. Each case is repaired from a second
+//! copy, or reported. It is never silent, never gives a wrong result, and never costs the whole store.
 //!
-//! `MERIDIAN_DAMAGE_SECONDS` runs as many random cases as fit, from a random seed on, which a failure names.
+//! `MERIDIAN_DAMAGE_SECONDS` runs as many random cases as fit, starting at a random seed, which a failure reports.
 
 use crate::world::{Event, World, batch, content, readable, schema};
 use meridian_model::IdRole;
@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 type Events = BTreeSet<(String, u64, i64)>;
 
-/// A data folder of a stopped server, and what was acknowledged.
+/// A data folder of a stopped server, and the acknowledged writes.
 struct Written {
     files: Files,
     role: IdRole,
     /// Events of `c`, and of `other`.
     shown: [Events; 2],
-    /// All that were ever acknowledged, deleted and replaced ones among them.
+    /// All events ever acknowledged, including deleted and replaced ones.
     ever: [Events; 2],
     /// Positions of their last writes.
     positions: [u64; 2],
-    /// Idempotency keys of `c`, and the events that came under each.
+    /// Idempotency keys of `c`, and the events written under each.
     keys: BTreeMap<String, Range<i64>>,
 }
 
@@ -64,7 +64,7 @@ fn written(role: IdRole) -> Written {
             c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
         }
     }
-    // Several files of log, with events that are new, replaced and deleted.
+    // Several log files, with new, replaced and deleted events.
     for i in 0..40 {
         put(i * 17 + 100..i * 17 + 120);
         delete(i * 5);
@@ -107,12 +107,12 @@ enum Harm {
 const HARMS: [Harm; 5] = [Harm::Flip, Harm::Cut, Harm::Zero, Harm::Remove, Harm::Append];
 
 impl Harm {
-    /// What the file holds then; `None`: it is gone.
+    /// Returns the file's content afterwards; `None` if it is gone.
     fn to(self, good: &[u8], random: &SeededRandom) -> Option<Vec<u8>> {
         let below = |n: usize| random.next_u64() as usize % n.max(1);
         let mut bad = good.to_vec();
         match self {
-            // As often in the first bytes, where magic and version are, as anywhere.
+            // Half of the flips hit the first bytes, which hold magic and version.
             Harm::Flip if random.next_u64().is_multiple_of(2) => bad[below(16.min(good.len()))] ^= 1 << below(8),
             Harm::Flip => bad[below(good.len())] ^= 1 << below(8),
             Harm::Cut => bad.truncate(below(good.len())),
@@ -127,7 +127,7 @@ impl Harm {
     }
 }
 
-/// Kinds of files, by the end of their paths. Content of `LOCK` and of spare files of the log means nothing.
+/// Kinds of files, by the end of their paths. The content of `LOCK` and of spare log files means nothing.
 const KINDS: [&str; 12] = [
     "meridian.json",
     "MANIFEST",
@@ -147,17 +147,17 @@ fn world_of(files: &Files) -> World {
     let world = World::new();
     for path in files.keys() {
         world.disk.create_dir(path.parent().unwrap()).unwrap();
-        // A crash leaves the folders.
+        // A crash keeps the folders.
         path.ancestors().skip(1).for_each(|dir| world.disk.sync_dir(dir).unwrap());
     }
     files.iter().for_each(|(path, bytes)| world.disk.put(path, bytes.clone()));
     world
 }
 
-/// One case: says what is wrong with how the store takes it.
+/// Runs one case; returns what is wrong with the store's reaction.
 fn case(written: &Written, kind: &str, harm: Harm, random: &SeededRandom) -> Result<(), String> {
     let all: Vec<&PathBuf> = written.files.keys().filter(|path| path.to_string_lossy().ends_with(kind)).collect();
-    // Without given ids nothing was replaced.
+    // Without client-supplied ids nothing was replaced.
     if all.is_empty() {
         return if (written.role, kind) == (IdRole::Made, ".dead") { Ok(()) } else { Err(format!("no {kind}")) };
     }
@@ -184,7 +184,8 @@ fn case(written: &Written, kind: &str, harm: Harm, random: &SeededRandom) -> Res
     repaired(written, &world, store, manifest).map_err(|what| format!("{at}, repaired: {what}; {some:#?}"))
 }
 
-/// Repairs a store, and holds what comes of it against what was acknowledged: it takes writes, and what is missing was said.
+/// Repairs a store, and compares the result with the acknowledged writes: it takes writes, and missing data was
+/// reported.
 fn repaired(written: &Written, world: &World, store: Store, whole: bool) -> Result<(), String> {
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
     let repairs = store.repair();
@@ -217,7 +218,7 @@ fn repaired(written: &Written, world: &World, store: Store, whole: bool) -> Resu
     Ok(())
 }
 
-/// Holds a store against what was acknowledged.
+/// Compares a store with the acknowledged writes.
 fn held(written: &Written, store: &Store, (path, named): (&Path, bool)) -> Result<(), String> {
     let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
     let record = store.records("saved").get("search");
@@ -238,7 +239,7 @@ fn held(written: &Written, store: &Store, (path, named): (&Path, bool)) -> Resul
         demand(whole || hurt && named, "events are wrong, and no error says so")?;
         demand(whole || !snapshot.missing.is_empty() || !errors.is_empty(), "an answer lacks events without a word")?;
         let refuses = c.stats().refuses;
-        // What was deleted may be back only where every answer says that something is amiss.
+        // Deleted events may reappear only if every response reports a problem.
         demand(found.is_subset(expected) || refuses.is_some(), "events are back, or never were")?;
         demand(hurt && named || refuses.is_none(), "writes are refused without need")?;
         if name == "c" && refuses.is_none() {

@@ -50,7 +50,8 @@ fn batch(schema: &Arc<Schema>, events: &[Event]) -> Batch {
     builder.finish().unwrap()
 }
 
-/// Numbers of the events that a snapshot shows, in order; every part is asked in the ways that readers ask.
+/// Returns the numbers of the events that a snapshot shows, in order; queries every part in all the ways that readers
+/// do.
 fn shown(snapshot: &Snapshot) -> Vec<u64> {
     let mut found = Vec::new();
     for part in snapshot.parts.iter() {
@@ -132,7 +133,7 @@ impl Run {
             if events.iter().any(|e| e.id == id) {
                 continue;
             }
-            // Few times, so that many are equal, and many late.
+            // Few distinct times, so that many are equal, and many are late.
             let time = now - self.below(50) as i64 * DAY;
             let ship = (self.below(20) > 0).then(|| self.below(25));
             events.push(Event { id, ship, time, seq: 0, death: None });
@@ -159,7 +160,7 @@ impl Run {
         let (alive, shown) = (self.alive(), self.model(Seq::end_of(self.position), Mode::Latest));
         let mut ids = Vec::new();
         for _ in 0..self.below(12).min(alive.len() as u64) {
-            // Half of them the newest of their objects.
+            // Half of them are the newest of their objects.
             let seq = match self.below(2) {
                 0 => shown[self.below(shown.len() as u64) as usize],
                 _ => self.events[alive[self.below(alive.len() as u64) as usize]].seq,
@@ -212,7 +213,7 @@ impl Run {
         self.store = Some(store);
     }
 
-    /// Numbers of the events that a snapshot should show.
+    /// Returns the numbers of the events that a snapshot should show.
     fn model(&self, seq: Seq, mode: Mode) -> Vec<u64> {
         let alive = self.events.iter().filter(|e| e.seq <= seq.0 && e.death.is_none_or(|death| death > seq.0));
         let mut newest: BTreeMap<u64, (i64, u64)> = BTreeMap::new();
@@ -257,7 +258,7 @@ fn the_newest_of_each_object_is_shown() {
     }
 }
 
-/// The marks of a long history take little memory and disk: most rows are hidden, a bit each.
+/// The marks of a long history take little memory and disk space: most rows are hidden, at a bit each.
 #[test]
 fn a_long_history_hides_cheaply() {
     for world in World::each() {
@@ -279,7 +280,7 @@ fn a_long_history_hides_cheaply() {
         assert_eq!((c.stats().events, c.history().rows()), (50, 40_000));
         let hidden: u64 = world.files(".hidden").iter().map(|(_, bytes)| bytes).sum();
         assert!(hidden < 40_000 / 4, "{hidden} bytes say that 39,950 rows are hidden");
-        // Parts without visible rows are left out, so questions do not meet them.
+        // Parts without visible rows are left out, so queries do not read them.
         assert!(c.snapshot().rows() < 20_000, "{} rows to look at", c.snapshot().rows());
         let batch_rows = |s: &Snapshot| -> usize {
             s.parts.iter().map(|p| p.read(0..p.rows(), &Projection::all(&s.layout)).unwrap().rows()).sum()

@@ -1,4 +1,4 @@
-//! Subscribers are notified of what is written.
+//! Subscribers are notified of writes.
 
 use crate::world::{Event, World, batch};
 use meridian_model::{IdRole, Subscriber, WrittenBatch};
@@ -47,7 +47,7 @@ fn every_acknowledged_write_is_heard_once_in_order_and_nothing_else_is() {
                             Write::new(batch(&c.schema(), &events(from, from + 5))).with_key(format!("k{from}"));
                         let outcome = c.write(write.clone()).unwrap();
                         acknowledged.lock().unwrap().push((outcome.first, from));
-                        // The same once more, and ids that are there already: neither is a write.
+                        // A repeated write, and existing ids: neither counts as a write.
                         assert_eq!(c.write(write).unwrap().duplicates, 5);
                         let taken = c.write(Write::new(batch(&c.schema(), &events(from, from + 1))));
                         assert!(matches!(taken, Err(WriteError::Conflict { .. })));

@@ -1,4 +1,5 @@
-//! Manifests that are missing, damaged or older than the files beside them: nothing is deleted, nothing is served in silence.
+//! Manifests that are missing, damaged or older than the files beside them: nothing is deleted, and nothing is served
+//! silently.
 
 use crate::world::{Event, World, batch, content, schema};
 use meridian_model::IdRole;
@@ -20,7 +21,8 @@ fn write(c: &meridian_store::Collection, from: i64, to: i64) {
     c.write(Write::new(batch(&c.schema(), &events(from, to))).replacing().with_key(format!("k{from}"))).unwrap();
 }
 
-/// A closed store: of `c` segments, one of them archived, dead rows, keys and a tail of log; and another collection.
+/// Creates a closed store: `c` has segments, one of them archived, dead rows, keys and a log tail; there is another
+/// collection.
 fn written(role: IdRole) -> (World, Vec<(String, u64, i64)>) {
     let world = World::new();
     let (store, c) = world.with_collection(role);
@@ -46,12 +48,12 @@ fn read(world: &World, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Every file of the collection, and what it holds.
+/// Returns every file of the collection, with its content.
 fn files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     world.files("/t/c/p0/").into_iter().map(|(path, _)| (path.clone(), read(world, &path))).collect()
 }
 
-/// The collection is named as damaged, its name is taken, and the other one goes on.
+/// Checks that the collection is reported as damaged, its name is taken, and the other one works.
 #[track_caller]
 fn set_apart(store: &Store, says: &str) {
     assert!(store.collection("t", "c").is_none());
@@ -122,7 +124,7 @@ fn a_collection_without_events_is_not_forgotten_with_its_manifest() {
     world.disk.vanish(Path::new(MANIFEST)).unwrap();
     let store = world.open();
     assert_eq!(store.damaged("t").len(), 1);
-    // One that was broken off while it was made never had a copy.
+    // A collection whose creation was interrupted never had a copy.
     drop(store);
     world.disk.vanish(Path::new(COPY)).unwrap();
     world.disk.put(Path::new("/data/tenants/t/c/p0/MANIFEST.new"), b"half".to_vec());
@@ -171,7 +173,7 @@ fn an_older_manifest_in_the_place_of_the_newest_is_not_believed() {
         let before = files(&world);
         let store = world.open();
         if both {
-            // Nothing says that the manifest is not the newest, but the files do.
+            // Nothing proves that the manifest is not the newest, except for the files.
             let c = store.collection("t", "c").unwrap();
             assert!(store.problems().iter().any(|p| p.detail.contains("writes up to")), "{:?}", store.problems());
             assert!(!c.snapshot().missing.is_empty());
@@ -198,7 +200,7 @@ fn files_that_no_manifest_names_go_only_where_they_are_proven_to_be_leftovers() 
     world.disk.put(Path::new(JUNK), b"half a segment".to_vec());
     drop(world.open());
     assert!(world.files(JUNK).is_empty());
-    // Beside one that nothing vouches for, and beside damage.
+    // Beside an unproven manifest, and beside damage.
     let harms: [fn(&World); 3] = [
         |world| drop(world.disk.vanish(Path::new(COPY)).unwrap()),
         |world| world.disk.flip_bit(Path::new(COPY), 8 * 300).unwrap(),
@@ -269,7 +271,7 @@ fn a_collection_of_a_newer_format_is_set_apart_and_the_others_are_served() {
     }
 }
 
-/// What befalls the bytes of a file.
+/// Harms the bytes of a file.
 type Harm = fn(&mut [u8]);
 
 fn frame_of_version_7(bytes: &mut [u8]) {
@@ -301,7 +303,7 @@ fn a_damaged_marker_is_written_anew_where_collections_show_whose_folder_it_is() 
         drop(store);
         assert_eq!(world.open().check(), []);
     }
-    // A newer version says so under a checksum that is right.
+    // A newer version, under a valid checksum.
     let (world, _) = written(IdRole::Given);
     let body = "7,\"program\":\"meridian\",\"created\":1";
     let text = format!("{{\"format\":{body},\"crc32c\":{}}}\n", crc32c::crc32c(body.as_bytes()));

@@ -1,4 +1,4 @@
-//! The store from outside: through its public face, over disks that crash, tear, fill up and rot.
+//! The store from outside: through its public interface, over disks that crash, tear, fill up and rot.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests may fail a test")]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]

@@ -16,19 +16,19 @@ struct Version {
     death: Option<u64>,
 }
 
-/// What was written under a key.
+/// The write under a key.
 #[derive(Debug, Clone)]
 pub struct Key {
     pub position: u64,
     pub events: u64,
     pub batch: Vec<Event>,
-    /// When, in microseconds since 1970.
+    /// Time of use, in microseconds since 1970.
     pub time: i64,
-    /// The clock once showed a time at which it is forgotten.
+    /// Whether the clock has shown a time at which the key is forgotten.
     pub lapsed: bool,
 }
 
-/// A write as the model sees it.
+/// A write, as the model represents it.
 #[derive(Debug, Clone)]
 pub enum Change {
     Write {
@@ -39,11 +39,11 @@ pub enum Change {
     },
     DeleteIds(Vec<String>),
     DeleteSeqs(Vec<u64>),
-    /// All events that ended before an instant go.
+    /// Expires all events that ended before an instant.
     Expire(i64),
 }
 
-/// What the store should hold.
+/// The expected content of the store.
 #[derive(Debug, Clone)]
 pub struct Model {
     role: IdRole,
@@ -52,7 +52,7 @@ pub struct Model {
     alive: BTreeMap<String, usize>,
     pub position: u64,
     pub keys: BTreeMap<String, Key>,
-    /// How to take the last change back: deaths and births it brought, and its key.
+    /// How to undo the last change: the deaths and births it caused, and its key.
     last: (Vec<usize>, usize, Option<String>),
 }
 
@@ -71,7 +71,7 @@ pub enum Expected {
         duplicates: u64,
         position: u64,
     },
-    /// The key came with other events.
+    /// The key was used before with other events.
     KeyReused {
         position: u64,
     },
@@ -84,7 +84,7 @@ impl Model {
         Model { role, versions, alive, position: 0, keys, last: (Vec::new(), 0, None) }
     }
 
-    /// What a change should come to, without making it.
+    /// Returns the expected outcome of a change, without applying it.
     pub fn expect(&self, change: &Change) -> Expected {
         let position = self.position + 1;
         match change {
@@ -130,7 +130,7 @@ impl Model {
         self.last.0.push(at);
     }
 
-    /// Makes a change that the store acknowledged.
+    /// Applies a change that the store acknowledged.
     pub fn apply(&mut self, change: &Change) -> Expected {
         let expected = self.expect(change);
         if matches!(expected, Expected::Duplicate { .. } | Expected::KeyReused { .. } | Expected::Conflict(_)) {
@@ -177,13 +177,13 @@ impl Model {
         expected
     }
 
-    /// A deletion that found nothing, where damage hid what it looked for.
+    /// Skips a deletion that found nothing, because damage hid its target.
     pub fn skip(&mut self) {
         self.position += 1;
         self.last = (Vec::new(), self.versions.len(), None);
     }
 
-    /// Takes the last change back: it was in the one record whose damage cannot be told from a torn write.
+    /// Undoes the last change: it was in the one record whose damage cannot be distinguished from a torn write.
     pub fn undo(&mut self) {
         let (deaths, births, key) = std::mem::take(&mut self.last);
         for version in self.versions.drain(births..) {
@@ -198,17 +198,17 @@ impl Model {
         self.position -= 1;
     }
 
-    /// Notes what the clock shows.
+    /// Records the time shown by the clock.
     pub fn tick(&mut self, now: i64) {
         self.keys.values_mut().filter(|k| now - k.time >= KEY_MEMORY).for_each(|k| k.lapsed = true);
     }
 
-    /// Alive events that ended before an instant.
+    /// Returns the number of live events that ended before an instant.
     pub fn ended_before(&self, before: i64) -> u64 {
         self.versions.iter().filter(|v| v.death.is_none() && v.time < before).count() as u64
     }
 
-    /// What a snapshot at this number shows.
+    /// Returns the content of a snapshot at this number.
     pub fn content(&self, seq: Seq) -> Vec<(String, u64, i64)> {
         let seen = |v: &&Version| v.seq <= seq.0 && v.death.is_none_or(|death| death > seq.0);
         let mut found: Vec<_> = self.versions.iter().filter(seen).map(|v| (v.id.clone(), v.seq, v.n)).collect();
@@ -216,13 +216,13 @@ impl Model {
         found
     }
 
-    /// Whether an event like this was ever written.
+    /// Returns true if such an event was ever written.
     pub fn knows(&self, event: &(String, u64, i64)) -> bool {
         let found = self.versions.binary_search_by_key(&event.1, |v| v.seq);
         found.is_ok_and(|at| self.versions[at].id == event.0 && self.versions[at].n == event.2)
     }
 
-    /// Ids of live events.
+    /// Returns the ids of live events.
     pub fn alive(&self) -> Vec<String> {
         self.alive.keys().cloned().collect()
     }

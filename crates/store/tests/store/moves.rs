@@ -1,5 +1,5 @@
-//! Collections that move: from a cluster's bucket into a folder and back, and what becomes of a move that is broken off. Copies of a bucket
-//! that are older than the log.
+//! Collections that move from a cluster's bucket into a folder and back, interrupted moves, and copies of a bucket that
+//! are older than the log.
 
 use crate::bucket::{Fate, Writes, open, seams};
 use crate::stream::Cluster;
@@ -23,7 +23,8 @@ fn events(from: i64, to: i64) -> Vec<Event> {
     (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
 }
 
-/// Fills a store with collections of several kinds: segments archived and not, dead rows, keys, and what is not flushed yet.
+/// Fills a store with collections of several kinds: archived and unarchived segments, dead rows, keys, and unflushed
+/// writes.
 fn fill(store: &Store) {
     let ships = Schema { object: Some(3), mode: Mode::Latest, ..schema(IdRole::Made) };
     let several = Settings { partitions: 3, ..Settings::default() };
@@ -54,7 +55,7 @@ fn fill(store: &Store) {
 
 type Content = Vec<Vec<(String, u64, i64)>>;
 
-/// What each partition shows, and its history.
+/// Returns the content of each partition, and its history.
 fn all(store: &Store) -> Content {
     assert_eq!(store.problems(), []);
     let of = |name: &&str| store.partitions("t", name).unwrap_or_else(|| panic!("{name} is not there"));
@@ -83,7 +84,7 @@ fn control(bucket: &MemoryBucket) -> Arc<ControlPlane> {
     ControlPlane::new(Arc::new(bucket.clone()), &seams(), 1 << 20)
 }
 
-/// Backs the bucket of an owner up, by another process.
+/// Backs up the bucket of an owner, from another process.
 fn back_up(bucket: &MemoryBucket, owner: &Store, at: &Seams, folder: &str) -> Backup {
     let kept = BackupFolder::open(at.disk.clone(), Path::new(folder)).unwrap();
     let mut tar = Vec::new();
@@ -106,7 +107,7 @@ fn what_a_cluster_has_goes_into_a_folder_and_back() {
     let owner = open(&bucket).unwrap();
     fill(&owner);
     put(&control(&bucket));
-    // A listing that is behind hides nothing.
+    // A stale listing hides nothing.
     bucket.freeze_listings(true);
     owner.collection("t", "made").unwrap().flush().unwrap();
     let (before, noted) = (all(&owner), records(&control(&bucket)));
@@ -114,7 +115,7 @@ fn what_a_cluster_has_goes_into_a_folder_and_back() {
     let backup = back_up(&bucket, &owner, &here, "/kept");
     assert_eq!((backup.collections.len(), backup.records().0, pins()), (6, 4, 0));
     bucket.freeze_listings(false);
-    // A second backup has nothing new, and does not keep the first from being restored.
+    // A second backup adds nothing, and does not prevent a restore from the first.
     let kept = BackupFolder::open(here.disk.clone(), Path::new("/kept")).unwrap();
     let mut tar = Vec::new();
     let have = kept.have().unwrap();
@@ -151,7 +152,7 @@ fn what_a_cluster_has_goes_into_a_folder_and_back() {
     assert!(bytes > 0);
     assert_eq!(records(&control(&other)), noted);
     assert_eq!(check(&to, &seams()).unwrap().problems, []);
-    // A server that only reads needs no owner for what was flushed.
+    // A read-only server needs no owner to show flushed writes.
     let reader = Store::open_read_only(options(), seams(), to).unwrap();
     assert_eq!(all(&reader), before);
     let owner = open(&other).unwrap();
@@ -181,7 +182,7 @@ fn a_restore_into_a_bucket_that_is_broken_off_is_not_served_and_goes_on() {
             let bucket = MemoryBucket::new();
             bucket.fail(BucketFault::Full, after);
             match to_bucket(&restore, &here, &bucket) {
-                // It was a receipt, which nothing depends on.
+                // It was a receipt, on which nothing depends.
                 Ok(_) => continue,
                 Err(error) => assert!(error.is_full(), "{error}"),
             }
@@ -222,18 +223,18 @@ fn a_bucket_that_is_used_is_not_restored_into() {
     let refused = to_bucket(&restore, &here, &source).unwrap_err().to_string();
     assert!(refused.contains("is not empty"), "{refused}");
     assert_eq!(source.objects(), before);
-    // A token alone is a use, and so is an owner without collections.
+    // A token alone makes a bucket count as used, and so does an owner without collections.
     let tokens = MemoryBucket::new();
     put(&control(&tokens));
     assert!(to_bucket(&restore, &here, &tokens).unwrap_err().to_string().contains("records/"));
-    // One that takes the lease between the two looks.
+    // A process that takes the lease between the two checks.
     let raced = MemoryBucket::new();
     let late = raced.clone();
     raced.pause(8, move || assert_eq!(late.put("leases/owner/0000000000000001", b"").unwrap(), Put::Created));
     let refused = to_bucket(&restore, &here, &raced).unwrap_err().to_string();
     assert!(refused.contains("leases/"), "{refused}");
     assert!(!raced.objects().iter().any(|(name, _)| name.starts_with("restoring")));
-    // What another number of partitions cannot hold is refused by its name.
+    // A collection that another number of partitions cannot hold is refused by name.
     let latest = Schema { object: Some(3), mode: Mode::Latest, ..schema(IdRole::Given) };
     owner.create("t", "newest", latest, Settings::default()).unwrap();
     back_up(&source, &owner, &here, "/kept");
@@ -252,11 +253,11 @@ fn a_backup_that_cannot_have_all_is_refused() {
     let refused = || {
         let (mut tar, scope) = (Vec::new(), BackupScope::everything());
         let sent = control(&bucket).backup(&owner, &scope, &BTreeMap::new(), &mut tar, &|| false);
-        // What was sent before is no backup.
+        // The part sent before is not a backup.
         assert!(kept.receive(&mut tar.as_slice(), &mut |_| {}).is_err());
         sent.unwrap_err().to_string()
     };
-    // A segment that is damaged.
+    // A damaged segment.
     let segment = bucket.objects().into_iter().map(|(name, _)| name).find(|name| name.ends_with(".parquet")).unwrap();
     let mut bytes = bucket.get(&segment).unwrap();
     bytes[40] ^= 1;
@@ -265,7 +266,7 @@ fn a_backup_that_cannot_have_all_is_refused() {
     assert!(refused().contains(file), "{}", refused());
 }
 
-/// A copy of a bucket, as one that is kept elsewhere.
+/// Returns a copy of a bucket, like one kept elsewhere.
 fn copy(bucket: &MemoryBucket) -> MemoryBucket {
     let kept = MemoryBucket::new();
     for (name, _) in bucket.objects() {
@@ -285,7 +286,7 @@ fn a_copy_of_the_bucket_that_is_older_than_the_log_lacks_nothing_silently() {
         let older = Cluster { bucket: copy(&cluster.bucket), streams: cluster.streams.clone() };
         (0..3).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
         if flush {
-            // The log lets go of what the lost manifest covers.
+            // The log releases what the lost manifest covers.
             owner.collection.flush().unwrap();
         }
         drop(owner);
@@ -309,10 +310,10 @@ fn a_log_that_is_older_than_the_bucket_is_named_and_the_bucket_has_what_it_cover
     let mut writes = Writes::default();
     (0..6).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
     owner.collection.flush().unwrap();
-    // Not flushed: it is lost with the log.
+    // Unflushed, so lost with the log.
     assert_eq!(crate::bucket::write(&owner.collection, 50), Fate::Stored);
     drop(owner);
-    // The streams come back as they were before.
+    // The streams are restored to an earlier state.
     cluster.streams.lose(2);
     let store = cluster.open().unwrap();
     assert!(!store.problems().is_empty());

@@ -1,4 +1,4 @@
-//! What a new collection is called, and what it says of itself.
+//! The name of a new collection, and the durability it reports.
 
 use crate::world::{World, schema};
 use meridian_model::IdRole;
@@ -19,7 +19,7 @@ fn names_that_other_file_systems_take_for_one_are_refused_and_existing_ones_open
     create("ships-2").unwrap();
     assert!(matches!(create("ships"), Err(StoreError::Exists { .. })));
     drop(store);
-    // As an older version made them: the folder is the name.
+    // As created by an older version, for which the folder is the name.
     for (path, _) in world.files("ships-2/p0/MANIFEST") {
         let bytes = world.disk.vanish(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes[16..]).replace("ships-2", "SHIPS");

@@ -1,4 +1,4 @@
-//! Events by object: the sidecar against a plain look at every row.
+//! Events by object: the sidecar compared with a scan of all rows.
 
 use crate::world::{DAY, START, World};
 use meridian_model::builder::Value;
@@ -25,7 +25,7 @@ fn batch(schema: &Arc<Schema>, kind: FieldType, events: &[(u64, i64)]) -> Batch 
     for (ship, at) in events {
         builder.set_point((*ship % 360) as f64 - 180.0, (*at % 180) as f64 - 90.0).unwrap();
         builder.set(0, Value::Time(START + at * DAY / 10)).unwrap();
-        // One in seventeen belongs to no object.
+        // One in seventeen has no object.
         match kind {
             _ if ship % 17 == 0 => {}
             FieldType::Int => builder.set(1, Value::Int(*ship as i64)).unwrap(),
@@ -46,7 +46,7 @@ fn the_events_of_an_object_are_found_by_key() {
         for round in 0..6u64 {
             let events: Vec<(u64, i64)> = (0..3000)
                 .map(|_| (random.next_u64() % 40, (random.next_u64() % 1000) as i64))
-                // One object with so many events that its entries run over a page.
+                // One object has so many events that its entries span pages.
                 .map(|(ship, at)| (if ship > 20 { 1 } else { ship }, at))
                 .collect();
             c.write(Write::new(batch(&c.schema(), kind, &events))).unwrap();
@@ -106,7 +106,7 @@ fn the_event_before_another_is_the_newest_of_those_written_earlier() {
         let below = |end: u64| random.next_u64() % end;
         let mut written: Vec<(u64, i64, Seq)> = Vec::new();
         for round in 0..12 {
-            // Times that meet, and one ship with more events than a page of entries holds.
+            // Equal times, and one ship with more events than a page of entries holds.
             let ships: Vec<u64> = (0..800).map(|_| if below(2) == 0 { 1 } else { below(40) }).collect();
             let events: Vec<(u64, i64)> = ships.iter().map(|ship| (*ship, below(400) as i64)).collect();
             let position = c.write(Write::new(batch(&c.schema(), kind, &events))).unwrap().position;
@@ -114,7 +114,7 @@ fn the_event_before_another_is_the_newest_of_those_written_earlier() {
             match round % 4 {
                 1 => c.flush().unwrap(),
                 2 => c.maintain().unwrap(),
-                // What was deleted has been there.
+                // Deleted events existed once.
                 _ => {
                     let ids: Vec<String> =
                         (0..50).map(|_| written[below(written.len() as u64) as usize].2.to_id()).collect();

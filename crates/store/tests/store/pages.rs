@@ -1,4 +1,4 @@
-//! Columns of large values, which are kept in pages smaller than a chunk.
+//! Columns of large values, which are stored in pages smaller than a chunk.
 
 use crate::world::World;
 use arrow_array::Array;
@@ -7,7 +7,7 @@ use meridian_model::{BatchBuilder, Field, FieldColumn, FieldType, IdRole, Projec
 use meridian_store::{CHUNK_ROWS, PartView, Settings, Write};
 use std::time::{Duration, Instant};
 
-/// A text whose length and content follow from its number; some are empty, some not there.
+/// Returns a text whose length and content follow from its number; some are empty, some absent.
 fn text_of(n: i64) -> Option<String> {
     (n % 11 != 0).then(|| format!("{n} ").repeat((n * 7919 % 500) as usize))
 }

@@ -1,4 +1,5 @@
-//! Collections of several partitions: made, dropped, opened, backed up and repaired as one, in a folder and in a bucket.
+//! Collections of several partitions: created, dropped, opened, backed up and repaired as one, in a folder and in a
+//! bucket.
 
 use crate::world::{Event, World, batch, content, options, schema};
 use meridian_model::{IdRole, SeqLayout};
@@ -19,7 +20,7 @@ fn events(from: i64, to: i64) -> Vec<Event> {
     (from..to).map(|n| Event::new(format!("e{n}"), n)).collect()
 }
 
-/// Ten events into each partition: an event belongs where its caller writes it.
+/// Writes ten events into each partition; the caller chooses the partition of an event.
 fn fill(store: &Store) {
     for (number, partition) in store.partitions("t", "c").unwrap().iter().enumerate() {
         let from = number as i64 * 10;
@@ -27,7 +28,7 @@ fn fill(store: &Store) {
     }
 }
 
-/// The ids of all events, by partition.
+/// Returns the ids of all events, by partition.
 fn ids(store: &Store) -> Vec<Vec<String>> {
     let of = |partition: &Arc<Collection>| content(&partition.snapshot()).into_iter().map(|(id, ..)| id).collect();
     store.partitions("t", "c").unwrap().iter().map(of).collect()
@@ -43,7 +44,7 @@ fn a_crash_at_any_write_of_a_creation_or_drop_leaves_all_partitions_or_none() {
             store.create("t", "c", schema(IdRole::Given), several()).unwrap();
             fill(&store);
             let before = ids(&store);
-            // For ever from there on: what undoes a failed creation fails too.
+            // Forever from there on: undoing a failed creation fails too.
             world.disk.inject_times(kind, "/t/", step, u64::MAX);
             let made = store.create("t", "new", schema(IdRole::Given), several()).map(|_| ());
             let dropped = if step % 2 == 0 { store.drop_collection("t", "c") } else { Ok(false) };
@@ -70,7 +71,7 @@ fn a_crash_at_any_write_of_a_creation_or_drop_leaves_all_partitions_or_none() {
                     made_none += 1;
                 }
             }
-            // Whatever was left behind is not in the way.
+            // Remains are not in the way.
             for name in ["c", "new"] {
                 store.drop_collection("t", name).unwrap();
                 store.create("t", name, schema(IdRole::Given), several()).unwrap();
@@ -289,7 +290,7 @@ fn a_backup_restores_every_partition() {
     assert_eq!((ids(&restored), restored.problems()), (before, vec![]));
 }
 
-/// A process that owns a bucket, with a disk of its own. No two of them draw the same numbers.
+/// Opens a process that owns a bucket, with a disk of its own. No two of them draw the same random numbers.
 fn shared(bucket: &MemoryBucket, process: u64) -> Store {
     let seams = Seams {
         disk: Arc::new(MemoryDisk::new()),
@@ -322,7 +323,7 @@ fn an_owner_takes_all_partitions_over_and_a_reader_follows_them() {
     drop(partitions);
     assert!(reader.refresh().unwrap());
     assert_eq!(ids(&reader), ids(&second));
-    // A drop removes all of it, for everybody, and the name is free.
+    // A drop removes all of it, for every process, and the name is free.
     assert!(second.drop_collection("t", "c").unwrap());
     reader.refresh().unwrap();
     assert!(reader.partitions("t", "c").is_none());
@@ -339,7 +340,7 @@ fn a_check_of_a_bucket_reads_the_log_of_every_partition() {
         let bucket = MemoryBucket::new();
         let owner = shared(&bucket, 1);
         owner.create("t", "c", schema(IdRole::Given), several()).unwrap();
-        // Two groups each: the end of a log that is gone looks like one that was never written.
+        // Two groups each: a log whose end is gone looks like one that was never written.
         fill(&owner);
         for partition in owner.partitions("t", "c").unwrap().iter() {
             partition.write(Write::new(batch(&partition.schema(), &events(700, 701)))).unwrap();
@@ -351,7 +352,7 @@ fn a_check_of_a_bucket_reads_the_log_of_every_partition() {
         assert_eq!(check(), []);
         let folder = format!("tenants/t/c/p{harmed}/00000000/wal/");
         let logs = bucket.objects().into_iter().map(|(name, _)| name).filter(|name| name.starts_with(&folder));
-        // Before the last: what is lost at the end cannot be told from what never was.
+        // Not the last ones: a loss at the end cannot be distinguished from no write.
         let logs: Vec<String> = logs.collect();
         assert!(logs.len() > 1, "{logs:?}");
         bucket.harm(&logs[logs.len() - 2], Some(vec![7; 40]));

@@ -1,4 +1,4 @@
-//! Renames of collections: one step for all partitions, which a crash does not divide.
+//! Renames of collections: one step for all partitions, which a crash does not split.
 
 use crate::world::{Event, World, batch, content, options, schema};
 use meridian_model::IdRole;
@@ -26,7 +26,7 @@ fn fill(store: &Store, name: &str, from: i64) {
     }
 }
 
-/// The events of each partition.
+/// Returns the events of each partition.
 fn all(store: &Store, name: &str) -> Vec<Vec<(String, u64, i64)>> {
     store.partitions("t", name).unwrap().iter().map(|partition| content(&partition.snapshot())).collect()
 }
@@ -43,17 +43,18 @@ fn a_crash_at_any_step_of_a_rename_leaves_the_collection_under_one_name() {
                 store.create("t", "c", schema(IdRole::Given), of(partitions, Durability::Local)).unwrap();
                 fill(&store, "c", 0);
                 let before = all(&store, "c");
-                // Every one from there on, or that one alone.
+                // Every call from there on, or that one alone.
                 let times = if step % 2 == 0 { u64::MAX } else { 1 };
                 world.disk.inject_times(kind, "/t", step, times);
                 let renamed = store.rename("t", "c", "new");
                 assert!(!matches!(renamed, Ok(false)), "{case}");
-                // Served under one name or kept apart, and never absent. What could not be read of the new name may be apart too.
+                // Served under one name or set aside, and never absent. Whatever could not be read of the new name may
+                // be set aside too.
                 let served = |name: &str| store.partitions("t", name).is_some();
                 let there = |name: &str| served(name) || store.why_damaged("t", name).is_some();
                 assert!(there("c") || there("new"), "{case}: {renamed:?}");
                 assert!(!served("c") || !served("new"), "{case}");
-                // A file that could not be opened is missing from answers, and said to be, as after any start.
+                // A file that could not be opened is missing from responses, and reported, as after any start.
                 if renamed.is_ok() && store.problems().is_empty() {
                     assert_eq!(all(&store, "new"), before, "{case}");
                 }
@@ -74,7 +75,7 @@ fn a_crash_at_any_step_of_a_rename_leaves_the_collection_under_one_name() {
                     Err(_) if name == "new" => failed_renamed += 1,
                     Err(_) => renamed_none += 1,
                 }
-                // Both names are of use.
+                // Both names can be used.
                 store.create("t", free, schema(IdRole::Given), of(2, Durability::Local)).unwrap();
                 fill(&store, name, 100);
                 fill(&store, free, 0);
@@ -104,16 +105,16 @@ fn a_renamed_collection_keeps_all_but_its_name() {
         let new = store.collection("t", "new").unwrap();
         assert_eq!((new.name(), new.created(), new.settings()), ("new", old.created(), settings.clone()));
         assert_eq!(all(&store, "new"), before);
-        // A write that was repeated meanwhile is known.
+        // A retry of a write from before the rename is recognised.
         assert_eq!(new.write(keyed()).unwrap().duplicates, 5);
-        // What was read goes on, and holders learn that it is gone.
+        // Open reads continue, and holders find the collection gone.
         assert_eq!(content(&snapshot), seen);
         assert!(matches!(old.write(Write::new(batch(&old.schema(), &events(900, 901)))), Err(WriteError::Closed)));
         assert!(old.set_settings(Settings { retention_bytes: None, ..settings.clone() }).is_err());
-        // The next of the name has nothing of it.
+        // The next collection of the name has none of it.
         store.create("t", "c", schema(IdRole::Given), of(1, Durability::Local)).unwrap();
         assert_eq!(all(&store, "c"), [vec![]]);
-        // No manifest was written since: the name is the folder's.
+        // No manifest was written since: the name is that of the folder.
         let backup = store.backup(&BackupScope::everything(), &BTreeMap::new(), &mut Vec::new(), &|| false).unwrap();
         let names: Vec<&str> = backup.collections.iter().map(|saved| saved.name()).collect();
         assert_eq!(names, [&["c"][..], &["new"].repeat(usize::from(partitions))].concat());
@@ -144,10 +145,10 @@ fn taken_and_impossible_names_are_refused_and_the_collection_stays() {
     }
     assert!(!store.rename("t", "absent", "new").unwrap() && !store.rename("other", "c", "new").unwrap());
     assert_eq!(all(&store, "c"), before);
-    // The case of letters is no other collection's.
+    // A name that differs only in case does not belong to another collection.
     assert!(store.rename("t", "c", "C").unwrap());
     assert_eq!(all(&store, "C"), before);
-    // What a damaged collection needs for its repair stays where it is, under either name.
+    // The files that a damaged collection needs for its repair stay in place, under either name.
     store.close().unwrap();
     drop(store);
     for name in ["MANIFEST", "MANIFEST.copy"] {
@@ -176,7 +177,7 @@ fn a_collection_in_memory_keeps_its_events_under_the_new_name() {
             assert_eq!(all(&store, "new"), before);
             assert!(store.partitions("t", "c").is_none());
             assert!(matches!(old.write(Write::new(batch(&old.schema(), &events(900, 901)))), Err(WriteError::Closed)));
-            // Another one of the old name is on its own.
+            // A new collection of the old name is independent.
             store.create("t", "c", schema(IdRole::Given), of(partitions, Durability::Ephemeral)).unwrap();
             fill(&store, "c", 0);
             fill(&store, "new", 200);

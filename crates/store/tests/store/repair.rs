@@ -1,4 +1,4 @@
-//! Collections put together again that lost their manifest.
+//! Repairs of collections that lost their manifest.
 
 use crate::world::{Event, START, World, batch, content, options, schema};
 use meridian_model::{IdRole, Mode, Schema};
@@ -32,7 +32,7 @@ fn settings() -> Settings {
     Settings { retention_bytes: Some(1 << 40), ..Settings::default() }
 }
 
-/// A collection with segments (some of them archived), dead rows, keys, and a tail of log; and what it shows.
+/// Creates a collection with segments (some archived), dead rows, keys, and a log tail; returns its content too.
 fn written(schema: Schema) -> (World, Found) {
     let world = World { options: options(), ..World::new() };
     let store = world.open();
@@ -62,7 +62,7 @@ fn bytes_of(world: &World, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// What the files hold that cannot be rebuilt.
+/// Returns the file content that cannot be rebuilt.
 fn precious(world: &World) -> BTreeSet<Vec<u8>> {
     let made_anew = |path: &PathBuf| {
         let text = path.to_string_lossy();
@@ -72,7 +72,7 @@ fn precious(world: &World) -> BTreeSet<Vec<u8>> {
     files.map(|path| bytes_of(world, &path)).collect()
 }
 
-/// Repairs the one collection; nothing that was there is gone.
+/// Repairs the only collection; checks that no file content is lost.
 #[track_caller]
 fn repaired(world: &World) -> (Store, Arc<Collection>, Repair) {
     let before = precious(world);
@@ -88,7 +88,7 @@ fn repaired(world: &World) -> (Store, Arc<Collection>, Repair) {
     (store, c, repair)
 }
 
-/// It takes writes, keeps them, and another start finds all of it.
+/// Checks that it takes writes, keeps them, and that another start finds all of it.
 fn goes_on((store, c): (Store, Arc<Collection>), world: &World, all: &Found) {
     write(&c, 9000, 9010, "after");
     c.flush().unwrap();
@@ -125,7 +125,7 @@ fn a_collection_is_rebuilt_from_its_files_where_no_manifest_is_left() {
         for lost in ["settings", "idempotency keys", "deleted"] {
             assert!(repair.missing.iter().any(|what| what.contains(lost)), "{lost}: {repair:#?}");
         }
-        // Keys of ids are under a new seed.
+        // Hashes of ids use a new seed.
         let (id, seq, _) = all.last().unwrap();
         let snapshot = c.snapshot();
         let (part, row) = snapshot.find(id).unwrap().unwrap();
@@ -150,7 +150,7 @@ fn archived_rows_alone_are_enough() {
     }
     let (store, c, repair) = repaired(&world);
     let live: BTreeSet<_> = content(&c.snapshot()).into_iter().collect();
-    // Files that were listed before, and replaced since, stay for a while: what they alone hold may be back.
+    // Files that were listed and then replaced stay for a while: events that only they hold may reappear.
     assert!(all.iter().all(|event| live.contains(event)), "{repair:#?}");
     assert!(repair.missing.iter().any(|what| what.contains("deleted and replaced")), "{repair:#?}");
     drop((store, c));

@@ -1,4 +1,4 @@
-//! Retention by age and by size, against the naive model.
+//! Retention by age and by size, compared with the naive model.
 
 use crate::model::{Change, Expected, Model};
 use crate::world::{DAY, Event, START, World, batch, content, schema};
@@ -22,7 +22,7 @@ struct Run {
     model: Model,
     settings: Settings,
     next_n: i64,
-    /// Snapshots taken, and when they were used last, by the clock that only goes forward.
+    /// Snapshots taken, and when they were last used, by the monotonic clock.
     tokens: Vec<(Seq, i64)>,
     elapsed: i64,
     expired: u64,
@@ -66,7 +66,7 @@ impl Run {
         self.compare();
     }
 
-    /// Lets time pass, and sets the clock that people see on or back.
+    /// Lets time pass, and sets the wall clock forward or back.
     fn pass(&mut self, jump: i64, seconds: i64) {
         self.world.clock.advance(seconds * 1_000_000);
         self.elapsed += seconds * 1_000_000;
@@ -79,7 +79,7 @@ impl Run {
             .map(|_| {
                 self.next_n += 1;
                 let age = match self.below(10) {
-                    // Late, and some past the retention already.
+                    // Late events, some of them already past the retention.
                     0 => self.below(400) as i64 * DAY,
                     _ => self.below(20) as i64 * DAY / 10,
                 };
@@ -103,7 +103,7 @@ impl Run {
 
     fn expire(&mut self) {
         let Some(expired) = self.collection.expire().unwrap() else {
-            // Nothing to be let go by age; by size what is alive fits, or has no room to be cut.
+            // By age nothing is left to expire; by size the live events fit, or cannot be cut further.
             if let (Some(age), None) = (self.settings.retention, self.settings.retention_bytes) {
                 let before = self.now() - age.as_micros() as i64;
                 assert_eq!(self.model.ended_before(before), 0);
@@ -119,7 +119,7 @@ impl Run {
         self.expired += expired.expired;
     }
 
-    /// A snapshot is there for five minutes after its last use, expired events and all.
+    /// Checks that a snapshot stays for five minutes after its last use, including expired events.
     fn come_back(&mut self) {
         if self.tokens.is_empty() {
             return;
@@ -195,12 +195,12 @@ fn events_of_an_ephemeral_collection_go_too() {
     let events: Vec<Event> = (0..1000).map(|n| Event { time: START - n * DAY / 10, ..Event::new("", n) }).collect();
     c.write(Write::new(batch(&c.schema(), &events))).unwrap();
     c.maintain().unwrap();
-    // Those of exactly thirty days are kept.
+    // Events of exactly thirty days are kept.
     assert_eq!((c.stats().events, c.stats().expired), (301, 699));
     world.clock.advance(10 * DAY);
     c.maintain().unwrap();
     assert_eq!(c.stats().events, 201);
-    // What no snapshot needs any more leaves memory, once it is a third.
+    // Rows that no snapshot needs any more leave memory, once they are a third.
     world.clock.advance(DAY);
     c.maintain().unwrap();
     assert_eq!((c.stats().events, c.stats().memory_rows), (191, 201));
@@ -218,7 +218,7 @@ fn whole_segments_are_dropped_unread() {
     let settings = Settings { retention: Some(days(3 * 365)), ..Settings::default() };
     let c = store.create("t", "c", schema(IdRole::Given), settings).unwrap();
     for year in 0..2 {
-        // Two years in two runs that are far apart.
+        // Two years in two runs far apart.
         let events: Vec<Event> = (0..2000)
             .map(|n| Event { time: START - year * 2 * YEAR - n, ..Event::new(format!("{year}-{n}"), n) })
             .collect();
@@ -233,7 +233,7 @@ fn whole_segments_are_dropped_unread() {
     assert_eq!((expired.expired, c.stats().events), (2000, 2000));
     assert_eq!(rows(&c.snapshot()), 2000, "a part that shows nothing is left out of snapshots");
     assert_eq!(rows(&old), 4000);
-    // A snapshot in use keeps the file; then the file goes.
+    // An open snapshot keeps the file; then the file is removed.
     c.maintain().unwrap();
     assert_eq!((files(&world), content(&c.snapshot_at(old.seq).unwrap()).len()), (2, 4000));
     let read = c.stats().bytes_read - read;
@@ -243,7 +243,7 @@ fn whole_segments_are_dropped_unread() {
     assert_eq!(files(&world), 1);
     assert!(read > 0);
     assert_eq!(store.check(), []);
-    // Ids of events that are gone are free again.
+    // Ids of removed events are free again.
     let again = Event { time: START + YEAR, ..Event::new("1-0", 0) };
     c.write(Write::new(batch(&c.schema(), &[again]))).unwrap();
     let there = Event { time: START + YEAR, ..Event::new("0-0", 0) };
@@ -316,7 +316,7 @@ fn what_a_retention_would_remove_is_counted_before_it_is_set() {
         (0, 0, 69, 89)
     );
     c.set_settings(age(30)).unwrap();
-    // Only what the change adds counts: the others go anyway.
+    // Only additional expiries count: the others expire anyway.
     assert_eq!((removed(&age(30)), removed(&age(60)), removed(&age(10))), (0, 0, 20));
     assert_eq!(c.expire().unwrap().unwrap().expired, 69);
     assert_eq!(removed(&age(10)), 20);

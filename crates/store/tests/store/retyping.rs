@@ -57,7 +57,7 @@ fn a_collection_takes_another_schema_until_it_is_written_to() {
         let new = store.collection("t", "c").unwrap();
         assert_eq!((&*new.schema(), new.settings()), (&wanted, settings));
         assert!(new.created() > former.created(), "what others remember of the former one is not of this one");
-        // Whoever held the former one changes nothing through it any more.
+        // Holders of the former collection cannot change anything through it.
         assert!(former.set_settings(of(durability)).is_err() && former.delete(&["e".to_owned()]).is_err());
 
         new.write(Write::new(batch(&new.schema(), &[Event::new("e", 1)]))).unwrap();
@@ -81,7 +81,7 @@ fn a_collection_takes_another_schema_until_it_is_written_to() {
         world.clock.advance(1_000_000);
         let store = world.open();
         let reopened = store.collection("t", "c").unwrap();
-        // What an ephemeral one holds begins with each start.
+        // The content of an ephemeral collection begins with each start.
         assert_eq!(reopened.began() > began, durability == Durability::Ephemeral);
         let rows = content(&reopened.snapshot()).len();
         assert_eq!((rows, store.check()), (usize::from(durability == Durability::Local), vec![]));

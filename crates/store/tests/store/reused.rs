@@ -1,4 +1,4 @@
-//! Idempotency keys that come again with other events.
+//! Idempotency keys that are reused with other events.
 
 use crate::world::{Event, World, batch};
 use meridian_model::{Field, FieldType, IdRole};
@@ -19,7 +19,7 @@ fn a_key_with_other_events_is_refused_before_and_after_restarts() {
     for role in [IdRole::Given, IdRole::Made] {
         let world = if role == IdRole::Given { World::new() } else { World::over_bucket() };
         let event = |n: i64| Event::new(format!("id-{n}"), n);
-        // With a null here and there, and a place that is none.
+        // With an occasional null, and an absent place.
         let events: Vec<Event> = (12..16).map(event).collect();
         let mut others = events.clone();
         others[2].time += 1;
@@ -32,7 +32,7 @@ fn a_key_with_other_events_is_refused_before_and_after_restarts() {
             is_refused(c, &[&events[1..], &events[..1]].concat());
         };
         both(&c);
-        // One more field without a value makes no other events.
+        // An added field without values does not make the events differ.
         c.add_fields(vec![Field { name: "more".into(), kind: FieldType::Text, required: false, title: None }]).unwrap();
         both(&c);
         world.disk.crash(CrashStyle::Lose);

@@ -1,4 +1,4 @@
-//! Who may read what holds secrets.
+//! Permissions of files that hold secrets.
 
 use meridian_store::seams::{RealDisk, Seams};
 use meridian_store::{BackupFolder, BackupScope, Options, Store};
@@ -16,7 +16,7 @@ fn records_and_backups_are_for_their_owner_alone() {
     let store = Store::open(Options { background: false, ..Options::at(&data) }, Seams::real()).unwrap();
     store.records("saved").put("one", b"secret").unwrap();
     assert_eq!((rights(&data.join("saved")), rights(&data.join("saved/one"))), (0o700, 0o600));
-    // What an older version left behind: the folder is closed, and a file that is written again is too.
+    // State left by an older version: the folder is made private, and so is each rewritten file.
     set(&data.join("saved"), 0o755);
     set(&data.join("saved/one"), 0o644);
     std::fs::write(data.join("saved/one.new"), "half").unwrap();

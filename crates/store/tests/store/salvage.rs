@@ -1,5 +1,5 @@
-//! Collections that take writes again after a repair, though some of their files are damaged. Readable rows
-//! are kept, missing ones are named, and nothing is deleted.
+//! Collections that take writes again after a repair although some of their files are damaged. Readable rows are kept,
+//! missing ones are reported, and nothing is deleted.
 
 use crate::world::{Event, World, batch, content, options};
 use meridian_model::{IdRole, Seq};
@@ -17,7 +17,7 @@ fn write(c: &Collection, from: i64, to: i64) -> u64 {
     if written.duplicates > 0 { 0 } else { written.position }
 }
 
-/// A world in which a flush makes one segment, of more than one chunk.
+/// Creates a world in which a flush creates one segment, of more than one chunk.
 fn one_segment() -> World {
     World { options: Options { segment_rows_min: 1 << 16, ..options() }, ..World::new() }
 }
@@ -26,13 +26,13 @@ fn ids(c: &Collection) -> Vec<String> {
     content(&c.snapshot()).into_iter().map(|(id, _, _)| id).collect()
 }
 
-/// The server ended: what was synced is there.
+/// Ends the server: only synced data is left.
 fn ended((store, c): (Store, Arc<Collection>), world: &World) {
     drop((store, c));
     world.disk.crash(CrashStyle::Lose);
 }
 
-/// The file of this kind with the lowest number.
+/// Returns the file of this kind with the lowest number.
 fn first(world: &World, kind: &str) -> PathBuf {
     let mut files = world.files(kind);
     files.retain(|(path, _)| !path.starts_with(LOST));
@@ -46,8 +46,8 @@ fn bytes_of(world: &World, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Repairs the collection, which refused writes; it takes them again, over restarts, at positions above `last`. The files that were
-/// damaged are kept as they were.
+/// Repairs a collection that refused writes; it takes them again, over restarts, at positions above `last`. The damaged
+/// files are kept as they were.
 #[track_caller]
 fn repaired(world: &World, bad: &[&Path], last: u64) -> (Store, Arc<Collection>, Repair) {
     let kept: Vec<Vec<u8>> = bad.iter().map(|path| bytes_of(world, path)).collect();
@@ -82,7 +82,7 @@ fn a_log_with_a_hole_gives_what_reads_of_it_and_says_which_writes_are_missing() 
     let all = ids(&c);
     ended((store, c), &world);
     let path = first(&world, ".log");
-    // Within the body of the third record, or so.
+    // Approximately within the body of the third record.
     world.disk.flip_bit(&path, 8 * (8192 + 2500)).unwrap();
     let (_store, c, repair) = repaired(&world, &[&path], 100);
     let missing = repair.missing.concat();
@@ -116,7 +116,7 @@ fn of_a_lost_record_of_deaths_replaced_events_stay_dead_and_it_is_said_how_many_
     c.flush().unwrap();
     write(&c, 50, 150);
     c.flush().unwrap();
-    // Only the log knows of these.
+    // Only the log has these.
     write(&c, 140, 160);
     let (all, position) = (ids(&c), c.position());
     c.delete(&["id-7".to_owned(), "id-8".to_owned()]).unwrap();
@@ -174,7 +174,7 @@ fn writes_in_the_log_are_not_lost_with_blocks_of_a_segment() {
     let [missing] = repair.missing.as_slice() else { panic!("{repair:#?}") };
     let lost: usize = missing.split(' ').next().unwrap().parse().unwrap();
     let left = ids(&c);
-    // Of the ten that the log replaces some were in that chunk.
+    // Some of the ten that the log replaces were in that chunk.
     assert!((4086..=4096).contains(&lost), "{lost} {repair:#?}");
     assert!((5010 - lost..=5020 - lost).contains(&left.len()), "{lost} {} {repair:#?}", left.len());
     assert!((4990..5010).all(|n| left.contains(&format!("id-{n}"))), "{repair:#?}");
@@ -190,14 +190,14 @@ fn what_is_beside_the_rows_is_made_anew_from_them_wherever_they_are_and_never_in
         if archived {
             c.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
         }
-        // The replay looks for these ids.
+        // The replay searches for these ids.
         write(&c, 10, 20);
         let all = content(&c.snapshot());
         ended((store, c), &world);
         let (path, len) = world.files(".segment").swap_remove(0);
         match harm {
             "remove" => drop(world.disk.vanish(&path).unwrap()),
-            // Opening reads the end of the file, and not the pages of keys at its beginning.
+            // Opening reads the end of the file, but not the pages of keys at its beginning.
             "tail" => world.disk.flip_bit(&path, (len - 20) * 8).unwrap(),
             _ => (40..len / 8).step_by(64).for_each(|at| world.disk.flip_bit(&path, at * 8).unwrap()),
         }

@@ -1,4 +1,4 @@
-//! What was written after a position.
+//! Events written after a position.
 
 use crate::world::{DAY, Event, World, batch, content};
 use meridian_model::{FieldColumn, IdRole, Seq};
@@ -9,7 +9,7 @@ fn events(from: i64, to: i64) -> Vec<Event> {
     (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
 }
 
-/// Id, number and `n` of each event, as they are given.
+/// Returns id, number and `n` of each event, in order.
 fn since(c: &Collection, after: u64, upto: u64, most: usize) -> (Vec<(String, u64, i64)>, u64) {
     let mut since = c.written_since(after, upto, most).unwrap();
     assert!(since.missing().is_empty());
@@ -55,7 +55,7 @@ fn what_was_written_since_is_what_a_look_at_everything_finds() {
             let within = |seq: u64| (after + 1..=upto).contains(&Seq(seq).position());
             let expected: Vec<_> = all.iter().filter(|(_, seq, _)| within(*seq)).cloned().collect();
             assert_eq!(since(&c, after, upto, usize::MAX), (expected.clone(), 0), "seed {seed}: {after}..={upto}");
-            // Of too many the newest.
+            // If there are too many, the newest.
             let most = below(300) as usize;
             let over = expected.len().saturating_sub(most);
             assert_eq!(since(&c, after, upto, most), (expected[over..].to_vec(), over as u64), "seed {seed}: {most}");
@@ -86,7 +86,7 @@ fn what_was_written_after_an_event_comes_oldest_first_and_piece_by_piece_is_whol
         assert_eq!(c.oldest().0, all[0].min(c.oldest().0), "nothing held is older");
         let after = Seq(all[below(all.len() as u64) as usize]);
         let (mut at, mut found) = (after, Vec::new());
-        // The number of the last event read is as good a place to go on as the end of a piece.
+        // The number of the last event read is as good a place to continue as the end of a piece.
         while at < Seq::end_of(c.position()) {
             let mut since = c.written_after(at, 1 + below(70) as usize).unwrap().in_steps_of(1);
             let whole = below(2) == 0;
@@ -110,7 +110,7 @@ fn what_was_written_after_an_event_comes_oldest_first_and_piece_by_piece_is_whol
 fn a_write_that_lies_over_all_blocks_comes_in_its_order() {
     let world = World::new();
     let (_store, c) = world.with_collection(IdRole::Made);
-    // Each write lies over all of the segments, whose order is that of place and time.
+    // Each write spreads over all of the segments, which are ordered by place and time.
     let many: Vec<Event> = (0..200_000)
         .map(|n| Event { time: (n * 7_919 % 200_000) * DAY / 1_000, ..Event::new(String::new(), n) })
         .collect();

@@ -1,11 +1,11 @@
-//! The end of the newest log file, cut, zeroed or overwritten: what was acknowledged is missed and named.
+//! The end of the newest log file, cut, zeroed or overwritten: missing acknowledged writes are detected and reported.
 
 use crate::world::{Event, World, batch, content};
 use meridian_model::IdRole;
 use meridian_store::Write;
 use meridian_store::seams::CrashStyle;
 
-/// 50 acknowledged writes of one event, and a server that ended without a word.
+/// Creates 50 acknowledged writes of one event; the server ended without a clean stop.
 fn fifty(power: bool) -> World {
     let world = World::new();
     let (store, c) = world.with_collection(IdRole::Made);
@@ -25,7 +25,7 @@ fn writes_missing_at_the_end_of_the_log_are_named_and_stop_the_collection() {
         let world = fifty(power);
         let (path, _) = world.files(".log").pop().unwrap();
         let mut bytes = world.disk.vanish(&path).unwrap();
-        // Half of the records; what was grown ahead of them is zeros.
+        // Half of the records; the space allocated ahead of them is zeros.
         let end = bytes.iter().rposition(|b| *b != 0).unwrap();
         let half = 8192 + (end - 8192) / 2;
         match *how {
@@ -47,7 +47,7 @@ fn writes_missing_at_the_end_of_the_log_are_named_and_stop_the_collection() {
         assert!(said(&store.check()), "{how}, power {power}: {:?}", store.check());
         assert!(!c.snapshot().missing.is_empty());
         assert!(c.stats().refuses.is_some());
-        // Another start says the same: nothing was made up for.
+        // Another start reports the same: nothing was made up for.
         drop((store, c));
         assert!(said(&world.open().problems()));
     }
@@ -69,7 +69,7 @@ fn a_last_group_whose_mark_power_took_is_forgotten_once_and_then_never() {
     assert_eq!(store.problems(), []);
     assert_eq!(store.collection("t", "c").unwrap().position(), 49);
     drop(store);
-    // That start has seen 49 writes, and said so.
+    // That start has seen 49 writes, and marked them.
     world.disk.crash(CrashStyle::Lose);
     spoil(&world, 2);
     assert_eq!(world.open().problems().len(), 1);

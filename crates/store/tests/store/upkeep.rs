@@ -1,4 +1,4 @@
-//! What upkeep costs readers and writers, on a clock that counts each call.
+//! The cost of upkeep for readers and writers, on a clock that counts each call.
 
 use crate::world::{Event, START, World, batch, schema};
 use meridian_model::IdRole;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A clock on which a millisecond passes with every look at it, and which counts the rests that were taken.
+/// A clock that advances a millisecond each time it is read, and counts the pauses.
 #[derive(Debug, Default)]
 struct Ticking {
     micros: AtomicI64,
@@ -30,7 +30,7 @@ impl Clock for Ticking {
     }
 }
 
-/// A collection whose flushes make one segment each.
+/// Creates a collection whose flushes create one segment each.
 fn collection(clock: &Arc<Ticking>) -> (Store, Arc<Collection>) {
     let mut world = World::new();
     world.options.segment_rows_min = 1 << 16;

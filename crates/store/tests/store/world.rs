@@ -1,4 +1,4 @@
-//! A store over a disk in memory, or over a bucket, and events to put into it.
+//! A store over a disk in memory, or over a bucket, and events for it.
 
 use meridian_model::builder::Value;
 use meridian_model::{Batch, BatchBuilder, Field, FieldType, GeometryType, IdRole, Projection, Schema, Seq, TimeRole};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const DAY: i64 = 86_400_000_000;
 pub const START: i64 = 1_700_000_000_000_000;
 
-/// One event, as tests think of it.
+/// One event, as used by the tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     pub id: String,
@@ -82,9 +82,9 @@ pub struct World {
     pub disk: MemoryDisk,
     pub clock: Arc<ManualClock>,
     pub options: Options,
-    /// Where collections lie, if not on the disk.
+    /// Bucket that holds the collections, if not the disk.
     pub bucket: Option<MemoryBucket>,
-    /// Processes so far.
+    /// Number of processes so far.
     pub processes: AtomicU64,
 }
 
@@ -94,17 +94,17 @@ impl World {
         World { disk: MemoryDisk::new(), clock, options: options(), bucket: None, processes: AtomicU64::new(0) }
     }
 
-    /// The same over a bucket.
+    /// Creates the same over a bucket.
     pub fn over_bucket() -> World {
         World { bucket: Some(MemoryBucket::new()), ..World::new() }
     }
 
-    /// One of each kind: the store behaves alike over both.
+    /// Returns one of each kind: the store behaves alike over both.
     pub fn each() -> [World; 2] {
         [World::new(), World::over_bucket()]
     }
 
-    /// One kind or the other.
+    /// Returns one kind or the other.
     pub fn of_seed(seed: u64) -> World {
         if seed.is_multiple_of(2) { World::new() } else { World::over_bucket() }
     }
@@ -119,7 +119,7 @@ impl World {
 
     pub fn open(&self) -> Store {
         let Some(bucket) = &self.bucket else { return Store::open(self.options.clone(), self.seams()).unwrap() };
-        // No two processes draw the same numbers.
+        // No two processes draw the same random numbers.
         let process = self.processes.fetch_add(1, Ordering::Relaxed);
         let seams = Seams { random: Arc::new(SeededRandom::new(7 + process * 1_000_003)), ..self.seams() };
         let store = Store::open_shared(self.options.clone(), seams, Arc::new(bucket.clone())).unwrap();
@@ -127,7 +127,7 @@ impl World {
         store
     }
 
-    /// Opens a store with one collection, made where it is not there.
+    /// Opens a store with one collection, created if it does not exist.
     pub fn with_collection(&self, id: IdRole) -> (Store, Arc<Collection>) {
         let store = self.open();
         let collection = match store.collection("t", "c") {
@@ -137,21 +137,21 @@ impl World {
         (store, collection)
     }
 
-    /// Files whose path contains this text.
+    /// Returns the files whose path contains this text.
     pub fn files(&self, text: &str) -> Vec<(PathBuf, u64)> {
         let files = self.disk.files();
         files.into_iter().filter(|(path, _)| path.to_string_lossy().contains(text)).collect()
     }
 }
 
-/// What a snapshot shows, as (id, number, n), sorted; reads every part in full and checks it on the way.
+/// Returns the content of a snapshot, as (id, number, n), sorted; reads every part in full and checks it.
 pub fn content(snapshot: &Snapshot) -> Vec<(String, u64, i64)> {
     let (found, errors) = readable(snapshot);
     assert!(errors.is_empty(), "{errors:?}");
     found
 }
 
-/// The same of what can be read, and the errors of the parts that cannot.
+/// Returns the readable part of the same, and the errors of the parts that are unreadable.
 pub fn readable(snapshot: &Snapshot) -> (Vec<(String, u64, i64)>, Vec<StoreError>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for part in snapshot.parts.iter() {

@@ -1,11 +1,11 @@
-//! The lines of the log in a backup, and back.
+//! Copies the lines of the log into a backup, and back.
 
 use super::super::Lined;
 use super::{Chapter, Content, SharedAudit, check_lines, content_of, count};
 use crate::error::StoreError;
 
 impl SharedAudit {
-    /// Gives all lines to `sink`, a link's at a time, with the number of the first: for a backup.
+    /// Passes all lines to `sink`, one link at a time, with the number of the first; used by backups.
     pub(crate) fn copy(&self, sink: &mut Lined<'_>) -> Result<(), StoreError> {
         let (chapters, tail) = {
             let state = self.current()?;
@@ -14,7 +14,8 @@ impl SharedAudit {
         let mut begun = false;
         for chapter in chapters {
             let Some(link) = self.chain.read(chapter.number)? else {
-                // The oldest may be gone since. Another is lost. A copy without it could not be restored.
+                // The oldest chapter may have been removed meanwhile. Any other missing chapter is lost, and a copy
+                // without it could not be restored.
                 if self.current()?.chapters.contains(&chapter) {
                     return Err(StoreError::corrupt(&self.chain.path(chapter.number), "it is missing"));
                 }
@@ -30,7 +31,8 @@ impl SharedAudit {
         if tail.1.is_empty() { Ok(()) } else { sink(tail.0, &tail.1) }
     }
 
-    /// Takes up lines of another log, after those of the same log that are here: as a chapter. Lines that are here already are well.
+    /// Imports lines of another log as a chapter, after lines of that log that were imported before. Lines that are
+    /// already present are accepted.
     pub(crate) fn take_up(&self, first: u64, lines: &[u8]) -> Result<(), StoreError> {
         let mut state = self.current()?;
         let (next, begun) = (first + count(lines), state.end.number > 0);

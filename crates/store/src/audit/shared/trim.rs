@@ -1,7 +1,7 @@
-//! How the log in a bucket makes room: the oldest chapter goes, but not what tenants are guaranteed of it.
+//! How the log in a bucket makes room: the oldest chapter is removed, except for the lines guaranteed to tenants.
 //!
-//! The rule is that of a data folder (`trim.rs`). Lines within the part of their holder are written again in the link that removes the chapter,
-//! so both are done or neither.
+//! The rule is that of a data folder (`trim.rs`). Lines within their holder's share are rewritten in the link that
+//! removes the chapter, so both happen or neither does.
 
 use super::super::act::{Act, Audited};
 use super::super::trim::{Shares, holder};
@@ -9,20 +9,20 @@ use super::{CHAPTERS_MAX, Chapter, Content, SharedAudit, State};
 use crate::error::StoreError;
 use std::collections::btree_map::Entry;
 
-/// What is done to make room.
+/// What has to be written to make room.
 #[derive(Debug, Default)]
 pub(super) struct Trimmed {
-    /// The chapters that stay.
+    /// The remaining chapters.
     pub(super) chapters: Vec<Chapter>,
-    /// The lines that are written again, with their time.
+    /// The lines to rewrite, with their times.
     pub(super) kept: Vec<(i64, Act)>,
-    /// Says what was removed, if anything was.
+    /// The record of what was removed, if anything was.
     pub(super) said: Option<Act>,
 }
 
 impl SharedAudit {
-    /// Takes the oldest chapters out until the rest fits, with the lines of the tail. It reads at most the chapters that there are, and each of them
-    /// once.
+    /// Removes the oldest chapters until the rest fits together with the lines of the tail. It reads each existing
+    /// chapter at most once.
     pub(super) fn trim(&self, state: &mut State) -> Result<Trimmed, StoreError> {
         let mut trimmed = Trimmed { chapters: state.chapters.clone(), ..Trimmed::default() };
         let room = self.bytes_total.saturating_sub(state.tail.len() as u64);
@@ -63,7 +63,7 @@ impl SharedAudit {
         Ok(trimmed)
     }
 
-    /// What each holder has in all chapters and in the tail.
+    /// Returns the bytes of each holder in all chapters and the tail.
     fn held(&self, state: &mut State) -> Result<Shares, StoreError> {
         let mut held = Shares::new();
         let there = state.chapters.clone();
@@ -87,8 +87,8 @@ impl SharedAudit {
         Ok(held)
     }
 
-    /// The lines of a chapter. One that is damaged or missing has none: it must not keep the log from making room. A bucket that does not answer is an
-    /// error, as nothing may be removed that was not read.
+    /// Returns the lines of a chapter. A damaged or missing chapter counts as empty: it must not keep the log from
+    /// making room. A failed call to the bucket is an error, since only chapters that were read may be removed.
     fn lines_of(&self, chapter: Chapter) -> Result<Vec<Audited>, StoreError> {
         let lost = |why: &str| {
             tracing::warn!(why, object = %self.chain.path(chapter.number).display(), "a part of the audit log cannot be read");
@@ -109,7 +109,7 @@ impl SharedAudit {
     }
 }
 
-/// The lines that read, of which the first has this number.
+/// Parses the readable lines; the first one has this number.
 fn read(first: u64, lines: &[u8]) -> Vec<Audited> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     (first..).zip(lines).filter_map(|(n, line)| Audited::read(n, line)).collect()
@@ -134,7 +134,7 @@ mod tests {
         Act { tenant, act, target: format!("/{target}"), status: Some(201), began: Some(1), ..Act::default() }
     }
 
-    /// The targets of a tenant's lines, in order of their numbers.
+    /// Returns the targets of a tenant's lines, in order of their numbers.
     fn targets(log: &SharedAudit, tenant: &str) -> Vec<usize> {
         let (mut found, mut after) = (Vec::new(), 0);
         loop {
@@ -155,7 +155,7 @@ mod tests {
         one.append(&quiet).unwrap();
         let mut last = 0;
         for group in 0..1_000 {
-            // By either of two processes, of which neither knows what the other has counted.
+            // Alternates between two processes; neither knows what the other has counted.
             let log = if group % 2 == 0 { &one } else { &two };
             let acts: Vec<Act> = (0..8).map(|n| act("busy", group * 8 + n)).collect();
             let first = log.append(&acts).unwrap();
@@ -171,7 +171,7 @@ mod tests {
         }
         let state = one.current().unwrap();
         let bytes = state.chapters.iter().map(|chapter| chapter.bytes).sum::<u64>() + state.tail.len() as u64;
-        // What was written since the last chapter comes on top.
+        // Lines written since the last chapter come on top.
         assert!(bytes < TOTAL + (1 << 20), "{bytes}");
     }
 

@@ -1,4 +1,4 @@
-//! Partitions as they were: their files are copied, verified and opened once, and their manifest comes last.
+//! Restores partitions unchanged: their files are copied, verified and opened once, and the manifest is written last.
 
 use super::super::{Saved, SavedFile};
 use super::source::Source;
@@ -12,7 +12,7 @@ use meridian_model::Seq;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Makes a collection of these partitions, which are all that it has.
+/// Creates a collection from these partitions, which are all of it.
 pub(super) fn adopt(
     source: &Source,
     store: &Store,
@@ -23,12 +23,12 @@ pub(super) fn adopt(
     if let Some(registry) = store.inner().common.storage.registry() {
         registry.enroll(first.tenant(), first.name(), first.partitions())?;
     }
-    // Its events get numbers that others had since the backup.
+    // The clock now, because its events get numbers that other events have had since the backup.
     let began = store.inner().common.seams.clock.now();
     partitions.iter().try_for_each(|saved| adopt_one(source, store, saved, began, progress))
 }
 
-/// Settings that a collection has where it is restored to: in a bucket none is ephemeral.
+/// Returns the settings that a collection gets where it is restored: no collection in a bucket is ephemeral.
 pub(super) fn settings_there(store: &Store, settings: &Settings) -> Settings {
     let shared = store.inner().common.storage.registry().is_some();
     let durability = if shared { Durability::Local } else { settings.durability };
@@ -48,7 +48,7 @@ fn adopt_one(
     let manifest = Manifest { settings, copied: true, log: None, began: Some(began), ..saved.manifest.clone() };
     let storage = common.storage_of(&dir);
     if let Some(there) = storage.catalog.newest()? {
-        // A try before came so far.
+        // An earlier attempt got this far.
         return match there.manifest.seed == manifest.seed && there.manifest.version() == manifest.version() {
             true => {
                 progress(saved.bytes());
@@ -64,21 +64,22 @@ fn adopt_one(
         copy(source, storage.objects.as_ref(), file, progress)?;
     }
     let sync = || storage.objects.sync().map_err(StoreError::io("sync", &dir));
-    // All files before the manifest: once that is there, the partition exists.
+    // All files before the manifest, since the manifest makes the partition exist.
     sync()?;
     check(common, &dir, &manifest, saved)?;
     sync()?;
     Ok(storage.catalog.commit(0, &manifest).map(drop)?)
 }
 
-/// Opens a partition before it has its manifest: this rebuilds what is served beside archives, and shows whether all of it is there.
+/// Opens a partition before it has its manifest. This rebuilds the files served beside archives, and detects missing
+/// parts.
 fn check(common: &recovery::Common, dir: &Path, manifest: &Manifest, saved: &Saved) -> Result<(), StoreError> {
     if manifest.settings.durability == Durability::Ephemeral {
         return Ok(());
     }
     let mut partition = recovery::prepare(common, dir, manifest.clone())?;
     partition.open_files()?;
-    // What disk or bucket refused is said as such: nothing is damaged for that, and the restore can go on later.
+    // An error of the disk or bucket is reported as such: nothing is damaged, and the restore can be resumed.
     partition.unread.take().map_or(Ok(()), Err)?;
     partition.check_whole()?;
     let flushed = Seq::end_of(manifest.flushed).0;
@@ -93,7 +94,7 @@ fn check(common: &recovery::Common, dir: &Path, manifest: &Manifest, saved: &Sav
     }
 }
 
-/// Copies a file and compares it in one pass: one that has changed since is never used.
+/// Copies and compares a file in one pass: one that has changed meanwhile is never used.
 fn copy(
     source: &Source,
     objects: &dyn Objects,
@@ -101,7 +102,7 @@ fn copy(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), StoreError> {
     let path = objects.path(&file.name);
-    // One of a try before is perhaps not whole, or not on disk.
+    // A copy of an earlier attempt may be incomplete or not durable.
     match objects.delete(&file.name) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(StoreError::io("remove", &path)(e)),
         _ => {}

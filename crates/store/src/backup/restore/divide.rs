@@ -1,11 +1,12 @@
-//! A collection in another number of partitions: its events are divided by their keys, as writes are.
+//! Restores a collection with another number of partitions: its events are divided by their keys, as writes are.
 //!
-//! Events keep their numbers, and with these the ids that were made for them. A number up to the last
-//! position of then does not name the partition that has its event. The manifests say so (`Imported`), and a
-//! look-up of such an id asks every partition. The partitions go on behind that position, with numbers of
-//! their own. So no number is given twice.
+//! Events keep their numbers, and so the ids generated from them. A number up to the last position at the restore no
+//! longer identifies the partition of its event. The manifests record that (`Imported`), and a lookup of such an id
+//! asks every partition. The partitions continue behind that position with numbers of their own, so no number is
+//! assigned twice.
 //!
-//! Not taken over: dead events, snapshots of then, and idempotency keys, since a batch that is sent again would be divided otherwise.
+//! Not restored: dead events, earlier snapshots, and idempotency keys, because a retried batch would be divided
+//! differently.
 
 use super::super::Saved;
 use super::adopt::settings_there;
@@ -20,7 +21,7 @@ use crate::store::{Store, partitions};
 use meridian_model::{Batch, Invalid, Schema, Seq, SeqLayout, partition_of, partitions_of_rows};
 use std::sync::Arc;
 
-/// Bytes of events that wait to be written: a part of the memory for writes, as they are there twice for a moment.
+/// Fraction of the memory for writes that events waiting to be written may use; they briefly exist twice.
 const WAITING_PART: u64 = 4;
 
 /// Checks that a collection can have the wanted number of partitions.
@@ -30,7 +31,7 @@ pub(super) fn check(saved: &Saved, wanted: u16) -> Result<(), StoreError> {
     Ok(partitions::check(&settings, &saved.manifest.schema).map_err(named)?)
 }
 
-/// Makes a collection of `wanted` partitions from these, which are all that it had.
+/// Creates a collection of `wanted` partitions from these, which are all of the original.
 pub(super) fn divide(
     source: &Source,
     store: &Store,
@@ -40,7 +41,7 @@ pub(super) fn divide(
 ) -> Result<(), StoreError> {
     let (Some(first), inner) = (saved.first(), store.inner()) else { return Ok(()) };
     let (tenant, name) = (first.tenant(), first.name());
-    // A change of the schema may have reached some of them only.
+    // A schema change may have reached only some of the partitions.
     let longest = saved.iter().map(|saved| &saved.manifest.schema).max_by_key(|schema| schema.fields.len());
     let schema = longest.unwrap_or(&first.manifest.schema).clone();
     let settings = Settings { partitions: wanted, ..settings_there(store, &first.manifest.settings) };
@@ -55,7 +56,7 @@ pub(super) fn divide(
         seed: inner.common.seams.random.next_u64(),
         began: Some(inner.common.seams.clock.now()),
         flushed: upto,
-        // Events that died are not taken over: no earlier snapshot can be shown.
+        // Dead events are not restored: no earlier snapshot can be served.
         dropped_seq: Seq::end_of(upto).0,
         next_file: FIRST_FILE,
         segments: Vec::new(),
@@ -118,7 +119,7 @@ struct Share {
     hidden: Vec<bool>,
 }
 
-/// Events that wait to be written, by partition.
+/// Events waiting to be written, by partition.
 struct Waiting<'a> {
     made: &'a [Arc<Collection>],
     shares: Vec<Vec<Share>>,
@@ -137,7 +138,7 @@ impl<'a> Waiting<'a> {
         let partitions = self.made.len();
         self.events += all.seqs.len() as u64;
         self.bytes += all.batch.bytes() as u64;
-        // Those of one write stay together where no key decides, as when they are written.
+        // Without a key, the events of one write stay together, as they do when written.
         let other = |row: usize| partition_of(&Seq(all.seqs[row]).position().to_le_bytes(), partitions);
         let decided = partitions_of_rows(&all.batch, all.batch.schema(), partitions, other);
         let of_rows = decided.unwrap_or_else(|| (0..all.seqs.len()).map(other).collect());
@@ -152,11 +153,11 @@ impl<'a> Waiting<'a> {
         if self.bytes >= self.bytes_max { self.write() } else { Ok(()) }
     }
 
-    /// Writes what waits into segments.
+    /// Writes the waiting events into segments.
     fn write(&mut self) -> Result<(), StoreError> {
         for (partition, shares) in self.made.iter().zip(&mut self.shares) {
             let shares = std::mem::take(shares);
-            // Those before a change of the schema have fewer columns.
+            // Events from before a schema change have fewer columns.
             for alike in shares.chunk_by(|a, b| a.batch.columns().len() == b.batch.columns().len()) {
                 let batches: Vec<Batch> = alike.iter().map(|share| share.batch.clone()).collect();
                 let seqs: Vec<u64> = alike.iter().flat_map(|share| share.seqs.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! The data folder that a restore makes.
+//! The data folder that a restore creates.
 
 use super::super::Backup;
 use crate::codec::{read_file, replace_file};
@@ -10,7 +10,7 @@ use meridian_model::Invalid;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Marks the folder as being restored from the backup of this note.
+/// Marks the folder as being restored from the backup that this note identifies.
 pub(super) fn begin(disk: &dyn Disk, root: &Path, note: &str) -> Result<(), StoreError> {
     make_root(disk, root)?;
     let path = root.join(RESTORING);
@@ -34,14 +34,14 @@ pub(super) fn begin(disk: &dyn Disk, root: &Path, note: &str) -> Result<(), Stor
     }
 }
 
-/// Says that the restore is whole.
+/// Marks the restore as complete.
 pub(super) fn end(disk: &dyn Disk, root: &Path) -> Result<(), StoreError> {
     let begun = root.join(RESTORING);
     disk.remove(&begun).map_err(StoreError::io("remove", &begun))?;
     disk.sync_dir(root).map_err(StoreError::io("sync", root))
 }
 
-/// Verifies that the store, opened as a server does, has what the backup lists.
+/// Verifies that the store, opened as a server would, has what the backup lists.
 pub(super) fn compare(backup: &Backup, store: &Store) -> Result<(), StoreError> {
     if let Some(problem) = store.problems().into_iter().next() {
         return Err(StoreError::corrupt(&problem.path, problem.detail));

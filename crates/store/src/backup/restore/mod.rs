@@ -1,9 +1,9 @@
-//! A data folder, or the collections of an empty bucket, made from a backup.
+//! Restores a backup to a data folder, or to the collections of an empty bucket.
 //!
-//! Both are the same steps over the seams of a partition. Its files are verified and opened once (`adopt.rs`), or its
-//! events divided among another number of partitions (`divide.rs`). Its manifest is last. Records follow. A mark in the
-//! folder or bucket says meanwhile that a restore is at work, and no process opens it. The next try of the same restore goes
-//! on: a partition that has its manifest is whole.
+//! Both run the same steps over the seams of a partition. Its files are verified and opened once (`adopt.rs`), or its
+//! events are divided among another number of partitions (`divide.rs`). Its manifest is written last. Records follow.
+//! Meanwhile a mark in the folder or bucket reports a restore in progress, and no process opens it. A retry of the same
+//! restore resumes: a partition that has its manifest is complete.
 
 mod adopt;
 mod divide;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Stands for the data folder of a process that works on a bucket.
+/// Placeholder for the data folder of a process that works on a bucket.
 const ROOT: &str = "/restore";
 
 /// A restore from the backup in a folder.
@@ -40,33 +40,33 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// From the backup in this folder.
+    /// Restores from the backup in this folder.
     pub fn of(from: impl Into<PathBuf>) -> Restore {
         Restore { from: from.into(), key: None, partitions: None }
     }
 
-    /// With the key that sealed its secrets. Without one, records are restored without their secrets.
+    /// Sets the key that sealed the secrets. Without one, records are restored without their secrets.
     #[must_use]
     pub fn with_key(self, key: Option<BackupKey>) -> Restore {
         Restore { key, ..self }
     }
 
-    /// With this number of partitions of each collection, instead of its own number. Events keep their ids.
-    /// Idempotency keys are not kept, nor are earlier snapshots.
+    /// Sets the number of partitions of each collection, in place of its own. Events keep their ids. Idempotency keys
+    /// and earlier snapshots are not kept.
     #[must_use]
     pub fn in_partitions(self, partitions: Option<u16>) -> Restore {
         Restore { partitions, ..self }
     }
 
-    /// Makes the data folder of `options`, and opens it once. That rebuilds the files that are served beside archives. Each collection must
-    /// have the events that the backup lists, and each partition its position.
+    /// Creates the data folder of `options`, and opens it once. That rebuilds the files served beside archives. Each
+    /// collection must have the events that the backup lists, and each partition its position.
     ///
-    /// The folder must be absent or empty, or hold the beginning of the same restore. It becomes a data folder in the last step. `progress`
-    /// receives the bytes copied.
+    /// The folder must be absent or empty, or hold the beginning of the same restore. It becomes a data folder in the
+    /// last step. `progress` receives the bytes copied.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if there is no backup, the folder is not empty or the key is the wrong one. [`StoreError::Corrupt`] naming a file
-    /// of the backup that has changed. [`StoreError::Io`].
+    /// [`StoreError::Invalid`] if there is no backup, the folder is not empty or the key is the wrong one.
+    /// [`StoreError::Corrupt`] naming a file of the backup that has changed. [`StoreError::Io`].
     pub fn to_folder(
         &self,
         options: Options,
@@ -79,7 +79,7 @@ impl Restore {
         folder::begin(seams.disk.as_ref(), &root, &self.note(&source)?)?;
         let options = Options { background: false, ..options };
         let bare = |disk| Arc::new(DiskStorage(disk)) as Arc<dyn crate::seams::Storage>;
-        // No server may open the folder before the marker is in it.
+        // No server may open the folder before it has its marker.
         let store =
             Store::open_as(options.clone(), seams.clone(), bare, &SharedResources::of(&options), Opening::Restoring)?;
         self.collections(&source, &store, progress)?;
@@ -95,13 +95,14 @@ impl Restore {
         Ok(source.backup)
     }
 
-    /// Makes the collections and records of an empty bucket, whose log is `log`. Partitions stay as they are, unless others are named. A
-    /// collection that the backup has only the definition of, as it was ephemeral, is kept from then on.
+    /// Creates the collections and records of an empty bucket, whose log is `log`. Partitions stay as they are, unless
+    /// another number was set. A collection that was ephemeral, and so is only a definition in the backup, becomes
+    /// durable.
     ///
     /// The bucket must be empty, or hold the beginning of the same restore. No process serves it before the last step.
     ///
     /// # Errors
-    /// As of [`Restore::to_folder`], and what bucket or log said.
+    /// Those of [`Restore::to_folder`], and errors of the bucket or log.
     pub fn to_bucket(
         &self,
         seams: &Seams,
@@ -128,7 +129,7 @@ impl Restore {
         Ok(source.backup)
     }
 
-    /// The identity of the restore, for the mark: only the same restore goes on with what another try has begun.
+    /// Returns the identity of the restore, for the mark: only the same restore may resume.
     fn note(&self, source: &Source) -> Result<String, StoreError> {
         let listing = crc32c::crc32c(&source.backup.encode()?);
         let partitions = self.partitions.map_or_else(String::new, |number| format!(", {number} partitions"));
@@ -146,7 +147,7 @@ impl Restore {
         Ok(())
     }
 
-    /// The number of partitions that is named, if it is another one.
+    /// Returns the number of partitions that was set, if it differs from the original.
     fn other_partitions(&self, saved: &Saved) -> Option<u16> {
         self.partitions.filter(|wanted| *wanted != saved.partitions())
     }
@@ -170,7 +171,7 @@ impl Restore {
     }
 }
 
-/// Puts records into a bucket, each kind in one step. One that is there is of a try before.
+/// Writes records to a bucket, each kind in one step. An existing record comes from an earlier attempt.
 fn put_records(records: Vec<(String, String, Vec<u8>)>, control: &ControlPlane) -> Result<(), StoreError> {
     let mut rest = records.into_iter().peekable();
     while let Some(kind) = rest.peek().map(|(kind, ..)| kind.clone()) {
@@ -178,7 +179,7 @@ fn put_records(records: Vec<(String, String, Vec<u8>)>, control: &ControlPlane) 
         while let Some((_, name, content)) = rest.next_if(|(of, ..)| *of == kind) {
             changes.push(RecordChange::put(name, content));
         }
-        // A name from outside: it becomes a part of names of objects.
+        // A name from outside that becomes part of object names.
         Records::named(Arc::new(MemoryDisk::new()), Path::new(ROOT), &kind)?;
         let records = control.records(&kind);
         if records.since(0)?.is_none() && records.commit(0, &changes)?.is_none() {

@@ -21,12 +21,12 @@ pub(super) struct Source {
     from: PathBuf,
     pub(super) backup: Backup,
     key: Option<BackupKey>,
-    /// Keeps files of the backup from being removed meanwhile. A backup on a read-only medium needs none.
+    /// Keeps files of the backup from being removed meanwhile. Absent for a backup on a read-only medium.
     _lock: Option<BackupFolder>,
 }
 
 impl Source {
-    /// Opens it, and tests the key: a wrong one opens no record.
+    /// Opens the backup, and tests the key: a wrong one opens no record.
     pub(super) fn open(disk: &Arc<dyn Disk>, from: &Path, key: Option<&BackupKey>) -> Result<Source, StoreError> {
         let backup = read_listing(disk.as_ref(), from)?;
         let lock = match BackupFolder::open(disk.clone(), from) {
@@ -45,7 +45,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Checks what the listing says of a partition: one whose checksum is right may still be forged.
+    /// Checks the listing of a partition: it may be forged even if its checksum is right.
     pub(super) fn check(&self, saved: &Saved) -> Result<(), StoreError> {
         validate_name("tenant", saved.tenant())?;
         validate_name("collection", saved.name())?;
@@ -66,7 +66,7 @@ impl Source {
         self.from.join(FILES).join(&file.stored)
     }
 
-    /// Gives a file to `sink`, piece by piece, and verifies its checksum.
+    /// Passes a file to `sink`, piece by piece, and verifies its checksum.
     pub(super) fn read(
         &self,
         file: &SavedFile,
@@ -81,26 +81,26 @@ impl Source {
         checksum(&path, crc, file.crc32c)
     }
 
-    /// The files of a partition, under the names that its manifest has. They are not verified.
+    /// Returns the files of a partition, under their names in the manifest. They are not verified.
     pub(super) fn objects(&self, saved: &Saved) -> impl Objects + use<> {
         let stored = saved.files.iter().map(|file| (file.name.clone(), file.stored.clone())).collect();
         Stored { files: DiskObjects::new(self.disk.clone(), self.from.join(FILES)), stored }
     }
 
-    /// All records by kind and name, with their secrets where there is a key.
+    /// Returns all records by kind and name; with their secrets if there is a key.
     pub(super) fn records(&self, progress: &mut dyn FnMut(u64)) -> Result<Vec<(String, String, Vec<u8>)>, StoreError> {
         let mut all = BTreeMap::new();
         for record in &self.backup.records {
             all.insert((record.folder.clone(), record.file.name.clone()), self.record(record, progress)?);
         }
-        // After the others: the whole record takes the place of the one without its secret.
+        // Last: the complete record replaces the one without its secret.
         for record in self.backup.sealed.iter().filter(|_| self.key.is_some()) {
             all.insert((record.folder.clone(), record.file.name.clone()), self.open_sealed(record)?);
         }
         Ok(all.into_iter().map(|((kind, name), content)| (kind, name, content)).collect())
     }
 
-    /// The lines of the audit log, some at a time, with the number of the first.
+    /// Passes the lines of the audit log to `sink` in pieces, with the number of the first.
     pub(super) fn audit(&self, sink: &mut impl FnMut(u64, &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError> {
         for saved in &self.backup.audit {
             let mut lines = Vec::new();
@@ -133,7 +133,7 @@ impl Source {
     }
 }
 
-/// Files of a backup as the objects of a partition, to be read.
+/// Files of a backup, presented as the readable objects of a partition.
 #[derive(Debug)]
 struct Stored {
     files: DiskObjects,

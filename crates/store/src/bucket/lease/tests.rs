@@ -37,7 +37,7 @@ fn a_lease_passes_on_when_its_holder_pauses_or_resigns() {
         assert!(one.lease.holds() && !two.lease.holds());
     }
     assert!(bucket.objects().len() <= KEPT as usize, "old terms stay");
-    // The holder pauses: nothing moves, not even its clock.
+    // The holder pauses: nothing runs, not even its clock.
     pass(&[&two], 3.4);
     assert!(matches!(two.lease.turn().unwrap(), Standing::Owner(_)));
     assert!(one.lease.holds(), "its clock stood still");
@@ -90,7 +90,7 @@ fn a_lease_that_was_lost_and_taken_again_does_not_say_what_it_said_before() {
     let (one, two) = (node(&bucket, 1), node(&bucket, 2));
     one.lease.turn().unwrap();
     one.lease.say(1, Some(Arc::new(|| Some(Complete::at(7, Vec::new())))));
-    // It is paused; another has the lease, and gives it up.
+    // It is paused; another takes the lease and gives it up.
     two.lease.turn().unwrap();
     pass(&[&two], 3.4);
     assert!(matches!(two.lease.turn().unwrap(), Standing::Owner(_)));
@@ -110,7 +110,7 @@ fn a_lease_passes_to_the_process_that_its_holder_named() {
     assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
     assert!(!two.lease.name_heir(Some(two.lease.process())).unwrap(), "it does not hold the lease");
     assert!(one.lease.name_heir(Some(three.lease.process())).unwrap() && one.lease.holds());
-    // Renewed, it says so still.
+    // A renewed term still names the heir.
     pass(&[&one], 1.0);
     assert!(matches!(one.lease.turn().unwrap(), Standing::Owner(_)));
     assert!(matches!(three.lease.turn().unwrap(), Standing::Other(Some(_), after) if after == TTL / 120));
@@ -130,7 +130,7 @@ fn who_knows_a_term_needs_no_listing() {
     let one = node(&bucket, 1);
     one.lease.turn().unwrap();
     let (known, _) = terms.newest().unwrap().unwrap();
-    // What was known may be deleted by now.
+    // The known term may be deleted by now.
     for renewals in [1, 3, 20] {
         for _ in 0..renewals {
             pass(&[&one], 1.0);

@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A reader renews its pin after this part of its time.
+/// A reader renews its pin after this fraction of its lifetime.
 const RENEW_PART: i64 = 3;
 /// Max numbers of earlier pins that a reader remembers to delete.
 const OLD_MAX: usize = 64;
 
-/// Says what a scan server is and has to do now.
+/// Returns what a scan server currently is and has to do.
 pub(crate) type Announcement = Arc<dyn Fn() -> Serves + Send + Sync>;
 
 /// The pin of this process.
@@ -29,7 +29,7 @@ pub(crate) struct Pin {
     folder: String,
     reader: u64,
     announcement: OnceLock<Announcement>,
-    /// Until when it holds, in microseconds of the clock's elapsed time.
+    /// Time until which it holds, in microseconds of the clock's elapsed time.
     until: Arc<AtomicI64>,
     written: Mutex<Written>,
 }
@@ -37,11 +37,11 @@ pub(crate) struct Pin {
 #[derive(Debug)]
 struct Written {
     number: u64,
-    /// Numbers of pins that may be there.
+    /// Numbers of pins that may exist.
     there: Vec<u64>,
-    /// When the next one is due.
+    /// When the next renewal is due.
     due: i64,
-    /// Whether the reader has let go: it writes no other.
+    /// Whether the reader has released the pin; it writes no other.
     released: bool,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Pin {
 }
 
 impl Pin {
-    /// The pin of a reader, not written yet. `reader` is random: no other start of a process has it.
+    /// Creates the pin of a reader, not written yet. `reader` is random: no other start of a process has it.
     pub(crate) fn new(bucket: Arc<dyn Bucket>, clock: Arc<dyn Clock>, reader: u64) -> Pin {
         Pin {
             bucket,
@@ -65,12 +65,12 @@ impl Pin {
         }
     }
 
-    /// The number of the reader.
+    /// Returns the number of the reader.
     pub(crate) fn reader(&self) -> u64 {
         self.reader
     }
 
-    /// From now on the pin says that its process answers gateways. Only the first call counts.
+    /// Makes the pin announce its process to gateways from now on. Only the first call counts.
     pub(crate) fn announce(&self, announcement: Announcement) {
         let mut written = self.written.lock();
         if self.announcement.set(announcement).is_ok() {
@@ -78,15 +78,15 @@ impl Pin {
         }
     }
 
-    /// Until when the pin holds, in microseconds of the clock's elapsed time.
+    /// Returns the time until which the pin holds, in microseconds of the clock's elapsed time.
     pub(crate) fn until(&self) -> Arc<AtomicI64> {
         self.until.clone()
     }
 
-    /// Renews the pin, if that is due, with what `in_use` says.
+    /// Renews the pin if due, with the result of `in_use`.
     ///
     /// # Errors
-    /// Errors of the bucket: then the pin holds for as long as it did.
+    /// Errors of the bucket: the pin then holds for as long as it did before.
     pub(crate) fn renew(&self, in_use: impl FnOnce() -> Vec<InUse>) -> Result<(), StoreError> {
         let mut written = self.written.lock();
         // Before anything is written: the owner counts from later.
@@ -94,7 +94,7 @@ impl Pin {
         if begun < written.due || written.released {
             return Ok(());
         }
-        // Whatever becomes of it, no other pin has the number.
+        // Whatever the outcome, no other pin gets this number.
         written.number += 1;
         let number = written.number;
         let name = self.name(number);
@@ -102,7 +102,7 @@ impl Pin {
         let path = Path::new(&self.bucket.place()).join(&name);
         let json = serde_json::to_vec(&said.into_form()).map_err(|e| StoreError::corrupt(&path, e.to_string()))?;
         written.there.push(number);
-        // Also while the bucket does not answer: those beyond are the owner's to delete.
+        // Applies while the bucket does not answer too: the owner deletes the rest.
         let over = written.there.len().saturating_sub(OLD_MAX);
         written.there.drain(..over);
         match create(self.bucket.as_ref(), self.clock.as_ref(), &name, &frame(MAGIC, VERSION, &json)) {
@@ -112,12 +112,12 @@ impl Pin {
         }
         written.due = begun.saturating_add(ttl_us() / RENEW_PART);
         self.until.store(begun.saturating_add(ttl_us()), Ordering::Release);
-        // One that cannot be deleted now is tried again, and is the owner's to delete in the end.
+        // Failed deletes are retried; the owner deletes the pin in the end.
         written.there.retain(|there| *there == number || self.bucket.delete(&self.name(*there)).is_err());
         Ok(())
     }
 
-    /// Lets go of everything, for good.
+    /// Releases everything permanently.
     pub(crate) fn release(&self) {
         let there = {
             let mut written = self.written.lock();
@@ -125,7 +125,8 @@ impl Pin {
             std::mem::take(&mut written.there)
         };
         self.until.store(i64::MIN, Ordering::Release);
-        // One that stays counts for its time and no longer. A bucket that does not answer is waited for once.
+        // A pin that remains counts until it expires. Stops at the first failure, so only one call waits for a bucket
+        // that does not answer.
         let _ = there.into_iter().rev().try_for_each(|number| self.bucket.delete(&self.name(number)));
     }
 

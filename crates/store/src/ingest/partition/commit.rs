@@ -33,7 +33,7 @@ impl Partition {
         let (durable, mut taken) = (self.log.is_some(), 0);
         for request in group {
             if let Some(key) = &request.key {
-                // A retry may be in the same group as its first try: keys of the group count as well.
+                // A retry may be in the same group as its first attempt, so keys of the group count as well.
                 let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
                 if let Some(known) = known {
                     let (position, events) = (known.position, u64::from(known.events));
@@ -41,7 +41,8 @@ impl Partition {
                     answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
                     continue;
                 }
-                // A key that is forgotten early would let a retry be stored twice: with no room for one more, the write is refused.
+                // Forgetting a key early would let a retry be stored twice: with no room for one more, the write is
+                // refused.
                 if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
                     answers.push(Err(WriteError::Busy(format!(
                         "{} idempotency keys within {} s are as many as are remembered: send without a key, or later",
@@ -61,8 +62,8 @@ impl Partition {
                     fresh.insert(key.text.clone(), what);
                 }
                 let key = request.key.map_or_else(Vec::new, |key| key.text.into_bytes());
-                // What the log stores of a write, without the record's head; without a log, what the write takes in
-                // memory.
+                // The bytes that the log stores for a write, without the record's head; without a log, the bytes it
+                // takes in memory.
                 taken += if body.is_empty() { bytes } else { (key.len() + body.len()) as u64 };
                 records.push(Record { position: outcome.position, kind, time: now, events, key, body });
                 answers.push(Ok(Done::Stored(outcome)));
@@ -74,7 +75,7 @@ impl Partition {
         if records.is_empty() {
             return answers;
         }
-        // Whatever can fail without the disk fails before the log has the group.
+        // Everything that can fail without the disk fails before the log has the group.
         let position = stage.next - 1;
         let written = if self.shared.listeners.any() { stage.written() } else { Vec::new() };
         let staging = match stage.finish(self.shared.cache.number_part()) {
@@ -100,7 +101,7 @@ impl Partition {
                     let text = format!("{e}; nothing of the write is stored");
                     return fail_stored(answers, || WriteError::Busy(text.clone()));
                 }
-                // The next process that opens the collection finds out.
+                // The next process that opens the collection determines the outcome.
                 Err(AppendError::Unknown(e)) if shared => {
                     let why = format!("the log of the cluster does not answer: {e}");
                     self.outdate(why.clone());
@@ -108,20 +109,21 @@ impl Partition {
                 }
                 Err(AppendError::Unknown(e)) => {
                     let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
-                    // Refuses writes until it is opened again: a later group could follow one that a restart does not
-                    // find.
+                    // Refuses writes until it is reopened: a later group could follow one that a restart does not find.
                     self.outdate(why.clone());
                     return fail_stored(answers, || WriteError::Failed(why.clone()));
                 }
                 Err(AppendError::Fenced(e)) => {
-                    // Nothing of the group is stored, and what this process holds may be behind the new writer already.
+                    // Nothing of the group is stored, and the state of this process may already be behind the new
+                    // writer.
                     let why = e.to_string();
                     self.outdate(why.clone());
                     return fail_stored(answers, || WriteError::refused(&why, shared));
                 }
             }
         }
-        // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the subscribers.
+        // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the
+        // subscribers.
         for (key, what) in fresh {
             self.keys.remember(key.as_bytes(), what);
         }
@@ -156,8 +158,8 @@ fn stage_one(stage: &mut Stage<'_>, change: Change) -> Result<Staged, WriteError
             return Ok((kind, outcome, stage.take_body(), bytes));
         }
         Change::DeleteIds(ids) => stage.targets(&ids).map_err(unseen)?,
-        // Rows come from a snapshot that may be old: only those still alive go into the log, so a replay kills the
-        // same ones.
+        // Rows come from a snapshot that may be old: only those still alive go into the log, so a replay kills the same
+        // ones.
         Change::DeleteRows(targets) => stage.alive(targets).map_err(unseen)?,
         Change::Expire(expiry) => {
             let outcome = stage.expire(&expiry).map_err(unseen)?;

@@ -1,4 +1,4 @@
-//! Changes of what a partition is, by its manifest.
+//! Changes to the schema or settings of a partition, by its manifest.
 
 use super::Partition;
 use crate::catalog::manifest::Manifest;
@@ -24,7 +24,7 @@ impl Partition {
         let mut changed = self.manifest.clone();
         changed.schema = schema.unwrap_or(changed.schema);
         changed.settings = settings.unwrap_or(changed.settings);
-        // A manifest takes its own number: it shows the newer of two.
+        // A manifest takes a number of its own, which shows the newer of two.
         changed.next_file = self.shared.number_file() + 1;
         // Durable before visible: a write in the new schema may be acknowledged as soon as the context is replaced.
         self.write_manifest(&changed)?;
@@ -34,10 +34,11 @@ impl Partition {
         Ok(())
     }
 
-    /// Takes an epoch of file numbers for this process: before it names its first file.
+    /// Claims an epoch of file numbers for this process, before it names its first file.
     ///
     /// # Errors
-    /// [`CommitError::Unknown`] is harmless: both manifests name the same files, and the next try follows whichever stands.
+    /// [`CommitError::Unknown`] is harmless: both manifests name the same files, and the next attempt follows whichever
+    /// stands.
     pub(crate) fn claim_numbers(&mut self) -> Result<(), CommitError> {
         if self.claimed {
             return Ok(());
@@ -52,7 +53,7 @@ impl Partition {
         Ok(())
     }
 
-    /// The same while the partition is served: if another process owns it, this one stops.
+    /// Does the same while the partition is served: if another process owns it, this one stops.
     pub(crate) fn claim_or_stop(&mut self) -> Result<(), StoreError> {
         self.claim_numbers().map_err(|failed| match failed {
             CommitError::Unknown(error) => error,
@@ -60,7 +61,7 @@ impl Partition {
         })
     }
 
-    /// Writes a manifest, and its copy where an ephemeral collection keeps its definition.
+    /// Writes a manifest, and its copy if an ephemeral collection keeps its definition.
     pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), CommitError> {
         // The catalog decides which process owns the collection: a commit that does not follow the current version is
         // refused there.

@@ -1,8 +1,8 @@
 //! The core of a collection: a state machine over log, memory trees and segments, without its own threads.
 //!
-//! [`Partition::commit`] takes a group of writes to durability and visibility. Flushes and merges are jobs
-//! (`maintenance/`). They are chosen and installed here, under the caller's lock of the partition, and run outside of
-//! it. Readers never come here: they load the published [`State`].
+//! [`Partition::commit`] makes a group of writes durable and visible. Flushes and merges are jobs (`maintenance/`).
+//! They are chosen and installed here, under the caller's lock of the partition, and run outside it. Readers never come
+//! here: they load the published [`State`].
 
 mod commit;
 mod import;
@@ -26,12 +26,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Max rows of a merge that a writer does itself; larger ones wait for maintenance.
+/// Max rows of a merge that a writer does itself; larger merges are left to maintenance.
 const INLINE_ROWS_MAX: u64 = 1 << 15;
 
-/// From this many runs on, a writer merges runs of any size, so that readers never meet more.
+/// Number of runs from which on a writer merges runs of any size, so that readers never see more.
 const RUNS_MAX: usize = 48;
-/// A merge in memory takes at most one part in this many of the memory for writes, in addition.
+/// Divisor of the memory for writes: the max additional memory of a merge in memory.
 const IN_MEMORY_PART: u64 = 4;
 
 /// One partition of a collection.
@@ -39,36 +39,37 @@ const IN_MEMORY_PART: u64 = 4;
 pub(crate) struct Partition {
     pub(crate) shared: Arc<Shared>,
     pub(crate) manifest: Manifest,
-    /// Commits the manifest.
+    /// Commits manifests.
     pub(crate) catalog: Lineage,
-    /// Whether numbers of files are of an epoch that this process has committed.
+    /// Whether file numbers belong to an epoch that this process has committed.
     pub(crate) claimed: bool,
-    /// Where the manifest of an ephemeral collection survives a restart; `None` where it lies with the data.
+    /// Where the manifest of an ephemeral collection survives a restart; `None` if it is with the data.
     pub(crate) definition: Option<Lineage>,
     pub(crate) context: Arc<Context>,
-    /// `None` of an ephemeral collection.
+    /// `None` for an ephemeral collection.
     pub(crate) log: Option<Box<dyn WriteLog>>,
-    /// Of a collection that is followed with its log.
+    /// The tail of a collection that is followed with its log.
     pub(crate) tail: Option<Tail>,
     /// Segments first, then memory trees, oldest first.
     pub(crate) entries: Vec<Entry>,
-    /// Of a collection that is followed: segments that snapshots may still read, each with the version of the last manifest that named it.
+    /// In a followed collection: segments that snapshots may still read, each with the version of the last manifest
+    /// that named it.
     pub(crate) left: Vec<(u64, Weak<Part>)>,
-    /// The manifest's entry of each open segment, by number of its part.
+    /// The manifest's entry of each open segment, by part number.
     pub(crate) segments: BTreeMap<u64, SegmentEntry>,
-    /// Segments that could not be opened: they stay in the manifest.
+    /// Segments that could not be opened; they stay in the manifest.
     pub(crate) damaged: Vec<SegmentEntry>,
     pub(crate) problems: Vec<Problem>,
     /// Why a file that may be intact could not be read: the disk failed, or a newer program wrote it.
     pub(crate) unread: Option<StoreError>,
-    /// Damage without loss: data that is served from another form.
+    /// Damage without loss: data served from another form.
     pub(crate) notes: Vec<Problem>,
     pub(crate) keys: IdempotencyKeys,
     pub(crate) position: u64,
     pub(crate) refuses: Option<String>,
-    /// Until it is opened again: its log is shared, and may hold more than is known here.
+    /// Whether writes are refused until it is reopened: its log is shared, and may hold more than is known here.
     pub(crate) reopens: bool,
-    /// Files beside the manifest mention later writes.
+    /// Whether files beside the manifest mention later writes.
     pub(crate) stale: bool,
     /// Parts that a running job works on.
     pub(crate) frozen: Vec<u64>,
@@ -78,13 +79,13 @@ pub(crate) struct Partition {
     pub(crate) unmendable: Vec<u64>,
     /// Max runs over one period now, and the max once all merges are done.
     pub(crate) depth: (u32, u64),
-    /// A flush was requested and is not done yet.
+    /// Whether a flush was requested and is not done yet.
     pub(crate) flush_wanted: bool,
     /// When the last group was committed, in microseconds of [`crate::seams::Clock::elapsed`].
     pub(crate) committed_at: i64,
 }
 
-/// A write as the queue hands it over.
+/// A write as submitted by the queue.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) change: Change,
@@ -101,14 +102,14 @@ pub(crate) struct Key {
 /// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// It is durable and visible.
+    /// Durable and visible.
     Stored(Outcome),
-    /// It was stored before under the same key.
+    /// Stored earlier under the same key.
     Duplicate(Remembered),
 }
 
 impl Partition {
-    /// Keeps the number of memory trees logarithmic: the newest trees of similar size become one.
+    /// Keeps the number of memory trees logarithmic by merging the newest trees of similar size.
     pub(super) fn merge_small_runs(&mut self) {
         loop {
             // Frozen runs are excluded: a job reads them now and removes them when it is installed.
@@ -119,7 +120,8 @@ impl Partition {
                 runs.iter().rev().copied().take_while(|i| tier(u64::from(self.entries[*i].part.rows)) <= own).collect();
             let rows: u64 = tail.iter().map(|i| u64::from(self.entries[*i].part.rows)).sum();
             let crowded = runs.len() >= RUNS_MAX;
-            // A writer pays for small merges only, or all writers would wait for one; past the max number of runs readers would.
+            // A writer pays for small merges only, or all writers would wait for one; beyond the max number of runs
+            // readers would.
             if tail.len() < RUNS_MERGED || (rows > INLINE_ROWS_MAX && !crowded) || !self.may_merge_in_memory(&tail) {
                 return;
             }
@@ -140,14 +142,14 @@ impl Partition {
         }
     }
 
-    /// Whether these memory trees may be merged in memory, where both copies exist meanwhile. The flush merges larger
-    /// ones.
+    /// Returns true if these memory trees may be merged in memory, where both copies exist meanwhile. The flush merges
+    /// larger ones.
     pub(crate) fn may_merge_in_memory(&self, runs: &[usize]) -> bool {
         let bytes: u64 = runs.iter().map(|i| self.entries[*i].part.bytes()).sum();
         bytes <= self.shared.options.memory_bytes / IN_MEMORY_PART
     }
 
-    /// Memory trees that no job works on, oldest first.
+    /// Returns the memory trees that no job works on, oldest first.
     pub(crate) fn loose_runs(&self) -> Vec<usize> {
         (0..self.entries.len())
             .filter(|i| {
@@ -157,7 +159,7 @@ impl Partition {
             .collect()
     }
 
-    /// The number up to which dead rows may be dropped from these parts; `None` if they hold none.
+    /// Returns the number up to which dead rows may be dropped from these parts; `None` if they hold none.
     pub(crate) fn floor_for(&self, inputs: &[Entry]) -> Option<u64> {
         if inputs.iter().all(|e| e.dead.count() == 0) {
             return None;
@@ -201,23 +203,23 @@ impl Partition {
         }));
     }
 
-    /// When the oldest write was taken that no manifest covers, in microseconds since 1970, where the log knows that.
+    /// Returns when the oldest write not covered by a manifest was taken, in microseconds since 1970, if the log knows.
     pub(crate) fn behind(&self) -> Option<i64> {
         self.log.as_ref()?.oldest(self.manifest.flushed)
     }
 
-    /// Whether nothing is missing, and writes are accepted.
+    /// Returns true if nothing is missing and writes are accepted.
     pub(crate) fn is_sound(&self) -> bool {
         self.refuses.is_none() && self.damaged.is_empty() && !self.stale
     }
 
-    /// Whether it has unreadable rows. Reads all rows.
+    /// Returns true if it has unreadable rows. Reads all rows.
     pub(crate) fn has_lost_blocks(&self) -> bool {
         let segments = self.entries.iter().filter_map(|entry| entry.part.segment());
         segments.into_iter().any(|segment| !segment.lost_blocks().is_empty())
     }
 
-    /// Refuses writes from now on: the state here may not be that of log and catalog.
+    /// Refuses writes from now on: the state here may differ from that of log and catalog.
     pub(crate) fn outdate(&mut self, why: String) {
         self.shared.outdated.store(true, Ordering::Release);
         self.reopens = self.log.as_ref().is_some_and(|log| log.is_shared());

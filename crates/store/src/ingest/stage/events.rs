@@ -1,4 +1,4 @@
-//! Events ready to be stored: sorted, hashed and checked before the collection is asked.
+//! Events ready to be stored: sorted, hashed and checked before they are compared with the collection.
 
 use crate::log::Kind;
 use crate::part::Context;
@@ -7,7 +7,7 @@ use crate::part::objects::ObjectRows;
 use meridian_index::{Grid, Key};
 use meridian_model::{Batch, IdRole, Invalid, Mode};
 
-/// Max ids or mistakes named in one error.
+/// Max ids or mistakes reported in one error.
 pub(crate) const NAMED_MAX: usize = 100;
 
 /// Events ready to be stored.
@@ -15,14 +15,14 @@ pub(crate) const NAMED_MAX: usize = 100;
 pub(crate) struct Events {
     pub(crate) batch: Batch,
     pub(crate) keys: Vec<Key>,
-    /// Given ids by hash; empty if ids are generated.
+    /// Client-supplied ids by hash; empty if ids are generated.
     pub(crate) ids: KeyRows,
     /// Objects in order of time, with ordinals for numbers; empty in collections of mode `history`.
     pub(crate) objects: ObjectRows,
     /// The encoded events for the log; empty during replay and in collections without a log.
     pub(crate) body: Vec<u8>,
     pub(crate) replace: bool,
-    /// The number of the one event that this write may replace, if it names one.
+    /// The number of the only event that this write may replace, if it names one.
     pub(crate) only: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ fn twice_in(ids: &KeyRows, column: &arrow_array::StringArray, id_name: &str) -> 
     twice.iter().take(NAMED_MAX).map(name).collect()
 }
 
-/// The kind of log record that a write of events makes.
+/// Returns the kind of log record for a write of events.
 pub(crate) fn kind_of(events: &Events) -> Kind {
     if events.replace { Kind::Replace } else { Kind::Write }
 }

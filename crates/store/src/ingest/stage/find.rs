@@ -1,5 +1,5 @@
-//! Finding live events by their ids. The earlier writes of the group come first, then the parts from newest to oldest: an
-//! id that is replaced often is in the newest.
+//! Finds live events by their ids: first in earlier writes of the group, then in parts from newest to oldest, because
+//! an id that is replaced often is in the newest.
 
 use super::Stage;
 use super::events::Target;
@@ -10,15 +10,16 @@ use arrow_array::StringArray;
 use meridian_model::{IdRole, Seq};
 
 impl Stage<'_> {
-    /// Rows of a batch whose ids belong to live events, with the places of these. `keys` are the keys of its ids.
+    /// Returns the rows of a batch whose ids belong to live events, with the places of these. `keys` are the keys of
+    /// its ids.
     ///
-    /// Equals [`Stage::find`] for each id, but works part by part. A part's filter is fetched once, and probed in its own
-    /// order. So ten thousand ids cost little more than as many bits.
+    /// Equals [`Stage::find`] for each id, but works part by part. A part's filter is fetched once, and probed in its
+    /// own order. So ten thousand ids cost little more than as many bits.
     pub(crate) fn find_all(&self, keys: &KeyRows, ids: &StringArray) -> Result<Vec<(u32, RowLocation)>, StoreError> {
         let KeyRows { keys, rows } = keys;
         let id_of = |i: u32| ids.value(rows[i as usize] as usize);
         let mut there = Vec::new();
-        // Not found yet, by their numbers among the keys.
+        // Indexes of the keys that are not found yet.
         let mut open: Vec<u32> = (0..keys.len() as u32).collect();
         if !self.staged.is_empty() {
             open.retain(|&i| {
@@ -46,7 +47,7 @@ impl Stage<'_> {
         Ok(there)
     }
 
-    /// The live event with this key and id, and, if one is asked for, with this number.
+    /// Returns the live event with this key and id, and, if given, with this number.
     pub(crate) fn find(&self, key: u64, id: &str, seq: Option<u64>) -> Result<Option<RowLocation>, StoreError> {
         if let Some(place) = self.find_staged(key, id, seq) {
             return Ok(Some(place));
@@ -104,7 +105,7 @@ impl Stage<'_> {
         Ok(None)
     }
 
-    /// The number of an event.
+    /// Returns the number of an event.
     pub(crate) fn seq_at(&self, place: RowLocation) -> Result<u64, StoreError> {
         match place {
             RowLocation::Staged { batch, row } => Ok(self.seq_of(self.staged[batch].position, row)),

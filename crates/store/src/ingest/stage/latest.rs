@@ -1,9 +1,9 @@
 //! Mode `latest`: which event of each object the collection shows.
 //!
-//! The whole history is kept. A second set beside the dead rows has the rows that are hidden because their object has
-//! a newer event. The newest is the one that ends last by its own time (of two, the one written last), so a late
-//! event never wins. When it is deleted, the previous one is shown again. Snapshots see this as they see deaths: from
-//! one write on, until another. Hidden rows follow from the events alone, so a replay of the log computes them again.
+//! The whole history is kept. Besides the dead rows there is a set of rows that are hidden because their object has a
+//! newer event. The newest is the one that ends last by its own time (of two, the one written last), so a late event
+//! never wins. When it is deleted, the previous one is shown again. Snapshots treat hiding like a death that lasts from
+//! one write until another. Hidden rows follow from the events alone, so a replay of the log recomputes them.
 
 use super::Stage;
 use super::events::Events;
@@ -20,7 +20,7 @@ impl Stage<'_> {
         self.context.schema.mode == Mode::Latest
     }
 
-    /// The objects whose newest event a write may change: those of the rows it kills and of the events it adds.
+    /// Returns the objects whose newest event a write may change: those of the rows it kills and of the events it adds.
     pub(crate) fn objects_before(
         &mut self,
         killed: impl Iterator<Item = RowLocation>,
@@ -57,7 +57,7 @@ impl Stage<'_> {
         Ok(touched)
     }
 
-    /// After a write at `position`: shows the newest event of each object that it touched, and hides the others.
+    /// Shows the newest event of each object touched by a write at `position`, and hides the others.
     pub(crate) fn show_newest(&mut self, touched: Touched, position: u64) -> Result<(), StoreError> {
         if touched.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// The newest live event of an object, staged ones included.
+    /// Returns the newest live event of an object, including staged ones.
     fn newest_of(&self, hash: u64, object: &Object) -> Result<Option<Newest>, StoreError> {
         let mut best: Option<Newest> = None;
         let better = |best: &Option<Newest>, time: i64, seq: u64| best.is_none_or(|b| (b.time, b.seq) < (time, seq));
@@ -107,7 +107,7 @@ impl Stage<'_> {
             }
         }
         for (index, entry) in self.entries.iter().enumerate().rev() {
-            // Except for late events, the newest parts have it, and older ones need not be read.
+            // Except for late events, the newest parts have it, and older parts need not be read.
             if best.is_some_and(|b| entry.part.forest.bounds().end < b.time) {
                 continue;
             }
@@ -135,7 +135,7 @@ impl Stage<'_> {
         Ok(best)
     }
 
-    /// The object of an event, and its hash.
+    /// Returns the object of an event, and its hash.
     fn object_at(&self, place: RowLocation) -> Result<Option<(Object, u64)>, StoreError> {
         let Some(field) = self.context.schema.object else { return Ok(None) };
         let seed = self.context.rule.seed;

@@ -1,7 +1,7 @@
 //! Staging: the effect of a group of writes, computed before any of it is durable.
 //!
-//! Each write is checked against the collection and against the writes before it in the group, in order, and gets its
-//! position. Nothing that readers see changes here; when the log has the group, the stage is applied as a whole.
+//! Each write is checked against the collection and the earlier writes of the group, in order, and gets its position.
+//! Nothing visible to readers changes here; once the log has the group, the stage is applied as a whole.
 
 mod events;
 mod find;
@@ -28,7 +28,7 @@ pub(crate) enum Change {
     Write(Events),
     /// Kills the events with these ids.
     DeleteIds(Vec<String>),
-    /// Kills events by number; the id finds them where ids are given.
+    /// Kills events by number; ids, if the client supplied any, locate them.
     DeleteRows(Vec<Target>),
     /// Kills the events past the retention.
     Expire(Expiry),
@@ -40,7 +40,7 @@ pub(crate) struct Staged {
     pub(crate) position: u64,
     /// Rows that later writes of the group killed.
     pub(crate) dead: DeadRows,
-    /// As [`Entry::hidden`].
+    /// Like [`Entry::hidden`].
     pub(crate) hidden: DeadRows,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
             }
             killed = there;
         }
-        // What each object shows now, before anything dies: the view of mode `latest` changes by the difference.
+        // What each object shows before anything dies: the view of mode `latest` changes by the difference.
         let objects = self.objects_before(killed.iter().map(|(_, place)| *place), Some(&events)).map_err(failed)?;
         for (row, place) in &killed {
             self.kill(*place, self.seq_of(position, *row));
@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
         Ok(Outcome { position, written: rows as u64, killed: killed.len() as u64 })
     }
 
-    /// The live events that these ids name.
+    /// Returns the live events with these ids.
     pub(crate) fn targets(&self, ids: &[String]) -> Result<Vec<Target>, StoreError> {
         let mut targets = Vec::new();
         for id in ids {
@@ -159,7 +159,7 @@ impl<'a> Stage<'a> {
         Ok(targets)
     }
 
-    /// Which of the targets are alive.
+    /// Returns the targets that are alive.
     pub(crate) fn alive(&self, targets: Vec<Target>) -> Result<Vec<Target>, StoreError> {
         let mut alive = Vec::new();
         for target in targets {
@@ -194,7 +194,7 @@ impl<'a> Stage<'a> {
         let mut killed = 0;
         for (index, entry) in self.entries.iter().enumerate() {
             let rows = match expiry.found.get(&entry.part.number) {
-                // Searched by the expiry job outside of the lock; parts that are new since then are searched here.
+                // The expiry job searched outside the lock; parts that are new since then are searched here.
                 Some(rows) => rows.clone(),
                 None => expired_rows(self.context, &entry.part, &entry.dead, expiry.before)?,
             };
@@ -219,13 +219,13 @@ impl<'a> Stage<'a> {
                 }
             }
         }
-        // The cache has objects whose newest event may just have expired; the next write looks them up again.
+        // The cache holds objects whose newest event may just have expired; the next write looks them up again.
         self.newest = NewestCache::default();
         self.next += 1;
         Ok(Outcome { position, written: 0, killed })
     }
 
-    /// The number of the event in a row of the batch at `position`.
+    /// Returns the number of the event in a row of the batch at `position`.
     pub(super) fn seq_of(&self, position: u64, row: u32) -> u64 {
         self.context.numbering.seq(position, row as usize).0
     }
@@ -243,12 +243,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The events staged so far: the position of each write, and its batch.
+    /// Returns the events staged so far: the position of each write, and its batch.
     pub(crate) fn written(&self) -> Vec<(u64, Batch)> {
         self.staged.iter().map(|s| (s.position, s.events.batch.clone())).collect()
     }
 
-    /// Body of the log record of the events staged last.
+    /// Takes the body of the log record for the events staged last.
     pub(crate) fn take_body(&mut self) -> Vec<u8> {
         self.staged.last_mut().map_or_else(Vec::new, |s| std::mem::take(&mut s.events.body))
     }
@@ -276,14 +276,15 @@ impl<'a> Stage<'a> {
             let seqs = order.iter().map(|row| seqs[sorted(row)]).collect();
             (batch.take(&order), keys, seqs)
         };
-        // Rows that later writes of the group killed are dead from the start, at the number of the write that killed them.
+        // Rows that later writes of the group killed are dead from the start, at the number of the write that killed
+        // them.
         let (dead, hidden) = self.marks_of(&order);
         let part = Part::of_rows(number, batch, keys, seqs)?;
         let run = Entry::of(part, dead, hidden);
         Ok(Staging { dead: self.dead, hidden: self.hidden, run: Some(run) })
     }
 
-    /// Dead and hidden rows of the new memory tree, whose rows are the staged ones in this order.
+    /// Returns the dead and hidden rows of the new memory tree, whose rows are the staged ones in this order.
     fn marks_of(&self, order: &[u32]) -> (DeadRows, DeadRows) {
         if self.staged.iter().all(|s| s.dead.is_empty() && s.hidden.is_empty()) {
             return (DeadRows::default(), DeadRows::default());

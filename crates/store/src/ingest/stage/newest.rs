@@ -1,9 +1,9 @@
-//! Where a live event was found, and the newest event of an object.
+//! The location of a live event, and the newest event of an object.
 
 use meridian_model::FieldColumn;
 use std::collections::HashMap;
 
-/// Where a live event was found.
+/// The location of a live event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RowLocation {
     /// In a part of the collection.
@@ -12,7 +12,7 @@ pub(crate) enum RowLocation {
     Staged { batch: usize, row: u32 },
 }
 
-/// An object as an event names it.
+/// An object as identified by an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Object {
     Text(String),

@@ -1,4 +1,4 @@
-//! Dead rows as bytes of a sidecar.
+//! Encodes dead rows for a sidecar.
 
 use super::{DeadRows, Death, FOR_GOOD};
 use crate::codec::{Reader, put_bytes, put_u32, put_u64};
@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 impl DeadRows {
-    /// The deaths up to `last`, as bytes for a file.
+    /// Encodes the deaths up to `last` for a file.
     pub(crate) fn encode(&self, last: Seq) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let layers: Vec<_> = self.layers.range(..=last.0).collect();
@@ -26,7 +26,7 @@ impl DeadRows {
         Ok(bytes)
     }
 
-    /// Reads what [`DeadRows::encode`] wrote for a part of `part_rows` rows.
+    /// Decodes the output of [`DeadRows::encode`] for a part of `part_rows` rows.
     pub(crate) fn decode(bytes: &[u8], part_rows: u32) -> Result<DeadRows, String> {
         let mut reader = Reader::new(bytes);
         let mut dead = DeadRows::default();
@@ -93,7 +93,7 @@ mod tests {
                 let of = |rows: &DeadRows| rows.range(0..200, Seq(seq)).collect::<Vec<_>>();
                 prop_assert_eq!(of(&read), of(&dead), "at {}", seq);
             }
-            // What came later is not in the file.
+            // Later deaths are not in the file.
             let later = |rows: &DeadRows, seq| rows.range(0..200, Seq(seq)).collect::<Vec<_>>();
             prop_assert_eq!(later(&read, u64::MAX - 1), later(&dead, last));
         }

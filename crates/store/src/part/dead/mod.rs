@@ -1,4 +1,4 @@
-//! Dead rows: which rows of a part a reader does not see, and since when.
+//! Dead rows: the rows of a part that a reader does not see, and the write that killed each.
 
 mod codec;
 
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Stands for a row that a merge dropped.
+/// The placeholder for a row that a merge dropped.
 pub(crate) const DROPPED: u32 = u32::MAX;
-/// From this many rows on, rows that die at once are kept as a bitmap.
+/// Min number of rows that die at once to be kept as a bitmap.
 const LAYER_ROWS_MIN: u64 = 64;
 /// The end of a permanent death.
 const FOR_GOOD: u64 = u64::MAX;
 
-/// A row that is dead from one write on, until another revives it (in the view of mode `latest`), or for good.
+/// A row that is dead from one write on, until another revives it (in the view of mode `latest`), or permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Death {
     row: u32,
@@ -26,45 +26,45 @@ struct Death {
 
 /// The dead rows of one part, each with the number of the write that killed it.
 ///
-/// A value never changes once readers see it: a writer clones it and changes its copy. Clones are cheap, since rows
-/// are kept by chunk and chunks are shared. Rows that died together cost a bit each at most. So do rows that died
-/// so long ago that no snapshot distinguishes their deaths ([`DeadRows::settle`]).
+/// A value never changes once readers see it: a writer changes a clone. Clones are cheap, since rows are kept by chunk
+/// and chunks are shared. Rows that died together cost at most a bit each. So do rows that died so long ago that no
+/// snapshot distinguishes their deaths ([`DeadRows::settle`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeadRows {
     /// Single deaths in order, by chunk of [`CHUNK_ROWS`] rows; missing chunks at the end are empty.
     chunks: Vec<Option<Arc<Vec<Death>>>>,
     /// Rows that died together, by the number of the write.
     layers: BTreeMap<u64, Arc<RoaringBitmap>>,
-    /// How many rows are dead by now.
+    /// Number of rows that are dead now.
     count: u64,
-    /// Number of the last write that changed something here.
+    /// Number of the last write that changed anything here.
     last: u64,
 }
 
 impl Death {
-    /// Whether all snapshots from `floor` on see this death, or none does.
+    /// Returns true if all snapshots from `floor` on agree on this death: either all see it, or none does.
     fn is_settled(&self, floor: u64) -> bool {
         self.from <= floor && (self.until == FOR_GOOD || self.until <= floor)
     }
 
-    /// Whether a snapshot finds the row dead.
+    /// Returns true if a snapshot finds the row dead.
     fn holds(&self, seq: Seq) -> bool {
         self.from <= seq.0 && (self.until == FOR_GOOD || seq.0 < self.until)
     }
 }
 
 impl DeadRows {
-    /// How many rows are dead by now.
+    /// Returns the number of rows that are dead now.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Number of the last write that changed something here.
+    /// Returns the number of the last write that changed anything here.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// How many rows died up to `last` and are dead by now.
+    /// Returns the number of rows that died up to `last` and are dead now.
     pub(crate) fn count_by(&self, last: u64) -> u64 {
         if self.last <= last {
             return self.count;
@@ -73,7 +73,7 @@ impl DeadRows {
         layers + self.singles().filter(|d| d.from <= last && d.until == FOR_GOOD).count() as u64
     }
 
-    /// Marks a row dead from `seq` on. A row already dead keeps its first death. Returns whether it was alive.
+    /// Marks a row dead from `seq` on. A row already dead keeps its first death. Returns true if it was alive.
     pub(crate) fn kill(&mut self, row: u32, seq: u64) -> bool {
         if self.death(row).is_some() {
             return false;
@@ -89,7 +89,7 @@ impl DeadRows {
         if rows.len() < LAYER_ROWS_MIN {
             return rows.iter().map(|row| u64::from(self.kill(row, seq))).sum();
         }
-        // Rows that are dead already keep the number at which they died: an older snapshot must not see them again.
+        // Rows that are already dead keep the number of their death: an older snapshot must not see them again.
         rows = self.alive_of(rows);
         let killed = rows.len();
         if killed > 0 {
@@ -100,7 +100,7 @@ impl DeadRows {
         killed
     }
 
-    /// The rows among these that are not dead now.
+    /// Returns the rows among these that are not dead now.
     pub(crate) fn alive_of(&self, mut rows: RoaringBitmap) -> RoaringBitmap {
         self.layers.values().for_each(|layer| rows -= layer.as_ref());
         if let (Some(first), Some(last)) = (rows.min(), rows.max()) {
@@ -111,7 +111,7 @@ impl DeadRows {
         rows
     }
 
-    /// Revives a row from `seq` on. Returns whether it was dead.
+    /// Revives a row from `seq` on. Returns true if it was dead.
     pub(crate) fn revive(&mut self, row: u32, seq: u64) -> bool {
         let layer = self.layers.iter_mut().find(|(_, rows)| rows.contains(row));
         if let Some((&from, rows)) = layer {
@@ -134,7 +134,7 @@ impl DeadRows {
     }
 
     fn insert(&mut self, death: Death) {
-        // Killed and revived by one write: no reader saw the death.
+        // Killed and revived by the same write: no reader saw the death.
         if death.from >= death.until {
             return;
         }
@@ -148,18 +148,18 @@ impl DeadRows {
         self.last = self.last.max(if death.until == FOR_GOOD { death.from } else { death.until });
     }
 
-    /// When a row died, if it is dead now.
+    /// Returns when a row died, if it is dead now.
     pub(crate) fn death(&self, row: u32) -> Option<u64> {
         let single = self.singles_in(row..row + 1).find(|d| d.until == FOR_GOOD).map(|d| d.from);
         single.or_else(|| self.layers.iter().find(|(_, rows)| rows.contains(row)).map(|(seq, _)| *seq))
     }
 
-    /// Whether a row is dead for a snapshot.
+    /// Returns true if a row is dead for a snapshot.
     pub(crate) fn is_dead(&self, row: u32, seq: Seq) -> bool {
         !self.all_alive(row..row + 1, seq)
     }
 
-    /// Rows of a range that are dead for a snapshot, in order.
+    /// Returns the rows of a range that are dead for a snapshot, in order.
     pub(crate) fn range(&self, rows: Range<u32>, seq: Seq) -> impl Iterator<Item = u32> + '_ {
         // The common case, a part without dead rows, costs nothing.
         let chunks = if self.is_empty() { 0..0 } else { rows.start / CHUNK_ROWS..rows.end.div_ceil(CHUNK_ROWS) };
@@ -174,7 +174,7 @@ impl DeadRows {
                 dead.extend(layer.range(within.clone()));
                 sources += u32::from(dead.len() > before);
             }
-            // Each source is sorted by itself.
+            // Each source is sorted on its own.
             if sources > 1 {
                 dead.sort_unstable();
             }
@@ -182,14 +182,14 @@ impl DeadRows {
         })
     }
 
-    /// Whether no row of the range is dead for a snapshot.
+    /// Returns true if no row of the range is dead for a snapshot.
     pub(crate) fn all_alive(&self, rows: Range<u32>, seq: Seq) -> bool {
         self.is_empty()
             || (!self.singles_in(rows.clone()).any(|d| d.holds(seq))
                 && self.layers.range(..=seq.0).all(|(_, layer)| layer.range(rows.clone()).next().is_none()))
     }
 
-    /// Whether all of a part's rows are dead for a snapshot. `false` may be wrong.
+    /// Returns true if all rows of a part are dead for a snapshot; false is inconclusive.
     pub(crate) fn all_dead(&self, part_rows: u32, seq: Seq) -> bool {
         self.count == u64::from(part_rows) && self.last <= seq.0
     }
@@ -212,7 +212,7 @@ impl DeadRows {
         })
     }
 
-    /// Whether [`DeadRows::settle`] would change something.
+    /// Returns true if [`DeadRows::settle`] would change anything.
     pub(crate) fn can_settle(&self, floor: u64) -> bool {
         self.layers.range(..=floor).count() > 1 || self.singles().any(|d| d.is_settled(floor))
     }
@@ -252,8 +252,8 @@ impl DeadRows {
         }
     }
 
-    /// The dead rows of the outputs of a merge. `maps` has for each input and row its place among all output rows, or
-    /// [`DROPPED`].
+    /// Returns the dead rows of the outputs of a merge. `maps` has for each input and row its place among all output
+    /// rows, or [`DROPPED`].
     pub(crate) fn moved<'a>(
         inputs: impl Iterator<Item = &'a DeadRows>,
         maps: &[Vec<u32>],

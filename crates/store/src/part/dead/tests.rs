@@ -41,7 +41,7 @@ fn a_clone_does_not_see_later_deaths() {
     assert_eq!(dead.count(), 500);
 }
 
-/// Random deaths and returns, alone and together, settled, written, read and moved: as in a plain table.
+/// Random deaths and revivals, single and in groups, settled, encoded, decoded and moved, agree with a plain table.
 #[test]
 fn deaths_agree_with_a_table() {
     use crate::seams::{Random, SeededRandom};
@@ -50,7 +50,7 @@ fn deaths_agree_with_a_table() {
         let random = SeededRandom::new(seed);
         let below = |n: u64| random.next_u64() % n;
         let mut dead = DeadRows::default();
-        // For each row the writes that changed it: killed (true) or brought back.
+        // For each row the writes that changed it: killed (true) or revived.
         let mut table: Vec<Vec<(u64, bool)>> = vec![Vec::new(); ROWS as usize];
         let is_dead = |changes: &[(u64, bool)], seq: u64| {
             changes.iter().rfind(|(at, _)| *at <= seq).is_some_and(|(_, dead)| *dead)
@@ -101,7 +101,7 @@ fn deaths_agree_with_a_table() {
             let now = table.iter().filter(|changes| is_dead(changes, seq)).count() as u64;
             assert_eq!(dead.count(), now);
         }
-        // Every second row goes, the others fall into two parts.
+        // Every second row is dropped, the others are split into two parts.
         let map: Vec<u32> = (0..ROWS).map(|row| if row % 2 == 0 { row / 2 } else { DROPPED }).collect();
         let moved = DeadRows::moved([&dead].into_iter(), &[map], &[1000, ROWS / 2 - 1000]);
         for at in floor..60 {

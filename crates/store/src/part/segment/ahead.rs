@@ -1,4 +1,5 @@
-//! Reads ahead of a query, for segments in a bucket: which bytes to fetch before it asks for them one block after the other.
+//! Reads ahead of a query, for segments in a bucket: determines the bytes to fetch before it requests them one block at
+//! a time.
 
 use super::open::Segment;
 use super::read::ROWS_BLOCK;
@@ -14,12 +15,12 @@ impl Segment {
         self.place.objects.as_ref()
     }
 
-    /// Whether its files are read from a bucket. Rows that are only archived are not read ahead.
+    /// Returns true if its files are read from a bucket. Rows that are only archived are not read ahead.
     pub(crate) fn reads_slowly(&self) -> bool {
         self.index.ahead(0..0).is_some()
     }
 
-    /// Columns and sequence numbers of some rows, as far as their blocks are not in memory.
+    /// Returns the blocks of columns and sequence numbers of some rows that are not in memory.
     pub(crate) fn rows_ahead(&self, rows: &Range<u32>, columns: &Projection) -> Vec<Ahead> {
         let mut ahead = Vec::new();
         let Some(file) = self.rows.load_full().filter(|_| !rows.is_empty()) else { return ahead };
@@ -38,12 +39,12 @@ impl Segment {
         ahead
     }
 
-    /// Has what a read of some rows needs fetched at once.
+    /// Prefetches everything that a read of some rows needs, concurrently.
     pub(crate) fn load_rows(&self, rows: &Range<u32>, columns: &Projection) {
         self.load(|| self.rows_ahead(rows, columns));
     }
 
-    /// The same of some places of the order of time.
+    /// Does the same for some places of the order of time.
     pub(crate) fn load_places(&self, places: &Range<u32>, columns: &Projection) {
         self.load(|| self.places_ahead(places, columns));
     }
@@ -51,14 +52,14 @@ impl Segment {
     fn load(&self, ahead: impl FnOnce() -> Vec<Ahead>) {
         if self.reads_slowly() {
             let ahead = ahead();
-            // One block is read by itself.
+            // A single block needs no prefetch.
             if ahead.len() > 1 {
                 self.objects().load(&ahead);
             }
         }
     }
 
-    /// Columns of some places of the order of time, and their rows.
+    /// Returns the blocks of columns at some places of the order of time, and of their rows.
     fn places_ahead(&self, places: &Range<u32>, columns: &Projection) -> Vec<Ahead> {
         let Some(time) = self.footer.time.as_ref().filter(|_| !places.is_empty()) else { return Vec::new() };
         let width = time.columns.len() as u32 + 1;
@@ -69,22 +70,22 @@ impl Segment {
         blocks.filter_map(|block| self.block_ahead(time.first_block + block)).collect()
     }
 
-    /// The tree over the order of time.
+    /// Returns the bytes of the tree over the order of time, to be read ahead.
     pub(crate) fn time_trees_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.time.as_ref()?.forest_block)
     }
 
-    /// The counts per map cell.
+    /// Returns the bytes of the counts per map cell, to be read ahead.
     pub(crate) fn pyramid_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.pyramid_block?)
     }
 
-    /// The filter of keys.
+    /// Returns the bytes of the filter of keys, to be read ahead.
     pub(crate) fn filter_ahead(&self) -> Option<Ahead> {
         self.block_ahead(self.footer.filter_block?)
     }
 
-    /// The pages of keys that a look-up of a key reads, if the filter lets it pass.
+    /// Returns the pages of keys that a lookup of a key reads, if the filter lets it pass.
     pub(crate) fn key_pages_ahead(&self, key: u64) -> Result<Vec<Ahead>, StoreError> {
         if self.filter()?.is_some_and(|filter| !filter.may_hold(key)) {
             return Ok(Vec::new());
@@ -93,7 +94,7 @@ impl Segment {
         Ok(pages.filter_map(|block| self.block_ahead(block)).collect())
     }
 
-    /// A block of the index, if it is not in memory.
+    /// Returns a block of the index, if it is not in memory.
     fn block_ahead(&self, block: u32) -> Option<Ahead> {
         let place = self.footer.blocks.get(block as usize).filter(|_| !self.holds(block))?;
         self.index.block_ahead(place)

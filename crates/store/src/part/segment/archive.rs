@@ -1,7 +1,7 @@
 //! Archives of segments: GeoParquet 1.1 with the rows of the segment in their order.
 //!
-//! Once the manifest names it, this file is the source and the rest of a segment is a cache. The Parquet library
-//! writes no checksums. So the directory holds a CRC32C of every 16 KiB before it, and the manifest holds one of the
+//! Once the manifest names it, this file is the source and the rest of a segment is a cache. The Parquet library writes
+//! no checksums. So the directory holds a CRC32C of every 16 KiB before it, and the manifest holds one of the
 //! directory.
 
 use super::RowSource;
@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows of a row group: some readers share work by groups, some hold one in memory.
+/// Rows of a row group: some readers share work by groups, others hold one in memory.
 const GROUP_ROWS: u32 = 1 << 16;
 /// Bytes under one checksum.
 const CHECKED_BYTES: u64 = 16 << 10;
-/// Written to the file in pieces of about this size.
+/// Approximate size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 1 << 20;
-/// Key in the directory under which the checksums are kept: 8 hexadecimal digits each.
+/// Key in the directory that holds the checksums: 8 hexadecimal digits each.
 const CHECKSUMS_NOTE: &str = "meridian.crc32c";
 
 /// The manifest's entry of an archive.
@@ -36,14 +36,14 @@ const CHECKSUMS_NOTE: &str = "meridian.crc32c";
 pub(crate) struct ArchiveEntry {
     /// Length of the file.
     pub(crate) bytes: u64,
-    /// Where the directory begins; pages lie before it.
+    /// Offset of the directory; pages lie before it.
     pub(crate) directory: u64,
     /// CRC32C of the directory.
     pub(crate) crc32c: u32,
 }
 
 impl ArchiveEntry {
-    /// The same in the words of objects.
+    /// Returns the same as a [`FileEnd`].
     pub(crate) fn end(&self) -> FileEnd {
         FileEnd { bytes: self.bytes, footer: self.directory, crc32c: self.crc32c, version: 1 }
     }
@@ -77,28 +77,28 @@ pub(crate) fn write(
     let mut sink = writer.finish().map_err(failed)?;
     sink.flush().map_err(StoreError::io("write", &path))?;
     let bytes = sink.to.finish().map_err(StoreError::io("sync", &path))?;
-    // Read back from the file: its checksum then also covers the write itself.
+    // Read back from the file, so that its checksum also covers the write itself.
     let mut tail = vec![0; (bytes - directory) as usize];
     let written = objects.open(name).map_err(StoreError::io("open", &path))?;
     written.read_at(directory, &mut tail).map_err(StoreError::io("read", &path))?;
     Ok(ArchiveEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
 }
 
-/// Bytes on their way to the file, and their checksums.
+/// Bytes being written to the file, and their checksums.
 struct Sink {
     to: Box<dyn ObjectWriter>,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file.
+    /// Offset of the buffer in the file.
     offset: u64,
     crcs: Vec<u32>,
-    /// Checksum of the last stretch, and its bytes so far.
+    /// Checksum of the last, incomplete piece; the next field has its bytes so far.
     crc: u32,
     crc_bytes: u64,
 }
 
 impl Sink {
-    /// Bytes taken so far, and the checksums of all of them.
+    /// Returns the bytes taken so far, and the checksums of all of them.
     fn checked(&self) -> (u64, Vec<u32>) {
         let last = (self.crc_bytes > 0).then_some(self.crc);
         (self.offset + self.buffer.len() as u64, self.crcs.iter().copied().chain(last).collect())
@@ -171,13 +171,13 @@ impl Archive {
         if open.crcs.len() != stretches || checksums.len() != stretches * 8 {
             return Err(corrupt("its checksums are not complete".to_owned()));
         }
-        // It is not read again.
+        // Not read again.
         open.tail = Bytes::new();
         Ok(Archive { pages: Pages(Arc::new(open)), directory, entry, name: name.to_owned() })
     }
 
-    /// Opens a file that no manifest describes: its directory records where it begins. Only the checksums of the
-    /// pages and a readable directory prove it intact.
+    /// Opens a file that no manifest describes: its directory records where it begins. Only the checksums of the pages
+    /// and a readable directory prove it intact.
     pub(crate) fn find(objects: &dyn Objects, name: &str) -> Result<Archive, StoreError> {
         let path = &objects.path(name);
         let file = objects.open(name).map_err(StoreError::io("open", path))?;
@@ -190,9 +190,9 @@ impl Archive {
         Archive::open(objects, name, ArchiveEntry { bytes, directory, crc32c: crc32c::crc32c(&tail) })
     }
 
-    /// Whether a read found damage.
+    /// Returns true if a read found damage.
     pub(crate) fn is_damaged(&self) -> bool {
-        // Relaxed: the flag is only ever set, and maintenance that misses it finds it at its next check.
+        // Relaxed: the flag is only ever set, and maintenance that misses it sees it at its next check.
         self.pages.0.sick.load(Ordering::Relaxed)
     }
 
@@ -208,17 +208,17 @@ impl Archive {
         &self.directory.schema
     }
 
-    /// The physical columns that are read together with this one, itself among them.
+    /// Returns the physical columns that are read together with this one, including itself.
     pub(crate) fn family(&self, column: usize) -> Range<usize> {
         self.directory.family(column)
     }
 
-    /// Values of the columns of [`Archive::family`] in one chunk.
+    /// Returns the values of the columns of [`Archive::family`] in one chunk.
     pub(crate) fn columns(&self, chunk: u32, column: usize) -> Result<Vec<ArrayRef>, StoreError> {
         self.directory.read(self.pages.clone(), column, self.rows_of(chunk)).map_err(|e| self.error(e))
     }
 
-    /// Sequence numbers of one chunk.
+    /// Returns the sequence numbers of one chunk.
     pub(crate) fn seqs(&self, chunk: u32) -> Result<Vec<u64>, StoreError> {
         self.directory.seqs(self.pages.clone(), self.rows_of(chunk)).map_err(|e| self.error(e))
     }
@@ -228,7 +228,7 @@ impl Archive {
         from..self.rows().min(from.saturating_add(CHUNK_ROWS))
     }
 
-    /// The error of the library, or that of the disk or a checksum which caused it.
+    /// Returns the library's error, or the disk error or checksum mismatch that caused it.
     fn error(&self, error: ParquetError) -> StoreError {
         match error {
             ParquetError::External(inner) => match inner.downcast::<StoreError>() {
@@ -239,7 +239,7 @@ impl Archive {
         }
     }
 
-    /// Checks every checksum.
+    /// Verifies every checksum.
     pub(crate) fn verify(&self) -> Vec<StoreError> {
         let open = &self.pages.0;
         let stretch = |i: usize| {
@@ -280,7 +280,7 @@ impl ChunkReader for Unchecked {
     }
 }
 
-/// The bytes of an archive as the Parquet library asks for them, checked on the way.
+/// The bytes of an archive, verified as the Parquet library reads them.
 #[derive(Debug, Clone)]
 struct Pages(Arc<Open>);
 
@@ -292,12 +292,12 @@ struct Open {
     /// The directory, while it is being read.
     tail: Bytes,
     crcs: Vec<u32>,
-    /// Set once a checksum turned out to be wrong.
+    /// Set once a checksum mismatch was found.
     sick: Arc<AtomicBool>,
 }
 
 impl Open {
-    /// Bytes before the directory.
+    /// Reads bytes before the directory.
     fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         let first = range.start / CHECKED_BYTES;
         let from = first * CHECKED_BYTES;
@@ -307,7 +307,7 @@ impl Open {
         self.file.read_at(from, &mut bytes).map_err(StoreError::io("read", &self.path))?;
         for (stretch, crc) in bytes.chunks(CHECKED_BYTES as usize).zip(self.crcs.iter().skip(first as usize)) {
             if crc32c::crc32c(stretch) != *crc {
-                // Maintenance sees the flag and replaces the archive, if the Arrow rows are still there.
+                // Maintenance sees the flag and replaces the archive, if the Arrow rows still exist.
                 self.sick.store(true, Ordering::Relaxed);
                 self.file.forget(from..to);
                 let detail = format!("a checksum of the bytes {from} to {to} is wrong");

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Version of both kinds of file that is written, and the newest read.
+/// Version that is written of both kinds of file, and the newest that is read.
 pub(crate) const VERSION: u32 = 3;
 /// The oldest version that is read.
 const OLDEST: u32 = 2;
@@ -18,29 +18,29 @@ const OLDEST: u32 = 2;
 const HEADER_BYTES: u64 = 16;
 /// Bytes after the footer: offset of the footer (8), its length (4), its CRC32C (4), magic (8).
 const TAIL_BYTES: u64 = 24;
-/// Written to the file in pieces of about this size.
+/// Approximate size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 1 << 20;
-/// A block is kept compressed if that saves a quarter.
+/// A block is stored compressed if that saves a quarter.
 const WORTH: (usize, usize) = (3, 4);
 
-/// Where a block lies.
+/// The place of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockRef {
     pub(crate) offset: u64,
     /// Bytes in the file.
     pub(crate) stored: u32,
-    /// Bytes once decompressed.
+    /// Bytes when decompressed.
     pub(crate) raw: u32,
     /// CRC32C of the bytes in the file.
     pub(crate) crc: u32,
     pub(crate) codec: Codec,
 }
 
-/// How the bytes of a block are kept.
+/// The encoding of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
     Raw,
-    /// As version 2 wrote them.
+    /// Used by version 2.
     Zstd,
     /// An LZ4 block without a frame.
     Lz4,
@@ -80,7 +80,7 @@ pub(crate) struct BlockWriter {
     pub(crate) path: PathBuf,
     magic: &'static [u8; 8],
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file.
+    /// Offset of the buffer in the file.
     offset: u64,
     pub(crate) blocks: Vec<BlockRef>,
 }
@@ -113,7 +113,7 @@ impl BlockWriter {
         BlockWriter { to, path, magic, buffer, offset: 0, blocks: Vec::new() }
     }
 
-    /// Number of the next block.
+    /// Returns the number of the next block.
     pub(crate) fn next(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -149,7 +149,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Writes footer and tail, and finishes the object; gives its end. The caller syncs the names.
+    /// Writes footer and tail, and finishes the object; returns its end. The caller syncs the names.
     pub(crate) fn finish(mut self, footer: &[u8]) -> Result<FileEnd, StoreError> {
         let at = self.offset + self.buffer.len() as u64;
         self.buffer.extend_from_slice(footer);
@@ -177,7 +177,8 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens a file, checks header and tail, and reads the footer. `end`: what the manifest says of it, which saves reads where these are slow.
+    /// Opens a file, checks header and tail, and reads the footer. `end` is the manifest's record of the file, which
+    /// saves reads where these are slow.
     pub(crate) fn open(
         objects: &dyn Objects,
         name: &str,
@@ -199,9 +200,10 @@ impl BlockFile {
                 let opened = begin(file, end.bytes);
                 match opened.footer_at(end) {
                     Ok(footer) => return Ok((BlockFile { version: end.version, ..opened }, footer)),
-                    // It may have been rebuilt since, and then its own tail is right. If not, that is damaged too.
+                    // The file may have been rebuilt since, and then its own tail is right. If not, the tail is damaged
+                    // too.
                     Err(StoreError::Corrupt { .. }) => {}
-                    // It may be shorter than the manifest says. What is absent stays absent.
+                    // The file may be shorter than the manifest says. An absent file stays absent.
                     Err(StoreError::Io { source, .. }) if source.kind() != ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
@@ -219,7 +221,7 @@ impl BlockFile {
         Ok((opened, footer))
     }
 
-    /// The footer where the manifest says that it is, by one read.
+    /// Reads the footer from its place in the manifest, with one read.
     fn footer_at(&self, end: &FileEnd) -> Result<Vec<u8>, StoreError> {
         if end.version > VERSION {
             let (path, found) = (self.path.clone(), end.version);
@@ -232,7 +234,7 @@ impl BlockFile {
         footer.ok_or_else(|| corrupt("its footer is not the one that the manifest describes"))
     }
 
-    /// Some bytes, if this is their checksum. What was kept of them somewhere is not trusted a second time.
+    /// Returns some bytes, if they match this checksum. Cached bytes that failed are not trusted a second time.
     fn checked(&self, offset: u64, len: usize, crc: u32) -> Result<Option<Vec<u8>>, StoreError> {
         let (mut bytes, mut tried) = (vec![0; len], false);
         loop {
@@ -240,7 +242,7 @@ impl BlockFile {
             if crc32c::crc32c(&bytes) == crc {
                 return Ok(Some(bytes));
             }
-            // Ends after two reads: what the second one has left is forgotten, too, for later ones.
+            // Ends after two reads: the second one's bytes are dropped from caches, too, for later reads.
             let kept = self.file.forget(offset..offset + len as u64);
             if !kept || tried {
                 return Ok(None);
@@ -249,12 +251,12 @@ impl BlockFile {
         }
     }
 
-    /// Some of its bytes, to be read ahead; `None` where that makes no difference.
+    /// Returns a range of its bytes to be read ahead; `None` if that makes no difference.
     pub(crate) fn ahead(&self, range: Range<u64>) -> Option<Ahead> {
         Some(Ahead { name: self.name.clone(), end: self.file.end()?, range })
     }
 
-    /// The bytes of a block, to be read ahead.
+    /// Returns the bytes of a block, to be read ahead.
     pub(crate) fn block_ahead(&self, block: &BlockRef) -> Option<Ahead> {
         self.ahead(block.offset..block.offset + u64::from(block.stored))
     }
@@ -300,7 +302,7 @@ impl BlockFile {
         Ok((version, footer))
     }
 
-    /// Reads, checks and decompresses one block.
+    /// Reads, verifies and decompresses one block.
     pub(crate) fn fetch(&self, block: BlockRef, what: &str) -> Result<Buffer, StoreError> {
         let stored = self.checked(block.offset, block.stored as usize, block.crc)?;
         let wrong = |detail: &str| {
@@ -322,7 +324,7 @@ impl BlockFile {
         Ok(Buffer::from(raw))
     }
 
-    /// Checks every checksum, of the blocks and around them, past the cache.
+    /// Verifies every checksum, of the blocks and around them, bypassing the cache.
     pub(crate) fn verify(&self, blocks: &[BlockRef]) -> Vec<StoreError> {
         let bad = |(i, block): (usize, &BlockRef)| self.fetch(*block, &format!("block {i}")).err();
         self.ends().err().into_iter().chain(blocks.iter().enumerate().filter_map(bad)).collect()

@@ -5,11 +5,11 @@ use crate::codec::{Reader, put_bytes, put_i64, put_u16, put_u32, put_u64};
 use crate::part::rows::CHUNK_ROWS;
 use meridian_model::Schema;
 
-/// The columns of the time projection: physical columns of the schema, the time first.
+/// The columns of the time projection: physical columns of the schema, with the time first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimeColumns {
     pub(crate) columns: Vec<u16>,
-    /// First block; for each 4096 places the columns, then the rows.
+    /// First block; for each 4096 places there are the columns, then the rows.
     pub(crate) first_block: u32,
     /// Block of the trees over time.
     pub(crate) forest_block: u32,
@@ -24,11 +24,11 @@ pub(crate) struct ObjectPages {
     pub(crate) filter_block: u32,
 }
 
-/// Content of the footer.
+/// The decoded footer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Footer {
     pub(crate) rows: u32,
-    /// The schema that the rows were written in.
+    /// The schema of the rows when written.
     pub(crate) schema: Schema,
     /// Physical columns, without the sequence numbers.
     pub(crate) columns: u16,
@@ -41,10 +41,10 @@ pub(crate) struct Footer {
     pub(crate) key_fences: Vec<u64>,
     pub(crate) first_key_block: u32,
     pub(crate) filter_block: Option<u32>,
-    /// Where the schema names an object.
+    /// Present if the schema has an object field.
     pub(crate) objects: Option<ObjectPages>,
     pub(crate) forest_block: u32,
-    /// Counts per map cell, of collections of points.
+    /// Counts per map cell, in collections of points.
     pub(crate) pyramid_block: Option<u32>,
     pub(crate) time: Option<TimeColumns>,
     pub(crate) blocks: Vec<BlockRef>,
@@ -53,7 +53,7 @@ pub(crate) struct Footer {
 const NONE: u32 = u32::MAX;
 
 impl Footer {
-    /// Number of chunks of rows.
+    /// Returns the number of chunks of rows.
     pub(crate) fn chunks(&self) -> u32 {
         self.rows.div_ceil(CHUNK_ROWS)
     }
@@ -147,7 +147,7 @@ impl Footer {
             time,
             blocks,
         };
-        // Checked once here, so that the readers may index blocks and columns without a test at each access.
+        // Checked once here, so that readers may index blocks and columns without a test at each access.
         footer.validate()?;
         Ok(footer)
     }
@@ -179,7 +179,7 @@ impl Footer {
     }
 }
 
-/// A count, and as many items of at least `bytes` bytes each. The count is checked before memory is allocated.
+/// Decodes a count, and as many items of at least `bytes` bytes each. The count is checked before memory is allocated.
 pub(super) fn list<T>(
     reader: &mut Reader<'_>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! Opening, retiring and repairing segments.
+//! Opens, retires and repairs segments.
 
 use super::archive::{Archive, ArchiveEntry};
 use super::blocks::{BlockFile, BlockRef};
@@ -22,11 +22,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The context to read a segment.
+/// What is needed to read a segment.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentAccess {
     pub(crate) objects: Arc<dyn Objects>,
-    /// Takes obsolete names; `None` if nothing may be deleted, as another process writes the collection.
+    /// Receives obsolete names; `None` if nothing may be deleted, because another process writes the collection.
     pub(crate) removal: Option<Arc<Removal>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counters: Arc<Counters>,
@@ -37,7 +37,7 @@ pub(crate) struct SegmentAccess {
 pub(crate) struct Segment {
     pub(super) place: SegmentAccess,
     pub(crate) index: BlockFile,
-    /// Number in this process, never given twice.
+    /// Number in this process, never reused.
     pub(crate) number: u64,
     pub(crate) footer: Footer,
     pub(super) layout: Layout,
@@ -45,9 +45,9 @@ pub(crate) struct Segment {
     pub(super) row_field: Arc<Field>,
     pub(super) rows: ArcSwapOption<RowsFile>,
     pub(super) archive: ArcSwapOption<Archive>,
-    /// The error of a file of rows that is not used.
+    /// The error of a file of rows that was given up.
     pub(crate) given_up: Option<Problem>,
-    /// Set at every use of the rows' file from a counter of all segments: the min is the least recently used.
+    /// Set at every use of the rows' file from a counter shared by all segments: the min is the least recently used.
     pub(super) used: AtomicU64,
     /// Set once a block beside the rows turned out to be damaged.
     pub(super) sick: Arc<AtomicBool>,
@@ -64,24 +64,24 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Nothing: the number is a new one.
+    /// Returns no facts, with a new number.
     pub(crate) fn nothing(cache: &BlockCache) -> Known {
         // A new number at each opening: blocks cached under the former one are not found again.
         Known { number: cache.number_part(), sick: Arc::default(), sketch: None }
     }
 }
 
-/// Name and type of the column of sequence numbers.
+/// Returns name and type of the column of sequence numbers.
 pub(crate) fn seq_field() -> Arc<Field> {
     Arc::new(Field::new("@seq", DataType::UInt64, false))
 }
 
-/// Name and type of the column of rows of the time projection.
+/// Returns name and type of the column of rows of the time projection.
 pub(crate) fn row_field() -> Arc<Field> {
     Arc::new(Field::new("@row", DataType::UInt32, false))
 }
 
-/// The max sequence number of a segment file.
+/// Returns the max sequence number of a segment file.
 pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, StoreError> {
     let (file, footer) = BlockFile::open(objects, name, MAGIC, None)?;
     Footer::decode(&footer).map(|footer| footer.seq_max).map_err(|e| StoreError::corrupt(&file.path, e))
@@ -89,7 +89,7 @@ pub(crate) fn seq_max_of(objects: &dyn Objects, name: &str) -> Result<u64, Store
 
 impl Segment {
     /// Opens the segment of this number: checks headers, footers and trees. A missing or damaged file of rows is no
-    /// error if there is an archive. The trees are returned beside the segment, as every part has some.
+    /// error if there is an archive. The trees are returned separately, as every kind of part has them.
     pub(crate) fn open(
         place: &SegmentAccess,
         file: u64,
@@ -101,7 +101,7 @@ impl Segment {
         let (index, footer) = BlockFile::open(place.objects.as_ref(), &segment_name(file), MAGIC, end)?;
         let corrupt = |detail: String| StoreError::corrupt(&index.path, detail);
         let footer = Footer::decode(&footer).map_err(|e| corrupt(format!("its footer does not read: {e}")))?;
-        // Trees stay in memory: every question walks them.
+        // Trees stay in memory: every query walks them.
         let trees = index.fetch(footer.blocks[footer.forest_block as usize], "the trees")?;
         let trees = forest_of(&trees, footer.rows).map_err(corrupt)?;
         let mut given_up = None;
@@ -142,8 +142,8 @@ impl Segment {
         Archive::open(place.objects.as_ref(), &archive_name(file), entry).map(Arc::new)
     }
 
-    /// No manifest names the segment of this number any more. Its files are deleted once no snapshot pins them, the index with
-    /// the part.
+    /// Retires the segment of this number, which no manifest names any more. Its files are deleted once no snapshot
+    /// pins them; the index goes with the part.
     pub(crate) fn retire(&self, file: u64, part: Pin) {
         self.doom(segment_name(file), part);
         if let Some(rows) = self.rows.load().as_ref() {
@@ -164,27 +164,27 @@ impl Segment {
         }
     }
 
-    /// Notes that the rows are archived too, once the manifest names the archive.
+    /// Records that the rows are archived too, once the manifest names the archive.
     pub(crate) fn set_archive(&self, archive: Arc<Archive>) {
         self.archive.store(Some(archive));
     }
 
-    /// From now on the Arrow rows are the source again.
+    /// Makes the Arrow rows the source again.
     pub(crate) fn drop_archive(&self) {
         self.archive.store(None);
     }
 
-    /// The archive, where there is one.
+    /// Returns the archive, if it exists.
     pub(crate) fn archive(&self) -> Option<Arc<Archive>> {
         self.archive.load_full()
     }
 
-    /// Bytes of the Arrow rows, and when they were used last; `None` if there are none.
+    /// Returns the bytes of the Arrow rows, and when they were last used; `None` if there are none.
     pub(crate) fn rows_held(&self) -> Option<(u64, u64)> {
         self.rows.load().as_ref().map(|rows| (rows.file.bytes, self.used.load(Ordering::Relaxed)))
     }
 
-    /// The Arrow rows, if there are any.
+    /// Returns the Arrow rows, if there are any.
     pub(crate) fn rows_file(&self) -> Option<Arc<RowsFile>> {
         self.rows.load_full()
     }
@@ -196,7 +196,7 @@ impl Segment {
         }
     }
 
-    /// Bytes in memory of what is kept of the footers, about.
+    /// Returns the approximate bytes in memory of the footers.
     pub(crate) fn footer_bytes(&self) -> u64 {
         let rows = self.rows.load().as_ref().map_or(0, |rows| rows.footer_bytes());
         let footer = &self.footer;
@@ -204,7 +204,7 @@ impl Segment {
         rows + (fences + footer.blocks.len() * size_of::<BlockRef>() + footer.buckets.len() * 24) as u64
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub(crate) fn file_bytes(&self) -> u64 {
         let rows = self.rows.load().as_ref().map_or(0, |rows| rows.file.bytes);
         let archive = self.archive.load().as_ref().map_or(0, |archive| archive.entry.bytes);
@@ -219,12 +219,12 @@ impl Segment {
         }
     }
 
-    /// Whether the archive is damaged, and can be rewritten from the Arrow rows.
+    /// Returns true if the archive is damaged and can be rewritten from the Arrow rows.
     pub(crate) fn is_archive_damaged(&self) -> bool {
         self.archive.load().as_ref().is_some_and(|archive| archive.is_damaged()) && self.rows.load().is_some()
     }
 
-    /// Whether the index is damaged: it can be rebuilt.
+    /// Returns true if the index is damaged and can be rebuilt.
     pub(crate) fn is_damaged(&self) -> bool {
         self.sick.load(Ordering::Relaxed)
     }
@@ -243,14 +243,14 @@ impl Segment {
         StoreError::corrupt(&self.index.path, detail)
     }
 
-    /// Whether a file of the segment has this path.
+    /// Returns true if a file of the segment has this path.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
         self.index.path == path
             || self.rows.load().as_ref().is_some_and(|rows| rows.file.path == path)
             || self.archive.load().as_ref().is_some_and(|archive| archive.path() == path)
     }
 
-    /// Damaged blocks of rows that no other file of the segment has.
+    /// Returns the damaged blocks of rows of which no other file of the segment has a copy.
     pub(crate) fn lost_blocks(&self) -> Vec<StoreError> {
         let (rows, archive) = (self.rows.load(), self.archive.load());
         match (rows.as_ref(), archive.as_ref()) {
@@ -262,7 +262,7 @@ impl Segment {
         }
     }
 
-    /// Checks every checksum of every file, past the cache.
+    /// Verifies every checksum of every file, bypassing the cache.
     pub(crate) fn verify_blocks(&self) -> Vec<StoreError> {
         let mut bad = self.index.verify(&self.footer.blocks);
         bad.iter().for_each(|error| self.note_damage(error));
@@ -277,7 +277,7 @@ pub(super) fn forest_of(bytes: &Buffer, rows: u32) -> Result<Forest, String> {
     if forest.rows() == rows { Ok(forest) } else { Err("its trees do not fit its rows".to_owned()) }
 }
 
-/// The pin of a file: its readers share it.
+/// Returns the pin of a file, which its readers share.
 fn pin_of<T: Send + Sync + 'static>(file: &Arc<T>) -> Pin {
     let file: Arc<dyn std::any::Any + Send + Sync> = file.clone();
     Arc::downgrade(&file)
@@ -292,7 +292,7 @@ fn open_rows(objects: &dyn Objects, name: &str, end: Option<&FileEnd>, expected:
     Err(StoreError::corrupt(&rows.file.path, detail))
 }
 
-/// Drops unreadable Arrow rows that the archive has too, and returns the error. A missing file is no damage.
+/// Drops unreadable Arrow rows that the archive has too, and returns the error. A missing file is not damage.
 fn give_up_rows(place: &SegmentAccess, name: String, error: &StoreError) -> Option<Problem> {
     if matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::NotFound) {
         return None;

@@ -1,4 +1,4 @@
-//! The rows of a segment without its index: what a backup has of it.
+//! The rows of a segment without its index, as in a backup.
 
 use super::archive::Archive;
 use super::rebuild::{archived_chunk, chunk_of_rows};
@@ -26,7 +26,7 @@ enum Source {
 }
 
 impl PlainRows {
-    /// Opens those of a segment. `newest`: a schema that has the fields of its own.
+    /// Opens the rows of a segment. `newest` is a schema that includes the fields of the segment's own.
     pub(crate) fn open(objects: &dyn Objects, meta: &SegmentEntry, newest: &Schema) -> Result<PlainRows, StoreError> {
         let (source, schema, rows) = match meta.archive {
             Some(entry) => {
@@ -44,12 +44,13 @@ impl PlainRows {
         Ok(PlainRows { source, layout: Arc::new(Layout::of(&schema)), schema, rows })
     }
 
-    /// The number of rows, dead ones included.
+    /// Returns the number of rows, including dead ones.
     pub(crate) fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Each chunk: the number of its first row, its events in the schema that they were written in, and their sequence numbers.
+    /// Returns each chunk: the number of its first row, its events in the schema they were written in, and their
+    /// sequence numbers.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = Result<(u32, Batch, Vec<u64>), StoreError>> {
         (0..self.rows.div_ceil(CHUNK_ROWS)).map(move |chunk| {
             let (columns, seqs) = match &self.source {

@@ -1,4 +1,4 @@
-//! Reading a segment: columns, keys, objects and the order of time, block by block.
+//! Reads a segment: columns, keys, objects and the order of time, block by block.
 
 use super::rows::RowsFile;
 use crate::error::StoreError;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::open::{Segment, forest_of};
-/// Set in the number of a cached block of Arrow rows, which is not a block of the index.
+/// Flag in the number of a cached block of Arrow rows, which is not a block of the index.
 pub(super) const ROWS_BLOCK: u32 = 1 << 31;
-/// Set in the number of a cached column of a chunk of the archive.
+/// Flag in the number of a cached column of a chunk of the archive.
 const ARCHIVE_BLOCK: u32 = 1 << 30;
 
 impl Segment {
@@ -29,7 +29,7 @@ impl Segment {
         self.footer.time.is_some()
     }
 
-    /// The tree over the order of time. Unlike the trees over the rows it is not read by every query, so it is not
+    /// Returns the tree over the order of time. Unlike the trees over the rows, not every query reads it, so it is not
     /// kept in memory with the segment.
     pub(crate) fn time_forest(&self) -> Result<Arc<Forest>, StoreError> {
         let block = self.footer.time.as_ref().ok_or_else(|| self.corrupt("it has no order of time"))?.forest_block;
@@ -54,22 +54,22 @@ impl Segment {
         Ok(array.as_primitive_opt::<UInt64Type>().map_or_else(Vec::new, |a| a.values().to_vec()))
     }
 
-    /// Rows that are read at a time of one column of one chunk.
+    /// Returns the number of rows read at a time of one column of one chunk.
     pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows(chunk, column))
     }
 
-    /// The min of [`Self::page_rows`] over all chunks.
+    /// Returns the min of [`Self::page_rows`] over all chunks.
     pub(crate) fn page_rows_min(&self, column: usize) -> u32 {
         self.rows.load().as_ref().map_or(CHUNK_ROWS, |rows| rows.page_rows_min(column))
     }
 
-    /// Bytes of the Arrow rows of a chunk once they are read; 0 where they are archived only.
+    /// Returns the bytes of the Arrow rows of a chunk when read; 0 if they are only archived.
     pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
         self.rows.load().as_ref().map_or(0, |rows| rows.chunk_bytes(chunk))
     }
 
-    /// Values of a column of rows; the column after the last is that of the sequence numbers.
+    /// Returns the values of a column of rows; the column after the last is that of the sequence numbers.
     fn values(&self, column: usize, field: &Arc<Field>, rows: Range<u32>, fill: Fill) -> Result<ArrayRef, StoreError> {
         if rows.is_empty() {
             return Ok(arrow_array::new_empty_array(field.data_type()));
@@ -80,7 +80,7 @@ impl Segment {
             let (first, array) = self.piece(at, column, field, fill)?;
             let (from, to) = (at - first, rows.end.min(first + array.len() as u32) - first);
             if to <= from {
-                // Without this check a short block would loop for ever.
+                // Without this check a short block would loop forever.
                 return Err(self.corrupt("a block of rows is too short"));
             }
             let whole = from == 0 && to as usize == array.len();
@@ -90,10 +90,10 @@ impl Segment {
         join(pieces).map_err(|e| self.corrupt(&e))
     }
 
-    /// The block that holds a row, and its first row: a page of the Arrow rows, or a chunk of the archive.
+    /// Returns the block that holds a row, and its first row: a page of the Arrow rows, or a chunk of the archive.
     fn piece(&self, row: u32, column: usize, field: &Arc<Field>, fill: Fill) -> Result<(u32, ArrayRef), StoreError> {
         let chunk = row / CHUNK_ROWS;
-        // Arrow rows if there are any: reading a block takes a tenth of the time of a page of the archive.
+        // Arrow rows if there are any: reading a block takes a tenth of the time of an archive page.
         if let Some(rows) = self.rows.load_full() {
             let page_rows = rows.page_rows(chunk, column);
             let (first, page) = (row / page_rows * page_rows, row % CHUNK_ROWS / page_rows);
@@ -103,7 +103,7 @@ impl Segment {
                     return Ok((first, array));
                 }
                 Ok(_) => return Err(self.corrupt("a block of rows has another length")),
-                // Or they are gone: the owner of a collection that is followed here removes them to save room.
+                // Or they are gone: the owner of a collection that is followed here removes them to save space.
                 Err(e) if e.is_damage() && self.archive.load().is_some() => {
                     tracing::warn!(error = %e, "Arrow rows do not read: they are read from GeoParquet from now on");
                     // Dropped for all readers: each further read would meet the same damage.
@@ -115,7 +115,7 @@ impl Segment {
         Ok((chunk * CHUNK_ROWS, self.archived_chunk(chunk, column, field, fill)?))
     }
 
-    /// One block of the Arrow rows.
+    /// Returns one block of the Arrow rows.
     fn page(&self, rows: &RowsFile, block: u32, field: &Arc<Field>, fill: Fill) -> Result<ArrayRef, StoreError> {
         let key = BlockKey { part: self.number, block: ROWS_BLOCK | block };
         if let Some(found) = self.cached(key) {
@@ -149,7 +149,7 @@ impl Segment {
         }
     }
 
-    /// One column of one chunk of the archive.
+    /// Returns one column of one chunk of the archive.
     fn archived_chunk(
         &self,
         chunk: u32,
@@ -174,7 +174,7 @@ impl Segment {
         };
         self.place.counters.add_bytes_read(memory_of(&arrays) as u64);
         let wanted = arrays.get(column - family.start).filter(|array| fits(array)).cloned();
-        // Longitude comes with latitude, a shape with its box: a reader of one soon asks for the others.
+        // Longitude comes with latitude, a shape with its box: a reader of one soon needs the others.
         if fill == Fill::Keep || family.len() > 1 {
             for (column, array) in family.zip(arrays) {
                 self.place.cache.insert(key(column), Block::Array(array));
@@ -188,7 +188,7 @@ impl Segment {
         CHUNK_ROWS.min(self.footer.rows - chunk * CHUNK_ROWS)
     }
 
-    /// The wanted columns of the time projection at some places, in the layout asked for.
+    /// Returns the wanted columns of the time projection at some places, in the requested layout.
     pub(crate) fn time_columns(
         &self,
         places: Range<u32>,
@@ -205,7 +205,7 @@ impl Segment {
         Ok(columns)
     }
 
-    /// The rows at some places of the time projection.
+    /// Returns the rows at some places of the time projection.
     pub(crate) fn time_rows(&self, places: Range<u32>) -> Result<UInt32Array, StoreError> {
         let last = self.footer.time.as_ref().map_or(0, |time| time.columns.len());
         let rows = self.time_stretch(places, last as u32, &self.row_field)?;
@@ -213,7 +213,7 @@ impl Segment {
         rows.ok_or_else(|| self.corrupt("its order of time holds no rows"))
     }
 
-    /// Some values of one column of the time projection. The last column is the rows.
+    /// Returns some values of one column of the time projection. The last column is the rows.
     fn time_stretch(&self, places: Range<u32>, column: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
         let Some(time) = &self.footer.time else {
             return Err(self.corrupt("it has no order of time"));
@@ -223,7 +223,7 @@ impl Segment {
         self.stretch(places, field, |chunk| self.time_chunk(time.first_block + chunk * width + column, chunk, field))
     }
 
-    /// Counts per map cell, where the segment has them.
+    /// Returns the counts per map cell, if the segment has them.
     pub(crate) fn pyramid(&self) -> Result<Option<Arc<CountPyramid>>, StoreError> {
         let Some(block) = self.footer.pyramid_block else { return Ok(None) };
         let found = self.block(block, "the counts per map cell", |bytes| {
@@ -236,7 +236,7 @@ impl Segment {
         }
     }
 
-    /// The filter of its keys; segments with generated ids keep none.
+    /// Returns the filter of its keys; segments with generated ids have none.
     pub(crate) fn filter(&self) -> Result<Option<Arc<Filter>>, StoreError> {
         let Some(block) = self.footer.filter_block else { return Ok(None) };
         let found = self.block(block, "the filter of its keys", |bytes| {
@@ -248,7 +248,7 @@ impl Segment {
         }
     }
 
-    /// Candidate rows of a key.
+    /// Returns the candidate rows of a key.
     pub(crate) fn rows_of_key(&self, key: u64) -> Result<Vec<u32>, StoreError> {
         if self.filter()?.is_some_and(|filter| !filter.may_hold(key)) {
             return Ok(Vec::new());
@@ -261,7 +261,7 @@ impl Segment {
         Ok(rows)
     }
 
-    /// The pages of the key sidecar that may have a key.
+    /// Returns the pages of the key sidecar that may have a key.
     pub(super) fn key_pages(&self, key: u64) -> Range<u32> {
         let fences = &self.footer.key_fences;
         // Equal keys may continue on the next page, so start at the last page that begins below the key.
@@ -270,7 +270,7 @@ impl Segment {
         first as u32..(end as u32).max(first as u32)
     }
 
-    /// One page of the key sidecar.
+    /// Returns one page of the key sidecar.
     pub(crate) fn key_page(&self, page: u32) -> Result<Arc<KeyRows>, StoreError> {
         let block = self.block(self.footer.first_key_block + page, "a page of its keys", |bytes| {
             KeyRows::decode_page(&bytes).map(|k| Block::Keys(Arc::new(k)))
@@ -281,7 +281,7 @@ impl Segment {
         }
     }
 
-    /// One column of one stretch of the order of time.
+    /// Returns one column of one chunk of the order of time.
     fn time_chunk(&self, block: u32, chunk: u32, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
         let expected = self.chunk_rows(chunk);
         let block = self.block(block, field.name(), |bytes| {
@@ -294,7 +294,7 @@ impl Segment {
         block.into_array().map_err(|e| self.corrupt(&e))
     }
 
-    /// Whether the segment may hold events of an object; `false` is certain.
+    /// Returns true if the segment may hold events of an object; false is certain.
     pub(crate) fn may_hold_object(&self, object: u64) -> Result<bool, StoreError> {
         let Some(objects) = &self.footer.objects else { return Ok(false) };
         let filter = self.block(objects.filter_block, "the filter of its objects", |bytes| {
@@ -303,7 +303,7 @@ impl Segment {
         Ok(!matches!(filter, Block::Filter(filter) if !filter.may_hold(object)))
     }
 
-    /// Pages of the sidecar of objects that may hold entries of an object within some times.
+    /// Returns the pages of the sidecar of objects that may hold entries of an object within some times.
     pub(crate) fn object_pages(&self, object: u64, times: &RangeInclusive<i64>) -> Range<u32> {
         let Some(objects) = &self.footer.objects else { return 0..0 };
         // Equal entries may continue on the next page, so start at the last page that begins below.
@@ -312,7 +312,7 @@ impl Segment {
         first as u32..(end as u32).max(first as u32)
     }
 
-    /// One page of the sidecar of objects.
+    /// Returns one page of the sidecar of objects.
     pub(crate) fn object_page(&self, page: u32) -> Result<Arc<ObjectRows>, StoreError> {
         let Some(objects) = &self.footer.objects else { return Err(self.corrupt("it has no sidecar of objects")) };
         let block = self.block(objects.first_block + page, "a page of its objects", |bytes| {
@@ -324,7 +324,7 @@ impl Segment {
         }
     }
 
-    /// Values of a column over some rows: shared if they lie in one chunk, otherwise concatenated.
+    /// Returns the values of a column over some rows: shared if they lie in one chunk, otherwise concatenated.
     fn stretch(
         &self,
         rows: Range<u32>,
@@ -359,7 +359,7 @@ impl Segment {
         }
         self.place.counters.add_cache_misses(1);
         let place = *self.footer.blocks.get(block as usize).ok_or_else(|| self.corrupt("a block is missing"))?;
-        // Damage found by a query is noted, and the maintenance rebuilds the index from the rows.
+        // Damage found by a query is recorded, and maintenance rebuilds the index from the rows.
         let bytes = self.index.fetch(place, what).inspect_err(|e| self.note_damage(e))?;
         let decoded = decode(bytes).map_err(|e| self.corrupt(&format!("block {block} ({what}): {e}")))?;
         self.place.counters.add_bytes_read(u64::from(place.stored));

@@ -1,4 +1,4 @@
-//! Rebuilding a segment's index from the archive or the Arrow rows.
+//! Rebuilds a segment's index from the archive or the Arrow rows.
 
 use super::RowSource;
 use super::archive::Archive;
@@ -16,18 +16,18 @@ use meridian_index::Grid;
 use meridian_model::{Batch, Layout, Schema};
 use std::sync::Arc;
 
-/// A chunk of rows: their columns, and their sequence numbers.
+/// A chunk of rows: its columns and sequence numbers.
 pub(super) type Chunk = (Vec<Option<ArrayRef>>, Vec<u64>);
 
-/// Writes the segment file of this number from its archive, in the place of one that is missing or damaged.
-/// Memory: a chunk of rows, and what a writer keeps.
+/// Writes the segment file of this number from its archive, in place of a missing or damaged one. Uses memory for a
+/// chunk of rows and the state of a writer.
 pub(crate) fn rebuild(objects: &dyn Objects, file: u64, archive: &Archive, rule: KeyRule) -> Result<(), StoreError> {
     write_index(objects, file, archive.schema(), rule, archive.rows(), |chunk, columns| {
         archived_chunk(archive, chunk, columns)
     })
 }
 
-/// A chunk of an archive, with all of its columns.
+/// Reads a chunk of an archive, with all of its columns.
 pub(super) fn archived_chunk(archive: &Archive, chunk: u32, columns: &[Arc<Field>]) -> Result<Chunk, StoreError> {
     let mut found: Vec<Option<ArrayRef>> = vec![None; columns.len()];
     while let Some(column) = found.iter().position(Option::is_none) {
@@ -40,7 +40,7 @@ pub(super) fn archived_chunk(archive: &Archive, chunk: u32, columns: &[Arc<Field
     Ok((found, archive.seqs(chunk)?))
 }
 
-/// A chunk of rows as Arrow, with all of their columns.
+/// Reads a chunk of Arrow rows, with all of their columns.
 pub(super) fn chunk_of_rows(rows: &RowsFile, chunk: u32, columns: &[Arc<Field>]) -> Result<Chunk, StoreError> {
     let found = columns.iter().enumerate().map(|(column, field)| rows.column(chunk, column, field).map(Some));
     let seqs = rows.column(chunk, columns.len(), &seq_field())?;
@@ -48,7 +48,7 @@ pub(super) fn chunk_of_rows(rows: &RowsFile, chunk: u32, columns: &[Arc<Field>])
     Ok((found.collect::<Result<_, _>>()?, seqs))
 }
 
-/// The same from its rows as Arrow, which were written in this schema or before its last fields were added.
+/// Does the same from Arrow rows, which were written in this schema or before its last fields were added.
 pub(crate) fn rebuild_from_rows(
     objects: &dyn Objects,
     file: u64,
@@ -80,7 +80,7 @@ fn write_index(
     put_in_place(objects, writer)
 }
 
-/// The same from rows that are read through the segment itself, with the keys of another seed.
+/// Does the same from rows read through the segment itself, with keys of another seed.
 pub(crate) fn rebuild_from(
     objects: &dyn Objects,
     file: u64,

@@ -1,7 +1,7 @@
-//! The rows of a segment as Arrow: the fastest form, and the source until the segment has an archive.
+//! The rows of a segment as Arrow: the fastest format, and the source until the segment has an archive.
 //!
-//! A column of a chunk is one block. If its values are large (lines of hundreds of points, long texts), it is cut into pages
-//! with a power of two of rows. So a few rows can be read without all 4,096.
+//! A column of a chunk is one block. If its values are large (lines of hundreds of points, long texts), it is split
+//! into pages with a power of two of rows. So a few rows can be read without all 4,096.
 
 use super::blocks::{BLOCK_REF_BYTES, BlockFile, BlockRef, BlockWriter};
 use super::footer::list;
@@ -17,41 +17,42 @@ use meridian_model::{Layout, Schema};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// First bytes of a file of rows, and its last.
+/// Magic number at the start and end of a file of rows.
 const MAGIC: &[u8; 8] = b"MRDNROWS";
 
-/// Max bytes of a page, if rows allow it. A column of a chunk with more bytes is cut into pages.
+/// Target max bytes of a page. A column of a chunk with more bytes is split into pages.
 pub(crate) const PAGE_BYTES: usize = 256 << 10;
-/// Min rows of a page: no reader asks for less than a leaf.
+/// Min rows of a page: no reader requests less than a leaf.
 pub(crate) const PAGE_ROWS_MIN: u32 = LEAF_ROWS as u32;
 
 /// A column of a chunk with more bytes than this has pages of [`PAGE_ROWS_MIN`] rows, whatever follows in the chunk.
 const LARGE_BYTES: usize = (CHUNK_ROWS / PAGE_ROWS_MIN / 2) as usize * PAGE_BYTES;
 
-/// Writes the rows of a segment. A chunk may come in pieces: of a column with large values only a few are held.
+/// Writes the rows of a segment. A chunk may arrive in pieces, so that of a column with large values only a few are
+/// held.
 pub(crate) struct RowsWriter {
     blocks: BlockWriter,
     columns: u16,
     rows: u32,
-    /// Of each column of each chunk the binary logarithm of the rows of a page.
+    /// For each column of each chunk, the binary logarithm of the rows per page.
     page_bits: Vec<u8>,
-    /// The columns of the chunk that has begun.
+    /// The columns of the chunk in progress.
     chunk: Vec<ColumnWriter>,
 }
 
-/// A column of the chunk that has begun.
+/// A column of the chunk in progress.
 struct ColumnWriter {
     field: Arc<Field>,
     /// Rows that are not written yet.
     held: Vec<ArrayRef>,
     /// Bytes of all its rows.
     bytes: usize,
-    /// Pages that are written.
+    /// Pages already written.
     pages: Vec<BlockRef>,
 }
 
 impl ColumnWriter {
-    /// Writes the rows held, as pages of `page_rows` rows.
+    /// Writes the held rows, as pages of `page_rows` rows.
     fn write(&mut self, to: &mut BlockWriter, page_rows: u32) -> Result<(), StoreError> {
         if self.held.is_empty() {
             return Ok(());
@@ -73,8 +74,8 @@ impl RowsWriter {
         Ok(RowsWriter { blocks, columns, rows: 0, page_bits: Vec::new(), chunk: Vec::new() })
     }
 
-    /// Appends a chunk or a piece of one: its columns, the sequence numbers last. All pieces but the last of the segment
-    /// have a multiple of [`PAGE_ROWS_MIN`] rows, and none passes the end of a chunk.
+    /// Appends a chunk or a piece of one: its columns, the sequence numbers last. All pieces but the last of the
+    /// segment have a multiple of [`PAGE_ROWS_MIN`] rows, and none crosses the end of a chunk.
     pub(crate) fn push(&mut self, piece: Vec<(Arc<Field>, ArrayRef)>) -> Result<(), StoreError> {
         debug_assert_eq!(piece.len(), usize::from(self.columns) + 1);
         self.rows += piece.first().map_or(0, |(_, array)| array.len()) as u32;
@@ -120,7 +121,7 @@ impl RowsWriter {
     }
 }
 
-/// Rows of a page of a column with this many bytes: a power of two.
+/// Returns the rows per page of a column with this many bytes: a power of two.
 fn page_rows(bytes: usize) -> u32 {
     let pages = bytes.div_ceil(PAGE_BYTES).max(1).next_power_of_two();
     (CHUNK_ROWS / u32::try_from(pages).unwrap_or(CHUNK_ROWS)).max(PAGE_ROWS_MIN)
@@ -141,15 +142,15 @@ pub(crate) struct RowsFile {
     pub(crate) name: String,
     pub(crate) rows: u32,
     columns: u16,
-    /// Of each column of each chunk its first block, and the binary logarithm of the rows of a page.
+    /// For each column of each chunk, its first block, and the binary logarithm of the rows per page.
     pages: Vec<(u32, u8)>,
-    /// Of each column the binary logarithm of the rows of its smallest page.
+    /// For each column, the binary logarithm of the rows of its smallest page.
     smallest: Vec<u8>,
     blocks: Vec<BlockRef>,
 }
 
 impl RowsFile {
-    /// Opens a file; `end`: what the manifest says of it.
+    /// Opens a file; `end` is the manifest's record of it.
     pub(crate) fn open(objects: &dyn Objects, name: &str, end: Option<&FileEnd>) -> Result<RowsFile, StoreError> {
         let (file, footer) = BlockFile::open(objects, name, MAGIC, end)?;
         let parse = || -> Result<_, String> {
@@ -165,7 +166,7 @@ impl RowsFile {
             let blocks = list(&mut r, BLOCK_REF_BYTES, BlockRef::decode)?;
             let (mut pages, mut next) = (Vec::with_capacity(page_bits.len()), 0);
             for (i, bits) in page_bits.into_iter().enumerate() {
-                // Before the shift below, which would overflow for a damaged value.
+                // Checked before the shift below, which would overflow for a damaged value.
                 if u32::from(bits) > CHUNK_ROWS.trailing_zeros() {
                     return Err("it has pages that pass a chunk".to_owned());
                 }
@@ -189,41 +190,41 @@ impl RowsFile {
         Ok(RowsFile { file, name: name.to_owned(), rows, columns, pages, smallest, blocks })
     }
 
-    /// Rows of a page of one column of one chunk: [`CHUNK_ROWS`] where it is one block. The column after the last is that of
-    /// the sequence numbers.
+    /// Returns the rows per page of one column of one chunk: [`CHUNK_ROWS`] if it is one block. The column after the
+    /// last is that of the sequence numbers.
     pub(crate) fn page_rows(&self, chunk: u32, column: usize) -> u32 {
         self.place(chunk, column).map_or(CHUNK_ROWS, |(_, bits)| 1 << bits)
     }
 
-    /// Rows of the smallest page of a column in any chunk.
+    /// Returns the rows of the smallest page of a column in any chunk.
     pub(crate) fn page_rows_min(&self, column: usize) -> u32 {
         self.smallest.get(column).map_or(CHUNK_ROWS, |bits| 1 << bits)
     }
 
-    /// Bytes of all columns of a chunk, as they are in memory.
+    /// Returns the bytes of all columns of a chunk in memory.
     pub(crate) fn chunk_bytes(&self, chunk: u32) -> u64 {
         let first = |chunk: u32| self.place(chunk, 0).map_or(self.blocks.len(), |(first, _)| first as usize);
         let blocks = self.blocks.get(first(chunk)..first(chunk + 1)).unwrap_or_default();
         blocks.iter().map(|block| u64::from(block.raw)).sum()
     }
 
-    /// The blocks with some rows of a column, numbered within their chunk.
+    /// Returns the blocks with some rows of a column, numbered within their chunk.
     pub(crate) fn blocks_of(&self, chunk: u32, column: usize, rows: Range<u32>) -> Range<u32> {
         self.place(chunk, column)
             .map_or(0..0, |(first, bits)| first + (rows.start >> bits)..first + rows.end.div_ceil(1 << bits))
     }
 
-    /// A block, to be read ahead.
+    /// Returns a block, to be read ahead.
     pub(crate) fn block_ahead(&self, block: u32) -> Option<Ahead> {
         self.file.block_ahead(self.blocks.get(block as usize)?)
     }
 
-    /// Bytes in memory of the places of its blocks, about.
+    /// Returns the approximate bytes in memory of the places of its blocks.
     pub(crate) fn footer_bytes(&self) -> u64 {
         (self.blocks.len() * size_of::<BlockRef>() + self.pages.len() * 8) as u64
     }
 
-    /// The block of a page.
+    /// Returns the block of a page.
     pub(crate) fn block_of(&self, chunk: u32, column: usize, page: u32) -> u32 {
         self.place(chunk, column).map_or(u32::MAX, |(first, _)| first + page)
     }
@@ -232,7 +233,7 @@ impl RowsFile {
         self.pages.get(chunk as usize * (usize::from(self.columns) + 1) + column).copied()
     }
 
-    /// The values of one block, which are of this column, and the bytes that were read for them.
+    /// Returns the values of one block, which belongs to this column, and the bytes read for them.
     pub(crate) fn values(&self, block: u32, field: &Arc<Field>) -> Result<(ArrayRef, u64), StoreError> {
         let corrupt = |detail: String| StoreError::corrupt(&self.file.path, detail);
         let place = *self.blocks.get(block as usize).ok_or_else(|| corrupt("a block is missing".to_owned()))?;
@@ -245,7 +246,7 @@ impl RowsFile {
         }
     }
 
-    /// One column of one chunk, all its pages together. The column after the last is that of the sequence numbers.
+    /// Returns one column of one chunk, all pages together. The column after the last is that of the sequence numbers.
     pub(crate) fn column(&self, chunk: u32, column: usize, field: &Arc<Field>) -> Result<ArrayRef, StoreError> {
         let corrupt = |detail: String| StoreError::corrupt(&self.file.path, detail);
         let (rows, page_rows) = (CHUNK_ROWS.min(self.rows - chunk * CHUNK_ROWS), self.page_rows(chunk, column));
@@ -256,11 +257,11 @@ impl RowsFile {
         if fits { Ok(array) } else { Err(corrupt(format!("{} has another length or type", field.name()))) }
     }
 
-    /// The schema that the rows were written in: this one, without fields that were added since.
+    /// Returns the schema that the rows were written in: this one, without fields added since.
     pub(crate) fn schema(&self, newest: &Schema) -> Result<Schema, StoreError> {
         let first = Layout::of(newest).first_field;
         let mut schema = newest.clone();
-        // Fields are only ever added at the end, so the number of columns says which schema the segment was written
+        // Fields are only ever appended, so the number of columns identifies the schema that the segment was written
         // with.
         match usize::from(self.columns).checked_sub(first).filter(|fields| *fields <= schema.fields.len()) {
             Some(fields) => schema.fields.truncate(fields),

@@ -1,4 +1,4 @@
-//! Writing a segment: its rows and its index.
+//! Writes a segment: its rows and its index.
 
 use super::blocks::BlockWriter;
 use super::open::{row_field, seq_field};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Max bytes of memory for the time projection of one segment while it is built.
 const TIME_BYTES_MAX: usize = 160 << 20;
 
-/// Max rows of a segment, so that the memory that the writer keeps for each row stays bounded.
+/// Returns the max rows of a segment, so that the memory that the writer keeps per row stays bounded.
 pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
     let objects = if schema.object.is_some() { size_of::<ObjectEntry>() } else { 0 };
     let per_row = 48 + objects + 9 * schema.numeric_fields().len();
@@ -30,16 +30,16 @@ pub(crate) fn rows_max(schema: &Schema, wanted: u32) -> u32 {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     pub(crate) rows: u32,
-    /// Of all files.
+    /// Total bytes of all files.
     pub(crate) bytes: u64,
-    /// Where the rows were written as well.
+    /// Present if the rows were written too.
     pub(crate) sketch: Option<Sketch>,
 }
 
 /// Writes one segment from rows in order of (key, seq).
 pub(crate) struct SegmentWriter {
     index: BlockWriter,
-    /// `None` where the rows are archived already.
+    /// `None` if the rows are already archived.
     columns: Option<RowsWriter>,
     schema: Arc<Schema>,
     layout: Arc<Layout>,
@@ -53,7 +53,7 @@ pub(crate) struct SegmentWriter {
     buckets: Vec<(u8, u64, u32)>,
     keys: Vec<u64>,
     objects: ObjectRows,
-    /// Physical columns of the time projection, and their values so far; empty where there is none.
+    /// Physical columns of the time projection, and their values so far; empty if it has none.
     time_columns: Vec<usize>,
     time_values: Vec<Vec<ArrayRef>>,
     times: Vec<(i64, u32)>,
@@ -73,7 +73,7 @@ impl SegmentWriter {
         Ok(SegmentWriter::new(index, Some(rows), schema, rule))
     }
 
-    /// Begins the index of a segment that has its rows, in the place of a missing or damaged one.
+    /// Begins the index of a segment that has its rows, in place of a missing or damaged one.
     pub(crate) fn replace_index(
         objects: &dyn Objects,
         file: u64,
@@ -117,7 +117,7 @@ impl SegmentWriter {
         self.rows
     }
 
-    /// Adds a chunk, or a piece of one as [`RowsWriter::push`] takes it.
+    /// Adds a chunk, or a piece of one as in [`RowsWriter::push`].
     pub(crate) fn push(&mut self, batch: &Batch, keys: &[Key], seqs: &[u64]) -> Result<(), StoreError> {
         let path = self.index.path.clone();
         let bug = |detail: String| StoreError::corrupt(&path, detail);
@@ -220,7 +220,7 @@ impl SegmentWriter {
             let page = sorted.encode_page(from..sorted.keys.len().min(from + PAGE_KEYS));
             self.index.block(&page, true)?;
         }
-        // Generated ids are looked up by number, and the range of numbers suffices.
+        // Generated ids are looked up by number, for which the range of numbers suffices.
         let filter_block = (self.rule.role == IdRole::Given).then_some(self.index.next());
         if filter_block.is_some() {
             let filter = Filter::of(sorted.keys.iter().copied());

@@ -1,4 +1,4 @@
-//! A manifest from the existing files.
+//! Builds a manifest from the existing files.
 
 use super::survey::{Found, Reading};
 use super::{PartitionRepair, SEGMENTS};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl PartitionRepair<'_> {
-    /// Makes a manifest from the files and writes it. An older manifest or copy supplies what the files do not hold.
+    /// Builds a manifest from the files and writes it. An older manifest or copy supplies what the files do not hold.
     pub(super) fn rebuild(&mut self, definition: Option<Manifest>) -> Result<(), StoreError> {
         let common = self.common;
         let place = SegmentAccess {
@@ -39,7 +39,7 @@ impl PartitionRepair<'_> {
             schema: definition.as_ref().map(|manifest| manifest.schema.clone()),
         };
         let found = self.survey(&reading)?;
-        // Positions of unusable keys still count: no acknowledged position may be given again.
+        // Positions of unusable keys still count: no acknowledged position may be assigned again.
         let (keys, keys_last) = if reading.seed_known { self.keys()? } else { self.forget_keys()? };
         let last = found.iter().map(|segment| Seq(segment.seq_max).position()).max().unwrap_or(0).max(keys_last);
         let common_to_all = definition.clone().or_else(|| self.sibling());
@@ -75,7 +75,7 @@ impl PartitionRepair<'_> {
         partition.open_files()?;
         self.mark(&mut partition)?;
         self.keep_manifests()?;
-        // Dead rows are merged into a separate file first, which is none of these.
+        // Dead rows are first merged into a separate file, which is none of these.
         self.set_aside(SEGMENTS, |name| !files_of(manifest).contains(name) && !name.ends_with(".dead"))?;
         let mut segments = partition.segments.clone();
         let saved = partition.save(&partition.entries, &mut segments, manifest.flushed);
@@ -84,7 +84,7 @@ impl PartitionRepair<'_> {
         self.set_aside(SEGMENTS, |name| !files_of(&written).contains(name))
     }
 
-    /// The manifest of another partition that knows most fields: schema, settings and time of creation are those of all.
+    /// Returns the manifest of another partition with the most fields: all share schema, settings and creation time.
     fn sibling(&self) -> Option<Manifest> {
         let others = (0..self.of.1).filter(|other| *other != self.of.0);
         let dirs = others.map(|other| Store::dir_of(self.root, self.tenant, self.name, other));
@@ -93,8 +93,8 @@ impl PartitionRepair<'_> {
         dirs.filter_map(read).max_by_key(|manifest| manifest.schema.fields.len())
     }
 
-    /// The schema of an older manifest, or the newest that a segment was written in: fields are only ever added. Without a manifest also that
-    /// of another partition.
+    /// Returns the schema of an older manifest, or the newest that a segment was written in: fields are only ever
+    /// added. Without a manifest, that of another partition counts too.
     fn schema(
         &mut self,
         definition: Option<&Manifest>,
@@ -136,7 +136,7 @@ impl PartitionRepair<'_> {
         )
     }
 
-    /// The files of idempotency keys that read, and the newest position in them.
+    /// Returns the readable files of idempotency keys, and the newest position in them.
     fn keys(&mut self) -> Result<(Vec<KeysEntry>, u64), StoreError> {
         let (dir, objects) = (self.dir.join("segments"), self.objects());
         let (mut keys, mut last) = (Vec::new(), 0);
@@ -158,7 +158,7 @@ impl PartitionRepair<'_> {
         Ok((keys, last))
     }
 
-    /// Keys are hashed under the seed: without it they are useless.
+    /// Drops all keys: they are hashed under the seed, and useless without it.
     fn forget_keys(&mut self) -> Result<(Vec<KeysEntry>, u64), StoreError> {
         let (keys, last) = self.keys()?;
         if !keys.is_empty() {
@@ -167,7 +167,7 @@ impl PartitionRepair<'_> {
         Ok((Vec::new(), last))
     }
 
-    /// The position up to which the segments hold all writes: the log continues after it.
+    /// Returns the position up to which the segments hold all writes: the log continues after it.
     fn flushed(&mut self, last: u64) -> Result<u64, StoreError> {
         let disk = &self.common.seams.disk;
         let (_, found) = Log::open(disk, &log_dir(self.dir), self.common.options.log_file_bytes, 0)?;

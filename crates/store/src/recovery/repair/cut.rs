@@ -1,4 +1,4 @@
-//! Rewriting partly damaged segments without the unreadable blocks of rows.
+//! Rewrites partly damaged segments without the unreadable blocks of rows.
 
 use super::PartitionRepair;
 use crate::catalog::manifest::{SegmentEntry, segment_name};
@@ -15,13 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl PartitionRepair<'_> {
-    /// Replaces each damaged segment by its readable rows. Returns whether there was one.
+    /// Replaces each damaged segment with its readable rows. Returns true if there was one.
     pub(super) fn cut_out(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let mut any = false;
         for damaged in partition.entries.clone() {
             let bad = damaged.part.segment().map(Segment::lost_blocks).unwrap_or_default();
             let Some(first) = bad.first() else { continue };
-            // The disk failed, and may still have the block.
+            // The disk failed, but may still have the block.
             if !first.is_damage() {
                 return Err(bad.into_iter().next().unwrap_or(StoreError::Closed));
             }
@@ -43,7 +43,7 @@ impl PartitionRepair<'_> {
     }
 }
 
-/// Writes the readable chunks of a segment as a new segment and adds that. Returns the new place of each row.
+/// Writes the readable chunks of a segment as a new segment and adds it. Returns the new place of each row.
 fn rewrite(partition: &mut Partition, meta: &SegmentEntry, damaged: &Entry) -> Result<Vec<u32>, StoreError> {
     let (shared, context) = (partition.shared.clone(), partition.context.clone());
     let file = shared.number_file();

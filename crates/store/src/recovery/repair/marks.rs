@@ -1,4 +1,4 @@
-//! Computes again which rows of segments are dead or hidden.
+//! Recomputes which rows of segments are dead or hidden.
 
 use super::PartitionRepair;
 use crate::catalog::sidecars::dead_of_all;
@@ -15,7 +15,7 @@ use roaring::RoaringTreemap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The end of an event and its sequence number: of an object's events the max is its newest.
+/// The end of an event and its sequence number: the max among an object's events is its newest.
 type Age = (i64, u64);
 
 impl PartitionRepair<'_> {
@@ -48,7 +48,7 @@ impl PartitionRepair<'_> {
                 Ok(found) => found.into_iter().for_each(|(segment, rows)| {
                     dead.entry(segment).or_insert(rows);
                 }),
-                // Not damage: a newer program wrote it, and a repair would lose what it says.
+                // Not damage: a newer program wrote it, and a repair would lose its content.
                 Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
                 Err(e) => {
                     self.report.missing(format!("deletions, so that deleted or replaced events may be back: {e}"))
@@ -65,7 +65,7 @@ impl PartitionRepair<'_> {
     }
 }
 
-/// Sequence numbers of the rows of an entry, a chunk at a time, each with its row.
+/// Calls `each` with the row and sequence number of each row of an entry, a chunk at a time.
 fn for_each_row(entry: &Entry, mut each: impl FnMut(u32, u64)) -> Result<(), StoreError> {
     for from in (0..entry.part.rows).step_by(CHUNK_ROWS as usize) {
         let rows = from..entry.part.rows.min(from + CHUNK_ROWS);
@@ -74,8 +74,8 @@ fn for_each_row(entry: &Entry, mut each: impl FnMut(u32, u64)) -> Result<(), Sto
     Ok(())
 }
 
-/// Keeps one copy of an event that is in several segments, in the newest segment; it is dead if any copy is. Returns the
-/// number of excess copies.
+/// Keeps one copy of an event that is in several segments, in the newest segment; it is dead if any copy is. Returns
+/// the number of excess copies.
 fn kill_copies(partition: &mut Partition) -> Result<u64, StoreError> {
     let mut gone = RoaringTreemap::new();
     for entry in partition.entries.iter().filter(|entry| entry.dead.count() > 0) {

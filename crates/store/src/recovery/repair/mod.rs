@@ -1,12 +1,12 @@
 //! Repairs a collection without a trustworthy manifest.
 //!
-//! If the manifest's copy is intact and nothing is newer, it becomes the manifest. Otherwise a manifest is built from the
-//! files: the schema from segments, then archives or Arrow rows, dead rows and idempotency keys. Then the log is replayed as
-//! at any start. Settings, seed and names of tenants come from a copy or an older manifest.
+//! If the manifest's copy is intact and nothing is newer, it becomes the manifest. Otherwise a manifest is built from
+//! the files: the schema from segments, then archives or Arrow rows, dead rows and idempotency keys. Then the log is
+//! replayed as at any start. Settings, seed and tenant names come from a copy or an older manifest.
 //!
 //! If the manifest is good but its files or the log are damaged, the readable part is kept (`salvage.rs`).
 //!
-//! Nothing is deleted. Unreadable and unreferenced files move to the partition's folder `lost`, as do the replaced
+//! Nothing is deleted. Unreadable and unreferenced files move to the partition's folder `lost`, and so do replaced
 //! manifests. The new manifest is written last, so an interrupted repair can be run again.
 
 mod build;
@@ -39,10 +39,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl Store {
-    /// Repairs every collection that could not be opened, lacks data, refuses writes or has unreadable events. Returns for each
-    /// what was found, done and is missing. Nothing is deleted.
+    /// Repairs every collection that could not be opened, lacks data, refuses writes or has unreadable events. Reports
+    /// for each what was found, done and is missing. Nothing is deleted.
     ///
-    /// Takes as long as reading everything takes. No other caller may use them meanwhile. Only collections of a data folder are repaired.
+    /// Takes as long as reading everything. No other caller may use the collections meanwhile. Only collections of a
+    /// data folder are repaired.
     pub fn repair(&self) -> Vec<Repair> {
         let inner = self.inner();
         if inner.common.storage.registry().is_some() {
@@ -66,7 +67,7 @@ impl Inner {
         // Keeps others from creating a collection of its name meanwhile.
         let _changing = self.changing.lock();
         if let Some(open) = self.collections.remove(tenant, name) {
-            // What it did not flush is in the log.
+            // Writes that it did not flush are in the log.
             open.iter().for_each(|partition| drop(partition.close(false)));
         }
         let (mut sound, mut failed, mut opened) = (true, None, Vec::new());
@@ -88,7 +89,7 @@ impl Inner {
         }
         let collection = match failed {
             None => align(&opened).map(|()| Some(opened.into())),
-            // A served one continues unchanged.
+            // A collection that is served continues unchanged.
             Some(failed) => self.open_one(tenant, name).map_err(|_| failed),
         };
         match collection {
@@ -103,7 +104,7 @@ impl Inner {
         report.of(at, sound)
     }
 
-    /// How many partitions a damaged collection has: what a manifest says that reads, or how many folders there are.
+    /// Returns the number of partitions of a damaged collection: from a readable manifest, or by counting folders.
     fn partitions_of(&self, tenant: &str, name: &str) -> u32 {
         let folders = self.others_there(tenant, name).unwrap_or_default().into_iter().max().map_or(1, |last| last + 1);
         let said = (0..folders).filter_map(|partition| {
@@ -115,7 +116,7 @@ impl Inner {
     }
 }
 
-/// Folder of segments and their indexes.
+/// Name of the folder of segments and their indexes.
 const SEGMENTS: &str = "segments";
 
 /// The repair of one partition.
@@ -125,12 +126,12 @@ struct PartitionRepair<'a> {
     dir: &'a Path,
     tenant: &'a str,
     name: &'a str,
-    /// Which partition it is, of how many.
+    /// Number of the partition, and the total.
     of: (u32, u32),
     report: &'a mut Report,
 }
 
-/// A catalog whose manifest is replaced without a comparison: it cannot be trusted, which is why there is a repair.
+/// A catalog whose manifest is replaced without a comparison, because the current one cannot be trusted.
 #[derive(Debug)]
 struct Rewrite {
     disk: Arc<dyn Disk>,
@@ -156,7 +157,7 @@ impl PartitionRepair<'_> {
         self.common.storage_of(self.dir).objects
     }
 
-    /// A partition without an open file yet. Its next manifest replaces any in the folder.
+    /// Creates a partition without any open file. Its next manifest replaces any in the folder.
     fn prepare(&self, manifest: Manifest) -> Result<Partition, StoreError> {
         let mut partition = prepare(self.common, self.dir, manifest)?;
         let rewrite = Rewrite { disk: self.common.seams.disk.clone(), dir: self.dir.to_owned() };
@@ -185,14 +186,15 @@ impl PartitionRepair<'_> {
         recovery::open(self.common, self.dir)
     }
 
-    /// Whether the manifest is the newest that was written. Then it lists what the collection consists of, readable or not.
+    /// Returns true if the manifest is the newest that was written. Then it lists the content of the collection,
+    /// readable or not.
     fn is_newest(&self) -> bool {
         let read = read_newest(self.disk(), self.dir);
         matches!(read, Ok(Newest { proof: Proof::Newest { .. } | Proof::Never | Proof::First, .. }))
             && recovery::open(self.common, self.dir).is_ok_and(|opened| !opened.stale)
     }
 
-    /// Puts a manifest in place that lists what the collection consists of.
+    /// Installs a manifest that lists the content of the collection.
     fn mend_manifest(&mut self) -> Result<(), StoreError> {
         match self.newest()? {
             Some((from, manifest)) if self.is_whole(&manifest)? => {
@@ -209,7 +211,7 @@ impl PartitionRepair<'_> {
         }
     }
 
-    /// The newest readable manifest under any name, and that name.
+    /// Returns the newest readable manifest under any name, and that name.
     fn newest(&mut self) -> Result<Option<(String, Manifest)>, StoreError> {
         let mut newest: Option<(String, Manifest)> = None;
         for name in [MANIFEST.to_owned(), COPY.to_owned(), format!("{MANIFEST}{HALF}"), format!("{COPY}{HALF}")] {
@@ -218,7 +220,7 @@ impl PartitionRepair<'_> {
                     newest = Some((name, found));
                 }
                 Ok(_) => {}
-                // A newer program's manifest is no damage: a repair by this program would destroy what it cannot read.
+                // A newer program's manifest is not damage: a repair by this program would destroy what it cannot read.
                 Err(newer @ StoreError::NewerFormat { .. }) => return Err(newer),
                 Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                     if !name.ends_with(HALF) {
@@ -231,8 +233,8 @@ impl PartitionRepair<'_> {
         Ok(newest)
     }
 
-    /// Whether a manifest covers the collection except for the log: all files that it names are readable, and no file
-    /// has later writes.
+    /// Returns true if a manifest covers the collection except for the log: all files it names are readable, and no
+    /// file has later writes.
     fn is_whole(&mut self, manifest: &Manifest) -> Result<bool, StoreError> {
         if manifest.settings.durability == Durability::Ephemeral {
             return Ok(true);
@@ -259,7 +261,7 @@ impl PartitionRepair<'_> {
         Ok(true)
     }
 
-    /// A number that no file has.
+    /// Returns a number that no file has.
     fn next_file(&self) -> Result<u64, StoreError> {
         let names = names(self.disk(), &self.dir.join("segments"))?;
         Ok(names.iter().filter_map(|name| crate::recovery::leftovers::number_of(name)).max().map_or(1, |last| last + 1))
@@ -297,7 +299,7 @@ impl PartitionRepair<'_> {
         Ok(())
     }
 
-    /// A free path in the folder `lost`, with this name or one like it.
+    /// Returns a free path in the folder `lost`, with this name or a similar one.
     fn place_for(&self, name: &str) -> Result<PathBuf, StoreError> {
         let lost = self.dir.join(LOST);
         self.disk().create_dir(&lost).map_err(StoreError::io("create", &lost))?;

@@ -1,13 +1,13 @@
 //! The report of a repair.
 
-/// The findings and the work of a repair of a collection.
+/// The findings and actions of a repair of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     /// Tenant of the collection.
     pub tenant: String,
     /// Its name.
     pub name: String,
-    /// Whether it is open again.
+    /// Whether it could be opened again.
     pub mended: bool,
     /// Findings and actions, in order.
     pub done: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Repair {
     pub missing: Vec<String>,
 }
 
-/// A running repair.
+/// The report of a repair in progress.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     done: Vec<String>,

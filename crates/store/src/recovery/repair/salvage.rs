@@ -1,8 +1,8 @@
-//! Repairs a collection whose manifest is good and whose other files are damaged.
+//! Repairs a collection whose manifest is good but whose other files are damaged.
 //!
 //! The readable parts are kept: intact blocks of segments, recorded deaths, idempotency keys and records of the log.
-//! Segments that do not open are left out. All of it goes into segments, under a manifest that covers every position
-//! that may have been acknowledged. Damaged files are set aside once it is written.
+//! Segments that cannot be opened are left out. All of it goes into segments, under a manifest that covers every
+//! position that may have been acknowledged. Damaged files are set aside once it is written.
 
 use super::{PartitionRepair, SEGMENTS};
 use crate::catalog::disk::{MANIFEST, read_manifest};
@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 const POSITIONS_LEFT_FREE: u64 = 1 << 26;
 
 impl PartitionRepair<'_> {
-    /// Replaces the manifest by one of the readable parts, and sets the rest aside.
+    /// Replaces the manifest with one of the readable parts, and sets the rest aside.
     pub(super) fn salvage(&mut self) -> Result<(), StoreError> {
         let manifest = read_manifest(self.disk(), &self.dir.join(MANIFEST))?;
         // Earlier snapshots may have shown events that are gone.
@@ -82,13 +82,13 @@ impl PartitionRepair<'_> {
     }
 
     /// Computes the dead rows of segments whose file of them is unreadable: those in an older file, and rows whose id a
-    /// later event has. Events deleted since that older file reappear. Returns whether any file of dead or hidden rows
+    /// later event has. Events deleted since that older file reappear. Returns true if any file of dead or hidden rows
     /// was unreadable.
     fn find_deaths(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let objects = partition.shared.objects.clone();
         let lost = |meta: &SegmentEntry| read_dead(objects.as_ref(), meta).is_err();
         let dead_of = |(number, meta): (&u64, &SegmentEntry)| lost(meta).then_some((*number, meta.dead?));
-        // By number of the part: which file it was, and how many rows.
+        // By part number: the file of its dead rows, and their number.
         let lost: BTreeMap<u64, (u64, u64)> = partition.segments.iter().filter_map(dead_of).collect();
         for (&number, &(file, expected)) in &lost {
             let Some(at) = partition.entries.iter().position(|entry| entry.part.number == number) else { continue };
@@ -109,7 +109,7 @@ impl PartitionRepair<'_> {
         Ok(!lost.is_empty() || read_hidden(objects.as_ref(), &partition.manifest).is_err())
     }
 
-    /// The deaths of a segment in the newest file before this one that has them: deaths are only ever added.
+    /// Returns the deaths of a segment in the newest earlier file that has them: deaths are only ever added.
     fn older_deaths(&self, meta: &SegmentEntry, file: u64) -> Result<DeadRows, StoreError> {
         let dir = self.dir.join("segments");
         let mut older: Vec<u64> = crate::store::folder::names(self.disk(), &dir)?
@@ -124,7 +124,7 @@ impl PartitionRepair<'_> {
         Ok(older.into_iter().rev().find_map(read).unwrap_or_default())
     }
 
-    /// Replays the readable records of the log. Returns whether some are missing; then the files of the log are left as
+    /// Replays the readable records of the log. Returns true if some are missing; then the files of the log are left as
     /// they are.
     fn replay(&mut self, partition: &mut Partition) -> Result<bool, StoreError> {
         let (disk, bytes) = (self.common.seams.disk.clone(), self.common.options.log_file_bytes);

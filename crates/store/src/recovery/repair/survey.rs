@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub(super) seq_max: u64,
 }
 
-/// How segments are read.
+/// The context in which segments are read.
 pub(super) struct Reading {
     pub(super) place: SegmentAccess,
     pub(super) seed: u64,
@@ -32,7 +32,7 @@ pub(super) struct Reading {
 }
 
 impl PartitionRepair<'_> {
-    /// All segments with readable rows, in order of number. The index is rebuilt if necessary.
+    /// Returns all segments with readable rows, in order of number. The index is rebuilt if necessary.
     pub(super) fn survey(&mut self, reading: &Reading) -> Result<Vec<Found>, StoreError> {
         let there = names(self.disk(), &self.dir.join("segments"))?;
         let of_segments = |name: &&String| {
@@ -115,7 +115,7 @@ fn part_in_arrow(reading: &Reading, file: u64) -> Result<Part, StoreError> {
     open()
 }
 
-/// Whether every checksum of a segment's files is right.
+/// Returns true if every checksum of a segment's files is right.
 fn is_sound(part: &Part) -> bool {
     part.segment().is_some_and(|segment| segment.verify_blocks().is_empty())
 }

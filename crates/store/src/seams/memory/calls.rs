@@ -1,4 +1,4 @@
-//! The calls that the store makes.
+//! The calls of the store to the disk.
 
 use super::crash::scatter;
 use super::faults::{FaultKind, eio};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl MemoryDisk {
-    /// Makes a call by name: records it, and fails it if a fault applies.
+    /// Executes a call by name: records it, and fails it if a fault applies.
     fn call<T>(&self, name: &str, path: &Path, call: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state.lock();
         let result = match state.faults.meet(FaultKind::NameFails, path) {
@@ -202,7 +202,7 @@ impl State {
             self.durable_names.retain(|p, _| !p.starts_with(&dir));
         }
         self.durable_dirs.extend(dirs);
-        // Files that a crash can no longer bring back take up no room.
+        // Files that a crash can no longer bring back free their space.
         before.into_iter().for_each(|id| self.forget_unnamed(id));
     }
 }
@@ -220,7 +220,7 @@ impl Drop for MemoryFile {
 }
 
 impl MemoryFile {
-    /// Makes a call on the open file: records it with these numbers, and fails it if a fault applies.
+    /// Executes a call on the open file: records it with these numbers, and fails it if a fault applies.
     fn call<T>(
         &self,
         name: &str,

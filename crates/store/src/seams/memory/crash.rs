@@ -6,23 +6,23 @@ use crate::seams::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Bytes that a disk writes whole or not at all.
+/// Bytes that a disk writes atomically.
 pub(super) const SECTOR: u64 = 512;
 
-/// The effect of a crash on changes that were not synced.
+/// The effect of a crash on unsynced changes.
 pub enum CrashStyle<'a> {
     /// All of them are lost.
     Lose,
     /// Each file keeps a prefix of its writes, the last of them cut at a random byte (a torn write). Each folder keeps
-    /// a prefix of its changes of names.
+    /// a prefix of its name changes.
     Tear(&'a dyn Random),
-    /// Each sector of each write is kept or lost independently, later ones perhaps without earlier ones. Each folder
-    /// keeps a prefix of its changes of names.
+    /// Each sector of each write is kept or lost independently, perhaps later ones without earlier ones. Each folder
+    /// keeps a prefix of its name changes.
     Scatter(&'a dyn Random),
 }
 
 impl State {
-    /// Power fails: see [`super::MemoryDisk::crash`].
+    /// Simulates a power failure: see [`super::MemoryDisk::crash`].
     pub(super) fn crash(&mut self, style: &CrashStyle<'_>) {
         self.life += 1;
         self.locks.clear();
@@ -40,7 +40,7 @@ impl State {
         self.durable_names = self.names.clone();
         let kept: BTreeSet<u64> = self.names.values().copied().collect();
         self.nodes.retain(|id, _| kept.contains(id));
-        // Files in the order of their names, so that one seed tears one way.
+        // Files in order of their names, so that one seed always tears the same way.
         for id in self.names.values() {
             let Some(node) = self.nodes.get_mut(id) else { continue };
             node.handles = 0;
@@ -54,14 +54,14 @@ impl State {
         }
     }
 
-    /// A journal keeps the order of changes: a prefix of each folder's changes survives.
+    /// Keeps a prefix of each folder's name changes: a journal preserves their order.
     fn keep_some_names(&mut self, pending: Vec<NameChange>, random: &dyn Random) {
         let mut folders: BTreeMap<PathBuf, Vec<NameChange>> = BTreeMap::new();
         for change in pending {
             let folder = change.path().parent().map(Path::to_owned).unwrap_or_default();
             folders.entry(folder).or_default().push(change);
         }
-        // A folder comes before those in it, so that it is known by which name these are found.
+        // A folder comes before its content, so that the name under which the content is found is known.
         let mut lost: Vec<(PathBuf, PathBuf)> = Vec::new();
         for changes in folders.into_values() {
             let kept = random.next_u64() as usize % (changes.len() + 1);
@@ -113,7 +113,7 @@ fn tear(durable: &mut Vec<u8>, pending: Vec<Change>, random: &dyn Random) {
     }
 }
 
-/// Keeps each sector of each write, or not.
+/// Keeps or loses each sector of each write.
 pub(super) fn scatter(durable: &mut Vec<u8>, pending: Vec<Change>, dice: &mut dyn FnMut() -> u64) {
     // Mostly kept, mostly lost, or even: groups that survive except for one sector are as instructive as the reverse.
     let odds = [1, 4, 7][(dice() % 3) as usize];

@@ -1,9 +1,9 @@
-//! Faults that a test injects.
+//! Fault injection for tests.
 
 use std::io;
 use std::path::Path;
 
-/// The failing calls, with EIO.
+/// The calls that fail, with EIO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// `sync` and `sync_dir`.
@@ -21,9 +21,9 @@ struct Fault {
     kind: FaultKind,
     /// Part of the path that the fault applies to.
     path: String,
-    /// Calls that succeed first.
+    /// Number of calls that succeed first.
     after: u64,
-    /// Calls that fail after those.
+    /// Number of calls that fail after those.
     times: u64,
 }
 
@@ -40,7 +40,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// Whether a call of this kind on this path fails now.
+    /// Fails if an injected fault applies to a call of this kind on this path now.
     pub(super) fn meet(&mut self, kind: FaultKind, path: &Path) -> io::Result<()> {
         let path = path.to_string_lossy();
         for fault in self.0.iter_mut().filter(|f| f.kind == kind && f.times > 0 && path.contains(&f.path)) {

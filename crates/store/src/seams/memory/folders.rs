@@ -1,20 +1,21 @@
-//! Renames of folders: the content goes along, durable or not.
+//! Renames of folders: the content moves along, durable or not.
 //!
-//! A disk keeps a folder apart from its name. Here content is kept by path. While a new name of a folder is not durable, a
-//! crash may leave its content under the old one. So what is made durable meanwhile is kept under the old one too.
+//! A disk stores a folder apart from its name. Here content is stored by path. While a new name of a folder is not
+//! durable, a crash may leave its content under the old one. So content made durable meanwhile is kept under the old
+//! one too.
 
 use super::{MemoryDisk, NameChange, State};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A path below `from`, or `from` itself, as it is below `to`.
+/// Returns a path at or below `from`, moved to `to`.
 pub(super) fn rebased(path: &Path, from: &Path, to: &Path) -> Option<PathBuf> {
     let rest = path.strip_prefix(from).ok()?;
     Some(if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) })
 }
 
-/// Gives everything at and below `from` its new place.
+/// Moves everything at and below `from`.
 pub(super) fn move_all(names: &mut BTreeMap<PathBuf, u64>, dirs: &mut BTreeSet<PathBuf>, (from, to): (&Path, &Path)) {
     names.retain(|path, _| !path.starts_with(to));
     dirs.retain(|path| !path.starts_with(to));
@@ -24,7 +25,7 @@ pub(super) fn move_all(names: &mut BTreeMap<PathBuf, u64>, dirs: &mut BTreeSet<P
 }
 
 impl NameChange {
-    /// The same change below a folder that was renamed.
+    /// Returns the same change below a renamed folder.
     pub(super) fn rebased(self, from: &Path, to: &Path) -> NameChange {
         let place = |path: PathBuf| rebased(&path, from, to).unwrap_or(path);
         match self {
@@ -39,7 +40,7 @@ impl NameChange {
 }
 
 impl MemoryDisk {
-    /// Renames a folder within the one that it lies in.
+    /// Renames a folder within its parent.
     pub(super) fn rename_folder(&self, state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
         if from.parent() != to.parent() {
             return Err(ErrorKind::Unsupported.into());
@@ -50,7 +51,7 @@ impl MemoryDisk {
         }
         move_all(&mut state.names, &mut state.dirs, (from, to));
         if self.tracked {
-            // Changes of the folder's own name stay what they are: they precede this one.
+            // Changes of the folder's own name are kept: they precede this one.
             let below = |change: &NameChange| change.path().starts_with(from) && change.path() != from;
             let moved = |change: NameChange| if below(&change) { change.rebased(from, to) } else { change };
             state.pending_names = std::mem::take(&mut state.pending_names).into_iter().map(moved).collect();
@@ -61,7 +62,7 @@ impl MemoryDisk {
 }
 
 impl State {
-    /// Where a crash would leave what is durable in a folder, while new names of folders are not.
+    /// Returns where a crash would leave the durable content of a folder, while new folder names are not durable.
     pub(super) fn durable_place(&self, folder: &Path) -> PathBuf {
         self.pending_names.iter().rev().fold(folder.to_owned(), |place, change| match change {
             NameChange::RenameDir { from, to } => rebased(&place, to, from).unwrap_or(place),
@@ -69,7 +70,7 @@ impl State {
         })
     }
 
-    /// Makes the new names of folders in a folder durable, which lies at `there` after a crash.
+    /// Makes the new names of folders in a folder durable; a crash leaves that folder at `there`.
     pub(super) fn sync_folders(&mut self, path: &Path, there: &Path) {
         let at = |folder: &Path| folder.file_name().map(|name| there.join(name));
         let renames: Vec<(PathBuf, PathBuf)> = self

@@ -1,4 +1,8 @@
 //! A disk in memory that can crash, tear, fill up and rot.
+//!
+//! Content and names exist twice: as seen by readers, and as after a crash. A change reaches the first at once and is
+//! queued; a sync applies the queue to the second. A crash applies none or a part of the queue, and readers then see
+//! the second.
 
 mod calls;
 mod crash;
@@ -22,15 +26,15 @@ use std::sync::Arc;
 /// Content of one file.
 #[derive(Debug, Default)]
 struct Node {
-    /// The content as a reader sees it.
+    /// The content as seen by readers.
     live: Vec<u8>,
     /// The content after a crash; not kept on a disk that never crashes.
     durable: Vec<u8>,
     /// Changes since the last sync, in order.
     pending: Vec<Change>,
-    /// Bits that were flipped and not written since.
+    /// Bits that were flipped and not overwritten since.
     flipped: Vec<u64>,
-    /// Open handles: a removed file stays as long as there are any.
+    /// Number of open handles: a removed file stays while there are any.
     handles: usize,
 }
 
@@ -72,32 +76,32 @@ impl NameChange {
 struct State {
     nodes: HashMap<u64, Node>,
     next_node: u64,
-    /// Files by name, as a reader sees them.
+    /// Files by name, as seen by readers.
     names: BTreeMap<PathBuf, u64>,
-    /// Files by name, as a crash leaves them.
+    /// Files by name, as after a crash.
     durable_names: BTreeMap<PathBuf, u64>,
     dirs: BTreeSet<PathBuf>,
     durable_dirs: BTreeSet<PathBuf>,
-    /// Changes of names that `sync_dir` has not made durable, in order.
+    /// Name changes that `sync_dir` has not made durable, in order.
     pending_names: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
     faults: Faults,
-    /// Grows at each crash: files opened before are dead.
+    /// Incremented at each crash: handles opened before are dead.
     life: u64,
-    /// Max bytes that all files together may hold.
+    /// Max bytes of all files together.
     capacity: Option<u64>,
     read_only: bool,
     syncs: u64,
-    /// State of the random numbers that decide which part of a failed sync reached the disk; 0: none of it.
+    /// State of the random generator that decides which part of a failed sync reached the disk; 0 for none of it.
     dice: u64,
-    /// Hash of every call so far and of its outcome.
+    /// Hash of every call so far and its outcome.
     trace: u64,
 }
 
 /// A disk in memory. Clones share one disk.
 ///
-/// [`MemoryDisk::new`] separates synced from unsynced data, so that [`MemoryDisk::crash`] can discard the
-/// rest; [`MemoryDisk::volatile`] does not, and serves collections that are kept in memory only.
+/// [`MemoryDisk::new`] separates synced from unsynced data, so that [`MemoryDisk::crash`] can discard the rest.
+/// [`MemoryDisk::volatile`] does not, and serves collections that are kept in memory only.
 #[derive(Debug, Clone)]
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
@@ -124,6 +128,7 @@ impl DiskLock for MemoryLock {}
 impl Drop for MemoryLock {
     fn drop(&mut self) {
         let mut state = self.disk.state.lock();
+        // A lock of an earlier life was already released by the crash, and another process may hold it now.
         if state.life == self.life {
             state.locks.remove(&self.path);
         }
@@ -137,25 +142,25 @@ impl Default for MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty disk that can crash.
+    /// Creates an empty disk that can crash.
     pub fn new() -> Self {
         MemoryDisk { state: Arc::default(), tracked: true }
     }
 
-    /// An empty disk that cannot crash and keeps each byte once.
+    /// Creates an empty disk that cannot crash and keeps each byte once.
     pub fn volatile() -> Self {
         MemoryDisk { state: Arc::default(), tracked: false }
     }
 
-    /// An empty disk that can crash, and on which a sync that fails may have written some of its sectors.
+    /// Creates an empty disk that can crash, and on which a failed sync may have written some of its sectors.
     pub fn seeded(seed: u64) -> Self {
         let disk = MemoryDisk::new();
         disk.state.lock().dice = seed.max(1);
         disk
     }
 
-    /// Power fails: `style` decides what happens to unsynced data. Locks are free, and files opened before return
-    /// errors for ever.
+    /// Simulates a power failure: `style` decides what happens to unsynced data. Locks are released, and files opened
+    /// before return errors from then on.
     pub fn crash(&self, style: CrashStyle<'_>) {
         self.state.lock().crash(&style);
     }
@@ -165,7 +170,7 @@ impl MemoryDisk {
         self.inject_times(kind, path, after, u64::MAX);
     }
 
-    /// The same for this many calls only: later ones succeed.
+    /// Does the same for this many calls only: later ones succeed.
     pub fn inject_times(&self, kind: FaultKind, path: &str, after: u64, times: u64) {
         self.state.lock().faults.add(kind, path, after, times);
     }
@@ -175,7 +180,7 @@ impl MemoryDisk {
         self.state.lock().faults.clear();
     }
 
-    /// Sets how many bytes fit; writes beyond them return ENOSPC. `None`: no limit.
+    /// Sets the capacity in bytes; writes beyond it return ENOSPC. `None` removes the limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity = bytes;
     }
@@ -185,7 +190,7 @@ impl MemoryDisk {
         self.state.lock().read_only = read_only;
     }
 
-    /// Flips one bit of a file, in what readers see and in what a crash leaves.
+    /// Flips one bit of a file, both as seen by readers and as after a crash.
     pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         let id = *state.names.get(path).ok_or(ErrorKind::NotFound)?;
@@ -195,7 +200,7 @@ impl MemoryDisk {
         Ok(())
     }
 
-    /// Flips every flipped bit back that was not written since.
+    /// Flips back every flipped bit that was not overwritten since.
     pub fn unflip(&self) {
         for node in self.state.lock().nodes.values_mut() {
             for bit in std::mem::take(&mut node.flipped) {
@@ -204,12 +209,12 @@ impl MemoryDisk {
         }
     }
 
-    /// Makes flipped bits permanent: [`MemoryDisk::unflip`] leaves them from now on.
+    /// Makes flipped bits permanent: [`MemoryDisk::unflip`] no longer restores them.
     pub fn keep_flipped(&self) {
         self.state.lock().nodes.values_mut().for_each(|node| node.flipped.clear());
     }
 
-    /// Removes a file for good, as if it had never been written, and returns its content.
+    /// Removes a file permanently, as if it had never been written, and returns its content.
     pub fn vanish(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut state = self.state.lock();
         let id = state.names.remove(path).ok_or(ErrorKind::NotFound)?;
@@ -230,18 +235,18 @@ impl MemoryDisk {
         state.durable_names.insert(path.to_owned(), id);
     }
 
-    /// A hash of every call so far and of its outcome: two runs with the same calls have the same hash.
+    /// Returns a hash of every call so far and its outcome: two runs with the same calls have the same hash.
     pub fn trace(&self) -> u64 {
         self.state.lock().trace
     }
 
-    /// Every file and its length.
+    /// Returns every file and its length.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let state = self.state.lock();
         state.names.iter().map(|(p, id)| (p.clone(), state.nodes.get(id).map_or(0, |n| n.live.len() as u64))).collect()
     }
 
-    /// How many times `sync` and `sync_dir` were called.
+    /// Returns how many times `sync` and `sync_dir` were called.
     pub fn syncs(&self) -> u64 {
         self.state.lock().syncs
     }
@@ -257,7 +262,7 @@ impl Node {
         }
     }
 
-    /// Changes what readers see.
+    /// Applies a change to what readers see.
     fn change(&mut self, change: &Change) {
         apply(&mut self.live, change);
         self.flipped.retain(|bit| match change {
@@ -298,7 +303,7 @@ impl State {
         if self.read_only { Err(ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
 
-    /// Bytes that still fit.
+    /// Returns the free bytes.
     fn room(&self) -> u64 {
         let used = || self.nodes.values().map(|n| n.live.len() as u64).sum::<u64>();
         self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(used()))

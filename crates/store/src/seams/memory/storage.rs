@@ -1,7 +1,7 @@
-//! Partitions in memory that fail on purpose: log, catalog and objects of a cluster, without one.
+//! Partitions in memory with fault injection: log, catalog and objects of a cluster, without one.
 //!
-//! Handles of one partition share its state, as processes share a bucket. A call may fail before it takes effect, or after it (a
-//! lost acknowledgement). It may also take effect later, long after its writer gave up (a stalled writer).
+//! Handles of one partition share its state, as processes share a bucket. A call may fail before it takes effect, or
+//! after it (a lost acknowledgement). It may also take effect later, long after its writer gave up (a stalled writer).
 
 use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A part of a partition that calls go to.
+/// The part of a partition that a call addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seam {
     /// Appends to the log.
@@ -31,7 +31,7 @@ pub enum Seam {
 pub enum Failure {
     /// Nothing happens, and the caller gets an error.
     Before,
-    /// It takes effect, and the acknowledgement is lost.
+    /// It takes effect, but the acknowledgement is lost.
     After,
     /// The acknowledgement is lost, and it takes effect at [`MemoryStorage::deliver`], if it still may.
     Stalled,
@@ -47,14 +47,14 @@ type Shared = Arc<Mutex<Partition>>;
 
 #[derive(Debug, Default)]
 struct Partition {
-    /// The writer that may append: the number of the last replay.
+    /// The writer that may append, as the number of the last replay.
     writer: u64,
     records: Vec<Record>,
     manifest: Option<Manifest>,
     objects: BTreeMap<String, Content>,
-    /// Objects deleted since the last sync: a crash brings them back.
+    /// Objects deleted since the last sync, which a crash brings back.
     deleted: BTreeMap<String, Content>,
-    /// The seam, the calls that succeed first, and how the next one fails.
+    /// The seam, the number of calls that succeed first, and how the next one fails.
     faults: Vec<(Seam, u64, Failure)>,
     /// Calls that take effect later.
     stalled: Vec<Stalled>,
@@ -74,7 +74,7 @@ enum Stalled {
 }
 
 impl MemoryStorage {
-    /// No partition yet.
+    /// Creates a storage without partitions.
     pub fn new() -> MemoryStorage {
         MemoryStorage::default()
     }
@@ -112,7 +112,7 @@ impl MemoryStorage {
         });
     }
 
-    /// Unsynced data is gone.
+    /// Simulates a crash: unsynced data is lost.
     pub fn crash(&self) {
         self.each(|partition| {
             partition.objects.retain(|_, content| content.synced);
@@ -138,7 +138,7 @@ impl Storage for MemoryStorage {
 }
 
 impl Partition {
-    /// How the next call of a seam fails, if it does.
+    /// Returns how the next call of a seam fails, if it does.
     fn fault(&mut self, seam: Seam) -> Option<Failure> {
         let at = self.faults.iter().position(|(of, _, _)| *of == seam)?;
         match &mut self.faults[at].1 {
@@ -164,7 +164,7 @@ impl Partition {
 
     fn commit(&mut self, follows: u64, manifest: &Manifest) -> Result<u64, CommitError> {
         let newest = self.manifest.as_ref().map_or(0, Manifest::version);
-        // Compared and swapped under one lock, as a bucket does by create-if-absent.
+        // Compared and swapped under one lock, like create-if-absent in a bucket.
         if newest != follows || manifest.version() <= follows {
             return Err(CommitError::Stale { newest });
         }
@@ -196,14 +196,14 @@ fn error(action: &'static str) -> StoreError {
 #[derive(Debug)]
 struct MemoryLog {
     state: Shared,
-    /// Given by the last replay; 0: there was none.
+    /// Number assigned by the last replay; 0 before the first.
     writer: u64,
 }
 
 impl WriteLog for MemoryLog {
     fn replay(&mut self, flushed: u64, _: Option<LogPlace>) -> Result<Replayed, StoreError> {
         let mut state = self.state.lock();
-        // From here on the appends of every earlier writer are refused, including appends in flight.
+        // From here on the appends of every earlier writer are refused, including those in flight.
         state.writer += 1;
         self.writer = state.writer;
         let records = state.records.iter().filter(|record| record.position > flushed).cloned().collect();
@@ -229,7 +229,7 @@ impl WriteLog for MemoryLog {
     fn release(&mut self, flushed: u64) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         if state.writer == self.writer {
-            // The last record stays, as it says which positions were given.
+            // The last record stays, because it shows which positions were assigned.
             let last = state.records.last().map_or(0, |record| record.position);
             state.records.retain(|record| record.position > flushed || record.position == last);
         }

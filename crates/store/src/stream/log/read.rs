@@ -1,4 +1,4 @@
-//! How a stream is read, from its first message to its last.
+//! Reads a stream, from its first message to its last.
 
 use super::{StreamLog, number_of};
 use crate::error::StoreError;
@@ -8,11 +8,11 @@ use crate::stream::chain::{Chain, End};
 use bytes::Bytes;
 use std::io;
 
-/// Max gaps of a read that are checked one by one: more gaps are no missing batch.
+/// Max gaps of a read that are checked one by one: more gaps are not explained by a missing batch.
 const GAPS_MAX: usize = 64;
 
 impl StreamLog {
-    /// Reads a stream once; what was found, and where it ends.
+    /// Reads a stream once; returns what was found, and where it ends.
     pub(super) fn read(
         &self,
         stream: &dyn Stream,
@@ -22,7 +22,8 @@ impl StreamLog {
         let bounds = stream.bounds().map_err(self.failed("read"))?;
         let mut chain = Chain::new(&self.path(), number_of(self.generation)?, flushed);
         if bounds.first <= bounds.last {
-            // The next number to come, and the last one of each gap: what another process has purged meanwhile is before it.
+            // The next number to come, and the last one of each gap: anything that another process has purged meanwhile
+            // is before it.
             let (mut next, mut left_out) = (bounds.first, Vec::new());
             let mut take = |sequence: u64, message: Bytes| {
                 if sequence > next && left_out.len() < GAPS_MAX {
@@ -32,7 +33,8 @@ impl StreamLog {
                 chain.take(sequence, &message);
             };
             stream.read(bounds.first, bounds.last, &mut take).map_err(self.failed("read"))?;
-            // A read may be behind. What it leaves out would be taken for lost, and a fence would go on before its end.
+            // A read may be stale. Messages that it leaves out would be taken for lost, and a fence would follow before
+            // its end.
             for number in left_out.into_iter().chain((next <= bounds.last).then_some(bounds.last)) {
                 if stream.get(number).map_err(self.failed("read"))?.is_some() {
                     let detail = format!("message {number} is there, and was not read: try again later");
@@ -44,7 +46,7 @@ impl StreamLog {
         Ok((bounds.last, found, end))
     }
 
-    /// Gives up what is missing, where the operator has decided so.
+    /// Accepts the loss of missing records, if the operator has decided so.
     pub(super) fn settle(&self, mut found: Replayed) -> Replayed {
         if self.accept_loss {
             for damage in found.damage.drain(..) {

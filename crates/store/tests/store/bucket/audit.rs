@@ -1,4 +1,4 @@
-//! The audit log that processes share: one chain of lines of all writers. The oldest lines go.
+//! The audit log shared by processes: one chain of all writers' lines, of which the oldest are removed.
 
 use super::records::control;
 use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket};
@@ -9,7 +9,7 @@ fn act(target: impl Into<String>) -> Act {
     Act { who: "me".into(), act: "createToken".into(), target: target.into(), ..Act::default() }
 }
 
-/// All lines, read in pages. Each must follow from the previous one.
+/// Returns all lines, read in pages. Each must follow from the previous one.
 fn lines(log: &SharedAudit) -> Vec<Audited> {
     let (mut after, mut lines) = (Some(0), Vec::<Audited>::new());
     while let Some(from) = after {
@@ -113,7 +113,7 @@ fn a_chapter_that_is_missing_is_named_and_one_that_went_meanwhile_is_not() {
         assert!(matches!(error, StoreError::Corrupt { .. }) && error.to_string().contains(chapter), "{error}");
         bucket.harm(chapter, Some(held));
     }
-    // While the oldest is read, others write so much that it goes.
+    // While the oldest chapter is read, others write so much that it is removed.
     let before = log.page(0, 1_000, &|_| true).unwrap().lines[0].n;
     let mut gone = 0;
     for after in 20..80 {

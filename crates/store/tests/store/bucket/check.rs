@@ -1,4 +1,4 @@
-//! A check of a bucket names each object that is gone or damaged, and nothing where an owner is at work.
+//! A check of a bucket reports each missing or damaged object, and nothing while an owner is at work.
 
 use super::{Fate, Process, seams, write};
 use meridian_store::bucket::{self, Bucket, Checked, MemoryBucket};
@@ -10,12 +10,12 @@ fn checked(bucket: &MemoryBucket) -> Checked {
     bucket::check(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), &seams()).unwrap()
 }
 
-/// What a check says, as text.
+/// Returns the result of a check, as text.
 fn found(bucket: &MemoryBucket) -> String {
     checked(bucket).problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-/// A bucket with segments, an unflushed log of some objects, records, audit lines and a lease.
+/// Creates a bucket with segments, an unflushed log of several objects, records, audit lines and a lease.
 fn filled() -> (MemoryBucket, Process) {
     let bucket = MemoryBucket::new();
     let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
@@ -63,7 +63,7 @@ fn a_bucket_that_no_cluster_has_used_is_not_in_order() {
     assert_eq!(checked(&bucket).collections, 0);
 }
 
-/// Every object of a collection that something names, and each of the records beside it.
+/// Covers every object of a collection that something names, and each record beside it.
 #[test]
 fn each_object_that_is_gone_or_damaged_is_named() {
     let (bucket, owner) = filled();
@@ -74,13 +74,14 @@ fn each_object_that_is_gone_or_damaged_is_named() {
     for end in [".segment", ".rows", ".dead"] {
         assert!(names.iter().any(|name| name.ends_with(end)), "{end}: {names:?}");
     }
-    // Of the log one that others follow.
+    // From the log, an object that others follow.
     names.extend(of("/wal/").rev().nth(1));
     names.extend(["/manifests/", "records/access/", "audit/", "leases/"].map(|part| of(part).next_back().unwrap()));
     for name in names {
         let kept = bucket.get(&name).unwrap();
         let file = name.rsplit('/').next().unwrap();
-        // A reader finds the newest link of a chain and the newest term of a lease. Nothing says that there was a later one.
+        // A reader finds the newest link of a chain and the newest term of a lease. Nothing proves that there was a
+        // later one.
         let newest_of_chain = ["records/", "audit/", "leases/"].iter().any(|part| name.starts_with(part));
         for bytes in [None, Some(vec![7; 300])].into_iter().skip(usize::from(newest_of_chain)) {
             let gone = bytes.is_none();

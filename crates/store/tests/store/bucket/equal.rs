@@ -1,4 +1,5 @@
-//! A store over a bucket answers like one over a folder, and a reader of the bucket as the folder did when it was flushed.
+//! A store over a bucket behaves like one over a folder. A reader of the bucket shows the folder's content at the time
+//! of the flush.
 
 use super::{PROCESSES, seams};
 use crate::world::{Event, World, batch, content, options, schema};
@@ -8,7 +9,7 @@ use meridian_store::{Collection, Settings, Store, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The same collection twice.
+/// The same collection over both.
 struct Pair {
     worlds: [World; 2],
     open: Option<[(Store, Arc<Collection>); 2]>,
@@ -26,7 +27,7 @@ impl Pair {
         self.open.as_ref().unwrap().each_ref().map(|(_, c)| c.as_ref())
     }
 
-    /// What both answer to one request: the same.
+    /// Checks that both return the same for one request, and returns that.
     fn ask<T: PartialEq + std::fmt::Debug>(&self, what: &str, ask: impl Fn(&Collection) -> T) -> T {
         let [folder, bucket] = self.both().map(ask);
         assert_eq!(folder, bucket, "{what}");
@@ -77,7 +78,7 @@ fn a_bucket_answers_as_a_folder_does() {
                     pair.ask("a deletion of rows", |c| {
                         let snapshot = c.snapshot();
                         let rows: Vec<_> = snapshot.parts.iter().map(|part| (part.clone(), vec![0])).collect();
-                        // Which row is the first of a part is the same, as parts are made alike.
+                        // The first row of a part is the same in both, because parts are built alike.
                         c.delete_rows(&rows).unwrap()
                     });
                 }

@@ -1,4 +1,4 @@
-//! What a process keeps of a bucket's objects: answers are those of the bucket, whatever happens to what is kept.
+//! The cache of a bucket's objects: results equal those of the bucket, whatever happens to the cache.
 
 use super::{Fate, Process, seams, write};
 use crate::world::{DAY, Event, START, batch, content, options, schema};
@@ -17,12 +17,12 @@ const FILE: &str = "/data/extents";
 const HEAD: u64 = 4 << 10;
 const SLOT: u64 = HEAD + (1 << 20);
 
-/// Room for all that the tests read.
+/// Options with room for everything the tests read.
 fn ample() -> Options {
     Options { extent_memory: 64 << 20, extent_disk: HEAD + 100 * SLOT, tree_bytes: Some(64 << 20), ..options() }
 }
 
-/// Room for hardly anything, so that each step evicts.
+/// Options with hardly any room, so that each step evicts.
 fn tiny() -> Options {
     Options {
         extent_memory: 12 << 10,
@@ -37,11 +37,11 @@ fn on(disk: &MemoryDisk) -> Seams {
     Seams { disk: Arc::new(disk.clone()), ..seams() }
 }
 
-/// Reads a bucket, counts its calls, and may wait before they are answered.
+/// Reads a bucket, counts its calls, and may delay their answers.
 #[derive(Debug, Clone)]
 struct Counting {
     inner: MemoryBucket,
-    /// Ranges read together, by object, and how often.
+    /// How often each range was read, by object.
     ranges: Arc<Mutex<BTreeMap<(String, u64), u64>>>,
 }
 
@@ -54,7 +54,7 @@ impl Counting {
         self.ranges.lock().unwrap().values().copied().max().unwrap_or(0)
     }
 
-    /// Objects of segments that were read in part or whole.
+    /// Returns the objects of segments that were read, completely or in part.
     fn segments(&self) -> Vec<String> {
         let ranges = self.ranges.lock().unwrap();
         let mut names: Vec<String> = ranges.keys().map(|(name, _)| name.clone()).collect();
@@ -121,7 +121,7 @@ fn shown_of(collection: &Collection) -> Vec<(String, u64, i64)> {
     content(&collection.snapshot().open_all().unwrap())
 }
 
-/// An owner with some segments.
+/// Creates an owner with some segments.
 fn flushed(bucket: &MemoryBucket, segments: i64) -> Process {
     let owner = Process::first(bucket);
     for number in 1..=segments {
@@ -157,7 +157,7 @@ fn a_reader_with_hardly_any_room_answers_as_the_owner_did() {
                 reader.refresh().unwrap();
                 let collection = reader.collection("t", "c").unwrap();
                 assert_eq!(shown_of(&collection), wanted, "seed {seed}, step {step}");
-                // An earlier snapshot that is still held, while its segments were closed.
+                // An earlier snapshot that is still held although its segments were closed.
                 let snapshot = collection.snapshot();
                 assert_eq!(snapshot.rows(), collection.snapshot().open_all().unwrap().rows());
                 for (id, ..) in wanted.iter().step_by(37) {
@@ -177,7 +177,7 @@ fn a_reader_with_hardly_any_room_answers_as_the_owner_did() {
 fn only_segments_that_a_question_may_concern_are_opened() {
     let bucket = MemoryBucket::new();
     let owner = Process::first(&bucket);
-    // Each segment has its own day.
+    // Each segment covers its own day.
     for day in 0..6 {
         let of_day = |i: i64| Event { time: START + day * DAY + i, ..Event::new(format!("w{day}-{i}"), day * 10 + i) };
         let events: Vec<Event> = (0..3).map(of_day).collect();
@@ -198,7 +198,7 @@ fn only_segments_that_a_question_may_concern_are_opened() {
     let few = snapshot.open_for(&Predicate::interval(interval)).unwrap();
     assert_eq!((few.parts.len(), fresh.trees().loaded), (expected, expected as u64));
     assert_eq!(expected, 1);
-    // Open ones are shared.
+    // Open segments are shared.
     drop(snapshot.open_for(&Predicate::interval(interval)).unwrap());
     assert_eq!(fresh.trees().loaded, expected as u64);
 }
@@ -219,7 +219,7 @@ fn what_lies_on_disk_survives_a_restart_and_is_read_from_there() {
     let stats = again.extents().unwrap();
     assert_eq!((stats.bytes_fetched, stats.damaged), (0, 0));
     assert!(stats.disk_hits > 0);
-    // With less room the rest of the file goes.
+    // With a lower limit the rest of the file is cut off.
     drop(again);
     let less = Options { extent_disk: HEAD + 2 * SLOT, ..ample() };
     assert_eq!(shown(&open_reader(less, on(&disk), &bucket)), wanted);
@@ -269,7 +269,7 @@ fn a_damaged_or_cut_extent_is_read_again_and_never_served() {
         let again = open_reader(ample(), on(&disk), &bucket);
         assert_eq!(shown(&again), wanted, "seed {seed}");
         damaged += again.extents().unwrap().damaged;
-        // It was put in order.
+        // It was repaired.
         drop(again);
         let last = open_reader(ample(), on(&disk), &bucket);
         assert_eq!(shown(&last), wanted, "seed {seed}");
@@ -283,13 +283,13 @@ fn a_crash_while_extents_are_written_leaves_nothing_wrong() {
     let bucket = MemoryBucket::new();
     let owner = flushed(&bucket, 6);
     let wanted = content(&owner.collection.snapshot());
-    // Three slots: they are written over again and again.
+    // Three slots, overwritten again and again.
     let few = Options { extent_disk: HEAD + 3 * SLOT, extent_memory: 12 << 10, ..ample() };
     for seed in 0..40u64 {
         let disk = MemoryDisk::seeded(seed);
         let reader = open_reader(few.clone(), on(&disk), &bucket);
         assert_eq!(shown(&reader), wanted);
-        // The name stays, so that what is left of the content counts.
+        // The name is durable, so that the remaining content counts.
         disk.sync_dir(Path::new("/data")).unwrap();
         if seed % 2 == 0 {
             disk.open(Path::new(FILE), OpenMode::ReadWrite).unwrap().sync().unwrap();
@@ -321,7 +321,7 @@ fn a_full_or_broken_disk_costs_only_what_it_would_keep() {
             assert!(reader.extents().unwrap().disk_bytes <= 2 * SLOT);
         }
     }
-    // One on which the file cannot even be made.
+    // A disk on which the file cannot even be created.
     let disk = MemoryDisk::new();
     disk.inject(FaultKind::NameFails, "extents", 0);
     let reader = open_reader(ample(), on(&disk), &bucket);
@@ -360,7 +360,7 @@ fn meet_damage(harm: impl Fn(&[u8]) -> Vec<u8>) {
     let owner = flushed(&bucket, 3);
     let reader = open_reader(ample(), seams(), &bucket);
     assert_eq!(reader.problems(), []);
-    // Index and rows of one: nothing can be rebuilt.
+    // Index and rows of a segment: nothing can be rebuilt.
     let files: Vec<String> = bucket.objects().into_iter().map(|(name, _)| name).collect();
     let index = files.iter().find(|name| name.ends_with(".segment")).unwrap().clone();
     let mut whole = Vec::new();
@@ -378,7 +378,7 @@ fn meet_damage(harm: impl Fn(&[u8]) -> Vec<u8>) {
     reader.refresh().unwrap();
     assert!(!reader.problems().is_empty(), "it stays named for as long as it is damaged");
     assert_eq!(content(&snapshot.open_all().unwrap()).len(), 6);
-    // Put back, it is read from the bucket, and not from what was kept of the damaged one.
+    // Once restored, it is read from the bucket, not from the cached copy of the damaged object.
     for (name, bytes) in whole {
         bucket.harm(&name, Some(bytes));
     }

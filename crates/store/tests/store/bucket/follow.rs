@@ -1,4 +1,4 @@
-//! What a process sees that only reads the bucket.
+//! What a read-only process of the bucket sees.
 
 use super::{Fate, Process, seams, write};
 use crate::world::{content, options, schema};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn reader(bucket: &MemoryBucket) -> Store {
-    // With threads, as a server has them: none may start.
+    // With background threads, as in a server: none may start.
     let options = Options { background: true, ..options() };
     Store::open_read_only(options, seams(), Arc::new(bucket.clone())).unwrap()
 }
@@ -32,7 +32,7 @@ fn a_reader_sees_what_was_flushed_and_changes_nothing() {
     assert_eq!(content(&early.collection("t", "c").unwrap().snapshot()), before);
     let objects = bucket.objects();
     assert!(!reader.refresh().unwrap(), "nothing is new");
-    // Refused; the message names who takes them.
+    // Refused; the message names the servers that accept writes.
     assert_eq!(write(&c, 5), Fate::Refused);
     let refused = c.delete(&["w1-0".to_owned()]).unwrap_err();
     assert!(matches!(&refused, WriteError::Refused(why) if why.contains("gateway")), "{refused}");
@@ -73,7 +73,7 @@ fn a_reader_outlives_merges_for_a_grace() {
         owner.collection.maintain().unwrap();
         owner.store.trim_serving();
     }
-    // The next owner finds them left over, and leaves them for a grace of its own.
+    // The next owner finds them as leftovers, and keeps them for a grace period of its own.
     drop(owner);
     let next = Process::next(&bucket);
     assert_eq!(content(&snapshot), before);
@@ -105,7 +105,7 @@ fn objects_that_no_manifest_names_go_after_the_grace() {
     clock.sleep(Duration::from_secs(21));
     process.store.trim_serving();
     assert_eq!(segments(), live);
-    // Of the log and the manifests little is left as well.
+    // Little is left of the log and the manifests as well.
     let count = |part: &str| bucket.objects().iter().filter(|(name, _)| name.contains(part)).count();
     assert!(count("/wal/") <= 3, "{} objects of the log", count("/wal/"));
     assert!(count("/manifests/") <= 24, "{} manifests", count("/manifests/"));
@@ -122,7 +122,7 @@ fn a_collection_is_dropped_and_made_again_for_everybody() {
     let slow = Process::next(&bucket);
     write(&slow.collection, 2);
     assert_eq!(write(&owner.collection, 3), Fate::Refused);
-    // One that was taken over cannot drop it.
+    // A former owner cannot drop it.
     assert!(owner.store.drop_collection("t", "c").is_err());
     let owner = Process::next(&bucket);
     assert!(owner.store.drop_collection("t", "c").unwrap());
@@ -130,7 +130,7 @@ fn a_collection_is_dropped_and_made_again_for_everybody() {
     assert!(reader.refresh().unwrap());
     assert!(reader.collection("t", "c").is_none());
     assert!(super::open(&bucket).unwrap().collections().is_empty());
-    // The process that was slow neither writes to it nor revives it.
+    // The slow process can neither write to it nor revive it.
     assert_eq!(write(&slow.collection, 4), Fate::Refused);
     let _ = slow.collection.flush();
     assert!(slow.store.is_outdated());

@@ -1,4 +1,4 @@
-//! How old what a reader shows is, and that the owner leaves what a reader uses.
+//! The stated age of a reader's data, and that the owner keeps what a reader uses.
 
 use super::{Fate, seams, write};
 use crate::world::{content, options, schema};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SECOND: i64 = 1_000_000;
 
-/// The processes of a cluster, all with one clock.
+/// The processes of a cluster, sharing one clock.
 struct Cluster {
     bucket: MemoryBucket,
     log: SharedLog,
@@ -36,7 +36,7 @@ impl Cluster {
         let bucket: Arc<dyn Bucket> = Arc::new(self.bucket.clone());
         let seams = self.seams();
         let lease = Lease::new(&bucket, "owner", "one", "host:1", Duration::from_secs(3), &seams);
-        // The previous one may hold it still.
+        // The previous owner may still hold it.
         for _ in 0..100 {
             if matches!(lease.turn().unwrap(), Standing::Owner(_)) {
                 break;
@@ -96,11 +96,11 @@ fn idle_and_behind(cluster: &Cluster) {
             reader.refresh().unwrap();
         }
     };
-    // Nothing is written for an hour.
+    // No writes for an hour.
     tick(3600);
     assert!(cluster.age(&seen) <= 1, "{}", cluster.age(&seen));
     assert_eq!(cluster.age(&c), 0, "the owner shows everything");
-    // A write that is not flushed makes it as old as the write is.
+    // An unflushed write makes the data as old as the write.
     write(&c, 2);
     let old = seen.snapshot();
     tick(30);
@@ -109,11 +109,11 @@ fn idle_and_behind(cluster: &Cluster) {
     tick(2);
     assert!(cluster.age(&seen) <= 1);
     assert_eq!(content(&seen.snapshot()).len(), 6);
-    // An earlier snapshot grows no younger.
+    // An earlier snapshot does not become more recent.
     let again = seen.snapshot_at(old.seq).unwrap();
     assert!(cluster.clock.now() - again.taken_at >= 32 * SECOND);
     assert_eq!(content(&again).len(), 3);
-    // Without an owner everything grows older.
+    // Without an owner all data ages.
     for _ in 0..40 {
         cluster.clock.advance(SECOND);
         reader.refresh().unwrap();
@@ -121,7 +121,7 @@ fn idle_and_behind(cluster: &Cluster) {
     assert!((39..=42).contains(&cluster.age(&seen)), "{}", cluster.age(&seen));
 }
 
-/// As a folder is that is not mounted any more.
+/// The bucket looks like a folder that is no longer mounted.
 #[test]
 fn a_reader_of_a_bucket_that_is_empty_all_at_once_keeps_what_it_has_and_writes_nothing() {
     let cluster = Cluster::new();
@@ -152,9 +152,9 @@ fn a_reader_of_a_collection_of_which_nothing_was_said_does_not_call_it_fresh() {
     c.flush().unwrap();
     cluster.clock.advance(100 * SECOND);
     let seen = cluster.reader().collection("t", "c").unwrap();
-    // Before it was made nothing was missing.
+    // Before its creation nothing was missing.
     assert_eq!(seen.snapshot().taken_at, c.created());
-    // The owner's clock may be ahead, so the collection may be older than it says.
+    // The owner's clock may be ahead, so the data may be older than the statement.
     let options = Options { skew: Duration::from_secs(7), ..options() };
     let reader = Store::open_read_only(options, cluster.seams(), Arc::new(cluster.bucket.clone())).unwrap();
     let seen = reader.collection("t", "c").unwrap();
@@ -177,7 +177,7 @@ fn a_write_is_flushed_before_it_is_too_old() {
     while c.maintain_memory(false).unwrap() {}
     assert_eq!((c.stats().segments > 0, c.stats().memory_rows), (true, 0));
     assert!(owner.store.complete().unwrap().behind.is_empty());
-    // What is left of a process before counts from when it was written.
+    // Unflushed writes of an earlier process count from when they were written.
     write(&c, 61);
     cluster.clock.advance(50 * SECOND);
     drop((owner, c));
@@ -198,7 +198,7 @@ fn who_may_have_been_replaced_says_nothing() {
     assert_eq!(said.behind.len(), 1);
     let next = Store::open_shared(options(), cluster.seams(), Arc::new(cluster.bucket.clone())).unwrap();
     assert_eq!(write(&next.collection("t", "c").unwrap(), 2), Fate::Stored);
-    // It does not know yet, and its lease is what keeps it from saying so; once it knows, it is silent.
+    // It does not know yet, and only its lease keeps it from stating so; once it knows, it makes no statement.
     assert_eq!(write(&c, 3), Fate::Refused);
     assert_eq!(owner.store.complete(), None);
     next.close().unwrap();
@@ -219,13 +219,13 @@ fn what_a_reader_uses_stays_for_as_long_as_it_says_so() {
     let (slow, token) = (seen.snapshot(), seen.snapshot().seq);
     let before = content(&slow);
     let objects = || cluster.bucket.objects().iter().filter(|(name, _)| name.ends_with(".segment")).count();
-    // Everything that it shows is replaced, merged away and long past the grace.
+    // Everything it shows is replaced, merged away and long past the grace period.
     let pass = |refresh: bool, seconds: i64| {
         for n in 0..seconds / 10 {
             cluster.clock.advance(10 * SECOND);
             if refresh {
                 reader.refresh().unwrap();
-                // A token that is used stays good.
+                // A token in use stays valid.
                 assert_eq!(content(&seen.snapshot_at(token).unwrap()), before, "after {n}");
             }
             owner.store.trim_serving();
@@ -242,7 +242,7 @@ fn what_a_reader_uses_stays_for_as_long_as_it_says_so() {
     pass(true, 1200);
     assert_eq!(content(&slow), before, "a query that reads slowly");
     let held = objects();
-    // It is gone without a word: its pin counts for its time.
+    // It disappears without notice: its pin counts until it expires.
     pass(false, 600);
     assert!(objects() < held, "{} of {held} stay", objects());
     assert_eq!(objects() as u64, c.stats().segments);

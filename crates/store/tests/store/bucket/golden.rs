@@ -1,8 +1,9 @@
-//! Objects as each level of the program writes them, kept in `tests/fixtures`, and opened by every run.
+//! Objects as written at each level of the program, kept in `tests/fixtures`, and opened by every run.
 //!
-//! `objects-LEVEL.json` has those through which processes meet: leases, pins, the roll, peers, orders, levels and records. `bucket-LEVEL.json` is a
-//! whole bucket: `MERIDIAN_GOLDEN=DIR cargo test -p meridian-store --test store golden` writes that of the level at hand into a folder. A file
-//! is made once, when the level grows. It never changes from then on, and the next level must open it.
+//! `objects-LEVEL.json` has the objects through which processes interact: leases, pins, the roll, peers, orders, levels
+//! and records. `bucket-LEVEL.json` is a whole bucket: `MERIDIAN_GOLDEN=DIR cargo test -p meridian-store --test store
+//! golden` writes that of the current level into a folder. A file is created once, when the level is raised. It never
+//! changes from then on, and the next level must open it.
 
 use super::records::control;
 use super::{Fate, Process, Writes, open, seams, write};
@@ -35,7 +36,7 @@ fn node(process: u64) -> Node {
     }
 }
 
-/// A small bucket with an object of each kind.
+/// Creates a small bucket with an object of each kind.
 fn written() -> MemoryBucket {
     let memory = MemoryBucket::new();
     let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
@@ -46,7 +47,7 @@ fn written() -> MemoryBucket {
     let one = Process::first(&memory);
     (0..3).for_each(|_| assert_eq!(writes.write(&one.collection), Fate::Stored));
     one.collection.flush().unwrap();
-    // A log beyond the manifest, and a fence in it.
+    // A log beyond the manifest, including a fence.
     (0..2).for_each(|_| assert_eq!(writes.write(&one.collection), Fate::Stored));
     drop(one);
     let two = Process::next(&memory);
@@ -68,7 +69,7 @@ fn written() -> MemoryBucket {
     let handover = OrderKind::Handover { lease: "owner".to_owned(), epoch: 1, to: Some(8) };
     Orders::new(bucket.clone(), &seams, 7).give(2, handover, 1).unwrap();
     Levels::new(bucket, &seams, LEVEL + 1, "0.1.0").raise(LEVEL + 1).unwrap();
-    // As long as all of them run.
+    // While all of them run.
     let objects = memory.objects().into_iter().map(|(name, _)| (Bucket::get(&memory, &name).unwrap(), name));
     let there = MemoryBucket::new();
     objects.for_each(|(bytes, name)| there.harm(&name, Some(bytes)));
@@ -76,7 +77,7 @@ fn written() -> MemoryBucket {
     there
 }
 
-/// The objects in a fixture; `None`: there is none of this name.
+/// Returns the objects in a fixture; `None` if no fixture has this name.
 fn fixture(name: &str) -> Option<MemoryBucket> {
     let text = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).ok()?;
     let objects: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap();
@@ -88,7 +89,7 @@ fn fixture(name: &str) -> Option<MemoryBucket> {
     Some(memory)
 }
 
-/// Writes a fixture where the environment names a folder.
+/// Writes a fixture if the environment names a folder.
 #[test]
 fn golden_bucket_is_written_where_it_is_asked_for() {
     let memory = written();
@@ -98,7 +99,7 @@ fn golden_bucket_is_written_where_it_is_asked_for() {
         kinds.dedup();
         kinds
     };
-    // One that nobody wrote down is one that no fixture has.
+    // A kind missing from this list is in no fixture.
     let expected = [
         "audit",
         "collections",
@@ -127,7 +128,7 @@ fn golden_bucket_is_written_where_it_is_asked_for() {
     }
 }
 
-/// What an object is, by its name.
+/// Returns the kind of an object, by its name.
 fn kind(name: &str) -> String {
     let within = ["wal", "manifests", "segments"].into_iter().find(|kind| name.contains(&format!("/{kind}/")));
     within.unwrap_or_else(|| name.split('/').next().unwrap()).to_owned()
@@ -144,13 +145,13 @@ fn golden_objects_of_all_levels_open() {
         assert_eq!((pins[0].reader.as_str(), pins[0].uses.as_ref().unwrap()), ("0000000000000009", &vec![uses]));
         let control = control(&memory);
         assert_eq!(control.records("access").names().unwrap(), ["user-2"]);
-        // They are built on as well.
+        // They can be built on as well.
         control.records("access").put("user-3", b"{}").unwrap();
         assert_eq!(self::control(&memory).records("access").names().unwrap(), ["user-2", "user-3"]);
     }
 }
 
-/// Reads what each process says of itself, of its lease and of the bucket.
+/// Reads what each process publishes about itself, its lease and the bucket.
 fn meet(memory: &MemoryBucket, level: u32) {
     let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
     let (_, term) = Terms::new(&bucket, "owner").newest().unwrap().unwrap();
@@ -169,7 +170,7 @@ fn meet(memory: &MemoryBucket, level: u32) {
 #[test]
 fn golden_buckets_of_all_levels_open() {
     let there = (1..=LEVEL).filter_map(|level| Some((level, fixture(&format!("bucket-{level}.json"))?)));
-    // That of this run beside them: what is tested is the same.
+    // This run's objects beside them, so that the tests are the same.
     for (level, memory) in there.chain([(LEVEL, written())]) {
         meet(&memory, level);
         let bucket: Arc<dyn Bucket> = Arc::new(memory.clone());
@@ -180,7 +181,7 @@ fn golden_buckets_of_all_levels_open() {
         assert!(problems.is_empty(), "{problems:?}");
         let reader = Store::open_read_only(options(), seams(), bucket).unwrap();
         assert_eq!(reader.problems(), []);
-        // Taken over, it has all of the log as well, and takes writes.
+        // After a takeover it has all of the log as well, and takes writes.
         let next = Process::next(&memory);
         let (events, errors) = readable(&next.collection.snapshot());
         assert!(events.len() == 18 && errors.is_empty(), "{} events, {errors:?}", events.len());
@@ -193,7 +194,7 @@ fn golden_buckets_of_all_levels_open() {
 
 #[test]
 fn golden_json_of_the_next_level_opens() {
-    // What the next level adds to objects in JSON is left out, in every one of them.
+    // Fields that the next level adds to JSON objects are ignored, in each of them.
     let memory = MemoryBucket::new();
     let next: Arc<dyn Bucket> = meridian_store::bucket::NextLevel::over(Arc::new(memory.clone()));
     let lease = Lease::new(&next, "owner", "owner-1", "127.0.0.1:7118", TTL, &seams());
@@ -211,7 +212,7 @@ fn golden_json_of_the_next_level_opens() {
     let manifest =
         memory.objects().into_iter().find(|(name, bytes)| name.contains("/manifests/") && *bytes > 0).unwrap().0;
     let bytes = Bucket::get(&memory, &manifest).unwrap();
-    // It is in a frame of its own, after the numbers of the catalog.
+    // The manifest has a frame of its own, after the numbers of the catalog.
     let at = bytes.windows(8).position(|magic| magic == b"MRDNMANI").unwrap() + 16;
     let content: Value = serde_json::from_slice(&bytes[at..]).unwrap();
     assert!(content["of_the_next_level"].is_object(), "{content}");

@@ -1,4 +1,5 @@
-//! Partitions in groups, each with an owner: collections that several stores have together, takeovers of one group, and what readers see.
+//! Partitions in groups, each with an owner: collections shared by several stores, takeovers of one group, and what
+//! readers see.
 
 use super::{Fate, seams, write};
 use crate::world::{options, readable, schema};
@@ -36,7 +37,7 @@ fn open(bucket: &MemoryBucket, group: Group) -> Store {
     open_with(bucket, group, seams()).unwrap()
 }
 
-/// An owner of each group; the collection is made by that of its first partition.
+/// Opens an owner for each group; the owner of the first partition creates the collection.
 fn owners(bucket: &MemoryBucket) -> Vec<Store> {
     let stores: Vec<Store> = groups().all().map(|group| open(bucket, group)).collect();
     make(&stores);
@@ -67,7 +68,7 @@ fn a_command_owns_all_groups_for_a_while() {
     let former = owners(&bucket);
     let numbers = || 0..u32::from(PARTITIONS);
     numbers().for_each(|number| assert_eq!(write(&partition(&former, number), 1), Fate::Stored));
-    // Nothing is flushed: it reads the logs, and ends them for the former owners.
+    // Nothing is flushed: it replays the logs, and fences the former owners.
     let all: Arc<dyn Bucket> = Arc::new(bucket.clone());
     let visit = Store::open_groups(options(), seams(), all, SharedLog::Bucket, groups()).unwrap();
     assert_eq!((visit.problems(), visit.partitions("t", "c").unwrap().len()), (vec![], usize::from(PARTITIONS)));
@@ -91,7 +92,7 @@ fn each_owner_has_the_partitions_of_its_group() {
         assert_eq!(holders, 1, "partition {number}");
         assert_eq!(write(&partition(&stores, number), i64::from(number)), Fate::Stored);
     }
-    // The owner of the first partition makes and drops it, and no other.
+    // Only the owner of the first partition creates and drops it.
     let other = &stores[usize::from(group_of(1).number())];
     let settings = Settings { partitions: PARTITIONS, ..Settings::default() };
     assert!(matches!(other.create("t", "c", schema(IdRole::Given), settings), Err(StoreError::Busy(_))));
@@ -112,10 +113,10 @@ fn a_paused_owner_of_one_group_changes_nothing_while_the_others_go_on() {
     let mut stores = owners(&bucket);
     (0..u32::from(PARTITIONS)).for_each(|number| assert_eq!(write(&partition(&stores, number), 1), Fate::Stored));
     let of = usize::from(group_of(1).number());
-    // It is paused, and another process takes its group over.
+    // It is paused, and another process takes over its group.
     let paused = std::mem::replace(&mut stores[of], open(&bucket, group_of(1)));
     assert_eq!(write(&partition(&stores, 1), 2), Fate::Stored);
-    // It goes on: neither its log nor its catalog takes anything.
+    // It resumes: neither its log nor its catalog accepts anything.
     let former = paused.partition("t", "c", 1).unwrap();
     assert_ne!(write(&former, 3), Fate::Stored);
     assert!(paused.is_outdated());
@@ -143,19 +144,19 @@ fn what_the_first_partition_says_is_taken_up() {
     let (first, other) = (&stores[usize::from(group_of(0).number())], &stores[usize::from(group_of(1).number())]);
     let former = partition(&stores, 1);
     assert_eq!(write(&former, 1), Fate::Stored);
-    // Dropped by the owner of the first: the others let go of it once they look.
+    // Dropped by the owner of the first partition: the others release it at their next check.
     assert!(first.drop_collection("t", "c").unwrap());
     assert!(other.partition("t", "c", 1).is_some(), "nobody has told it");
     other.adopt("t", "c").unwrap();
     assert!(other.partition("t", "c", 1).is_none());
     assert_eq!(write(&former, 2), Fate::Refused);
-    // Made again under its name, later: it begins empty, whether or not the drop was taken up.
+    // Recreated under its name, later: it begins empty, whether or not the others saw the drop.
     clock.clock.sleep(Duration::from_secs(1));
     make(&stores);
     assert_eq!(count(&partition(&stores, 1)), 0);
     let third = &stores[usize::from(group_of(2).number())];
     assert!(third.partition("t", "c", 2).is_some_and(|one| one.created() == partition(&stores, 0).created()));
-    // What was dropped and not told is not there for the next owner.
+    // A collection dropped without the others' knowledge does not exist for the next owner.
     assert!(first.drop_collection("t", "c").unwrap());
     assert!(open(&bucket, group_of(1)).collections().is_empty());
 }
@@ -166,7 +167,7 @@ fn a_creation_that_was_broken_off_is_completed_by_the_next_owner_of_the_first_pa
         let bucket = bucket();
         let stores: Vec<Store> = groups().all().map(|group| open(&bucket, group)).collect();
         let first = usize::from(group_of(0).number());
-        // It ends in the middle: from some call on nothing of it arrives.
+        // It ends midway: from some call on nothing of it arrives.
         let cut = bucket.clone();
         bucket.pause(calls, move || cut.cut(true));
         let settings = Settings { partitions: PARTITIONS, ..Settings::default() };
@@ -205,7 +206,7 @@ fn each_owner_says_what_its_group_is_complete_to() {
     let settings = Settings { partitions: PARTITIONS, ..Settings::default() };
     stores[usize::from(group_of(0).number())].create("t", "c", schema(IdRole::Given), settings).unwrap();
     stores.iter().for_each(|store| store.adopt("t", "c").unwrap());
-    // All but one say what they know when they give up their leases.
+    // All but one state what they know when they give up their leases.
     let silent = group_of(1).number();
     for (number, (lease, store)) in leases.iter().zip(&stores).enumerate() {
         let said = store.clone();
@@ -226,7 +227,7 @@ fn each_owner_says_what_its_group_is_complete_to() {
     for one in reader.partitions("t", "c").unwrap().iter() {
         let taken = one.snapshot().taken_at;
         match group_of(one.partition()).number() == silent {
-            // Nobody says more than that it was made.
+            // No owner states more than the creation time.
             true => assert_eq!(taken, made, "partition {}", one.partition()),
             false => assert!(taken >= made, "partition {}", one.partition()),
         }
@@ -237,7 +238,7 @@ fn each_owner_says_what_its_group_is_complete_to() {
 fn memory_of_partitions_whose_collection_is_not_opened_is_given_back() {
     let bucket = bucket();
     let stores = owners(&bucket);
-    // The first and the last partition are in one group, and hold what was not flushed.
+    // The first and the last partition are in one group, and hold unflushed writes.
     let (group, last) = (group_of(0), u32::from(PARTITIONS) - 1);
     assert_eq!(group, group_of(last));
     [0, last].into_iter().for_each(|number| assert_eq!(write(&partition(&stores, number), 1), Fate::Stored));
@@ -259,7 +260,7 @@ fn a_folder_is_free_once_its_store_is_left_though_a_read_goes_on() {
     store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
     let collection = store.partition("t", "c", 0).unwrap();
     assert_eq!(write(&collection, 1), Fate::Stored);
-    // A read has the store, and a snapshot.
+    // A reader holds the store and a snapshot.
     let (reading, snapshot) = (store.clone(), collection.snapshot());
     assert!(matches!(open_with(&bucket, group, own.clone()), Err(StoreError::InUse { .. })));
     store.abandon();

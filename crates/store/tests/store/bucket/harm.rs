@@ -1,4 +1,4 @@
-//! A bucket that lost or changed what it was given, is full, or does not answer.
+//! A bucket that lost or changed objects, is full, or does not answer.
 
 use super::{Fate, Process, Writes, open, seams, write};
 use crate::world::{batch, content, options, readable, schema};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Names of the log's groups, oldest first.
+/// Returns the names of the log's groups, oldest first.
 fn groups(bucket: &MemoryBucket) -> Vec<String> {
     let mut names: Vec<(String, usize)> = bucket.objects();
     names.retain(|(name, bytes)| name.contains("/wal/") && *bytes > 200);
@@ -35,7 +35,7 @@ fn a_group_that_is_gone_or_damaged_is_named_and_stops_the_collection() {
         let c = store.collection("t", "c").unwrap();
         assert_eq!(content(&c.snapshot()).len(), 12, "what is there is served");
         assert_eq!(write(&c, 9), Fate::Refused);
-        // Neither the next process nor a flush makes anything of it.
+        // Neither the next process nor a flush makes up for it.
         drop((store, c));
         let store = open(&bucket).unwrap();
         assert_eq!(content(&store.collection("t", "c").unwrap().snapshot()).len(), 12);
@@ -57,7 +57,7 @@ fn a_manifest_that_is_damaged_is_named_and_nothing_is_served() {
     assert!(damaged.contains(newest.rsplit('/').next().unwrap()), "{damaged}");
 }
 
-/// Names of the manifests, oldest first.
+/// Returns the names of the manifests, oldest first.
 fn manifests(bucket: &MemoryBucket) -> Vec<String> {
     let names = bucket.objects().into_iter().map(|(name, _)| name);
     names.filter(|name| name.contains("/manifests/") && !name.contains("/0-newest-")).collect()
@@ -65,7 +65,7 @@ fn manifests(bucket: &MemoryBucket) -> Vec<String> {
 
 #[test]
 fn a_manifest_that_is_gone_is_named_and_the_state_before_does_not_pass_for_the_newest() {
-    // The creation of the collection, a flush of it, and one of many.
+    // The manifest of the creation, of a flush, and of one of many flushes.
     for flushes in [0, 1, 3, 30] {
         let bucket = MemoryBucket::new();
         let owner = Process::first(&bucket);
@@ -87,7 +87,7 @@ fn a_manifest_that_is_gone_is_named_and_the_state_before_does_not_pass_for_the_n
         };
         let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
         named(&reader);
-        // One that has read it serves that on, and says so.
+        // A reader that has read it keeps serving it, and reports the loss.
         assert!(before.refresh().unwrap_err().to_string().contains(file));
         assert_eq!(content(&before.collection("t", "c").unwrap().snapshot()), known);
         named(&open(&bucket).unwrap());
@@ -143,14 +143,15 @@ fn a_reader_never_goes_back_to_an_older_manifest() {
         receipts.extend(bucket.objects().into_iter().map(|(name, _)| name).filter(|name| name.contains("/0-newest-")));
     }
     let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
-    // As of an owner of an earlier version, which wrote no receipts.
+    // As under an owner of an earlier version, which wrote no receipts.
     receipts.iter().for_each(|name| bucket.harm(name, None));
     bucket.harm(&manifests(&bucket).pop().unwrap(), None);
     assert!(reader.refresh().unwrap_err().to_string().contains("a newer manifest"));
     assert_eq!(content(&reader.collection("t", "c").unwrap().snapshot()).len(), 6);
 }
 
-/// Segments whose rows are gone, or whose deletions are: readers and owners serve the rest, say what is missing, and readers take it up again.
+/// Segments whose rows or deletions are gone: readers and owners serve the rest and report what is missing, and readers
+/// load it again once it is back.
 #[test]
 fn what_a_lost_object_held_is_said_to_be_missing_and_the_rest_is_served() {
     for (end, events) in [(".rows", 3), (".dead", 6), (".segment", 5)] {
@@ -173,7 +174,7 @@ fn what_a_lost_object_held_is_said_to_be_missing_and_the_rest_is_served() {
             let early = reader();
             let kept = bucket.get(&name).unwrap();
             bucket.harm(&name, None);
-            // One that has it open knows of no loss.
+            // A reader that has it open notices no loss.
             assert!(!early.refresh().unwrap(), "{at}");
             let stores = if late { vec![open(&bucket).unwrap(), reader()] } else { vec![reader()] };
             for store in &stores {
@@ -200,8 +201,8 @@ fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
     {
         let at = format!("archived: {archived}, at {place}%");
         let bucket = MemoryBucket::new();
-        // Seeds of its own. By those of other tests the filter of ids may take a new id for a known one, once in a hundred times: then
-        // the damaged page is read, and the write is refused.
+        // Uses seeds of its own. With those of other tests the filter of ids may take a new id for a known one, once in
+        // a hundred times. Then the damaged page is read, and the write is refused.
         let process = AtomicU64::new(0);
         let seams =
             || Seams { random: Arc::new(SeededRandom::new(process.fetch_add(1, Ordering::Relaxed) << 20)), ..seams() };
@@ -233,7 +234,7 @@ fn a_damaged_index_is_rebuilt_and_written_under_another_name() {
             bucket.harm(name, Some(bytes));
         }
         let reader = Store::open_read_only(options(), seams(), Arc::new(bucket.clone())).unwrap();
-        // Damage that shows when a block is read fails that read, by name, and no other.
+        // Damage that shows when a block is read fails only that read, by name.
         let seen = reader.collection("t", "c").unwrap();
         for error in readable(&seen.snapshot()).1 {
             assert!(error.to_string().contains(".segment"), "{at}: {error}");
@@ -282,7 +283,7 @@ fn a_full_bucket_refuses_and_one_that_is_gone_leaves_it_open() {
     assert_eq!(writes.write(&next.collection), Fate::Stored);
 }
 
-/// Clients are told of the log, and to come back: the owner opens the collection again, or another one does.
+/// Clients are told that the log is at fault and to retry: this owner reopens the collection, or another one opens it.
 #[test]
 fn a_log_that_does_not_answer_is_no_broken_disk() {
     let bucket = MemoryBucket::new();
@@ -304,14 +305,14 @@ fn a_log_that_does_not_answer_is_no_broken_disk() {
     bucket.cut(false);
     drop(owner);
     assert_eq!(write(&Process::next(&bucket).collection, 3), Fate::Stored);
-    // One that was taken over says so, and that nothing is stored.
+    // A former owner reports the takeover, and that nothing is stored.
     let (first, next) = (Process::next(&bucket), Process::next(&bucket));
     let fenced =
         first.collection.write(Write::new(batch(&next.collection.schema(), &[crate::world::Event::new("f", 1)])));
     assert!(matches!(&fenced, Err(WriteError::Busy(why)) if why.contains("taken")), "{fenced:?}");
 }
 
-/// It is absent neither for a caller that asks for it nor for one that holds it.
+/// It is absent neither for a caller that requests it nor for one that holds it.
 #[test]
 fn a_collection_that_could_not_be_dropped_is_opened_again() {
     let bucket = MemoryBucket::new();
@@ -333,7 +334,7 @@ fn a_collection_that_could_not_be_dropped_is_opened_again() {
     assert_eq!(content(&again.snapshot()).len(), 3);
     assert!(store.drop_collection("t", "c").unwrap());
     assert!(matches!(delete(&again), WriteError::Closed));
-    // A store that closes takes nothing with it.
+    // A closing store loses nothing.
     let other = store.create("t", "d", schema(IdRole::Given), Settings::default()).unwrap();
     store.close().unwrap();
     assert!(matches!(delete(&other), WriteError::Busy(_)));

@@ -1,4 +1,5 @@
-//! A store over a bucket: takeovers, pauses at every call, what a reader sees, and that it answers as a store over a folder does.
+//! A store over a bucket: takeovers, pauses at every call, what a reader sees, and that it behaves like a store over a
+//! folder.
 
 mod audit;
 mod check;
@@ -26,10 +27,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Processes so far in this run of the tests: no two draw the same numbers.
+/// Number of processes in this test run, so that no two draw the same random numbers.
 static PROCESSES: AtomicU64 = AtomicU64::new(1);
 
-/// Seams of a process of its own: a data folder and a clock that no other has.
+/// Returns the seams of a separate process, with its own data folder and clock.
 pub fn seams() -> Seams {
     Seams {
         disk: Arc::new(MemoryDisk::new()),
@@ -50,14 +51,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Makes the collection.
+    /// Creates the collection.
     pub fn first(bucket: &MemoryBucket) -> Process {
         let store = open(bucket).unwrap();
         let collection = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
         Process { store, collection }
     }
 
-    /// Takes it over.
+    /// Takes over the collection.
     pub fn next(bucket: &MemoryBucket) -> Process {
         let store = open(bucket).unwrap();
         assert_eq!(store.problems(), []);
@@ -66,36 +67,36 @@ impl Process {
     }
 }
 
-/// What is known of the events of a write.
+/// What is known of a write's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Stored,
     Refused,
-    /// Its outcome shows when the log is replayed.
+    /// The replay of the log shows its outcome.
     Unknown,
 }
 
-/// Writes by number, three events each, and what became of them.
+/// Writes by number, of three events each, with their outcomes.
 #[derive(Debug, Default)]
 pub struct Writes(BTreeMap<i64, Fate>);
 
 impl Writes {
-    /// Makes the next write.
+    /// Executes the next write.
     pub fn write(&mut self, collection: &Collection) -> Fate {
         let number = self.0.len() as i64 + 1;
-        // Before the write: a pause in it may make others.
+        // Before the write: a pause within it may execute others.
         self.0.insert(number, Fate::Unknown);
         let fate = write(collection, number);
         self.0.insert(number, fate);
         fate
     }
 
-    /// Notes a write that was made elsewhere.
+    /// Records a write that was executed elsewhere.
     pub fn note(&mut self, number: i64, fate: Fate) {
         self.0.insert(number, fate);
     }
 
-    /// Holds what a collection shows against what became of the writes. Unknown ones are known from then on.
+    /// Compares the content of a collection with the outcomes of the writes. Unknown outcomes are known from then on.
     pub fn compare(&mut self, collection: &Collection) {
         let (found, errors) = readable(&collection.snapshot());
         assert!(errors.is_empty(), "{errors:?}");

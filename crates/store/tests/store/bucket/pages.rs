@@ -1,4 +1,4 @@
-//! Page tokens over changes of processes: the snapshot that one names stays while it is used, and ends after its time.
+//! Page tokens across changes of processes: a token's snapshot stays while it is used, and expires afterwards.
 
 use super::{Process, seams, write};
 use crate::world::{content, options, schema};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 const SECOND: i64 = 1_000_000;
 
-/// The processes of a cluster, all with one clock.
+/// The processes of a cluster, sharing one clock.
 struct Cluster {
     bucket: MemoryBucket,
     clock: Arc<ManualClock>,
-    /// Writes so far.
+    /// Number of writes so far.
     written: i64,
 }
 
@@ -54,7 +54,7 @@ impl Cluster {
         owner.collection.flush().unwrap();
     }
 
-    /// Lets time pass, in which all that was there is deleted bit by bit, and merged.
+    /// Lets time pass, while all earlier events are gradually deleted and merged.
     fn pass(&mut self, owner: &Process, seconds: i64) {
         for _ in 0..seconds / 10 {
             self.clock.advance(10 * SECOND);
@@ -78,7 +78,7 @@ fn a_snapshot_of_an_owner_outlives_it() {
     let (seq, expected) = (first.seq, Some(content(&first)));
     drop(first);
     for _ in 0..4 {
-        // The next owner knows of no use before its start, and the log has what the former one had not flushed.
+        // The next owner knows of no use before its start, and the log has the former one's unflushed writes.
         owner.collection.delete(&[format!("w{}-2", cluster.written)]).unwrap();
         owner = cluster.takes_over();
         cluster.pass(&owner, 290);
@@ -100,7 +100,7 @@ fn a_snapshot_of_a_reader_outlives_it_and_ends() {
         reader.refresh().unwrap();
         cluster.pass(&owner, 10);
     }
-    // It leaves: its pin goes, and a client goes on at another one.
+    // It leaves: its pin goes, and a client continues at another reader.
     drop(seen);
     reader.leave();
     cluster.pass(&owner, 260);
@@ -120,7 +120,7 @@ fn a_use_that_the_owner_is_told_of_is_one_of_its_own() {
     let first = seen.snapshot();
     let (seq, expected) = (first.seq, Some(content(&first)));
     drop((first, seen));
-    // Its pin is never seen by an owner.
+    // No owner ever sees its pin.
     reader.leave();
     for turn in 0..6 {
         assert!(owner.collection.note_use(seq), "{turn}");

@@ -1,4 +1,4 @@
-//! A process is paused at each of its calls to the bucket in turn, until others have taken over and gone on.
+//! A process is paused at each of its calls to the bucket in turn, until others have taken over and continued.
 
 use super::{Fate, Process, Writes, open, write};
 use meridian_store::bucket::MemoryBucket;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// More calls than any of the runs makes.
 const CALLS: u64 = 2_000;
 
-/// Other owners take over, one after the other. Each writes and flushes so often that everything old enough to go is gone.
+/// Makes other owners take over, one after the other. Each writes and flushes so often that everything old enough is
+/// removed.
 fn go_on(bucket: &MemoryBucket, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
     let mut done = Vec::new();
     for from in numbers.step_by(12) {
@@ -22,8 +23,8 @@ fn go_on(bucket: &MemoryBucket, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate
     done
 }
 
-/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost, and it changes
-/// nothing any more.
+/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost,
+/// and it can no longer change anything.
 #[test]
 fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
     let mut paused = 0;
@@ -37,7 +38,7 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
         let done = Arc::new(Mutex::new(Vec::new()));
         let (others, meanwhile) = (bucket.clone(), done.clone());
         bucket.pause(after, move || *meanwhile.lock() = go_on(&others, 100..124));
-        // What was begun before the pause may come to an end, as if it had been in time.
+        // Work begun before the pause may complete, as if it had been in time.
         writes.write(&owner.collection);
         let _ = owner.collection.flush();
         writes.write(&owner.collection);
@@ -65,7 +66,7 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// A process that opens the bucket is paused, and the owner goes on; when it wakes up it starts from what is old by then.
+/// A process that opens the bucket is paused, and the owner continues; when it resumes it starts from a stale state.
 #[test]
 fn a_candidate_that_wakes_up_takes_over_what_there_is_then() {
     let mut paused = 0;
@@ -79,7 +80,7 @@ fn a_candidate_that_wakes_up_takes_over_what_there_is_then() {
         let done = Arc::new(Mutex::new(Vec::new()));
         let (other, meanwhile) = (owner.clone(), done.clone());
         bucket.pause(after, move || {
-            // Where it is fenced already, it is refused.
+            // If it is already fenced, it is refused.
             for number in 100..112 {
                 meanwhile.lock().push((number, write(&other.collection, number)));
                 let _ = other.collection.flush();
@@ -105,7 +106,7 @@ fn a_candidate_that_wakes_up_takes_over_what_there_is_then() {
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// Two candidates at once, and an owner that is gone: one of the two has the collection in the end, and nothing is lost.
+/// Two candidates race for the collection of a dead owner: in the end one of them has it, and nothing is lost.
 #[test]
 fn of_two_candidates_one_has_the_collection() {
     let mut paused = 0;

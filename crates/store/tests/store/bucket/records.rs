@@ -1,4 +1,4 @@
-//! Records that processes share: races, pauses at every call, what a bucket does wrong, and what it lost.
+//! Records shared by processes: races, pauses at every call, faults of the bucket, and losses.
 
 use super::seams;
 use crate::world::options;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 /// More calls than any of the runs makes.
 const CALLS: u64 = 2_000;
-/// More links than stay.
+/// More links than are kept.
 const MANY: u64 = 300;
 
-/// The control plane as one more process opens it.
+/// Opens the control plane as another process.
 pub fn control(bucket: &MemoryBucket) -> Arc<ControlPlane> {
     ControlPlane::new(Arc::new(bucket.clone()), &seams(), 300 << 10)
 }
@@ -23,14 +23,14 @@ fn process(bucket: &MemoryBucket) -> Arc<SharedRecords> {
     control(bucket).records("access")
 }
 
-/// All records and their version, as a process reads them again.
+/// Rereads all records and their version, as a new process.
 fn all(records: &SharedRecords) -> (u64, BTreeMap<String, Vec<u8>>) {
     let Some(RecordNews { version, whole, changes }) = records.since(0).unwrap() else { return (0, BTreeMap::new()) };
     assert!(whole);
     (version, changes.into_iter().map(|change| (change.name, change.content.unwrap())).collect())
 }
 
-/// Another process writes so much that links of before go.
+/// Makes another process write so much that earlier links are deleted.
 fn go_on(bucket: &MemoryBucket) {
     let other = process(bucket);
     (0..MANY).for_each(|n| other.put("busy", &vec![n as u8; 8 << 10]).unwrap());
@@ -52,7 +52,7 @@ fn changes_of_many_processes_at_once_are_all_made_and_each_once() {
             scope.spawn(move || {
                 let mut made = 0;
                 while made < CHANGES {
-                    // A sum loses a change that is made to an old version, and counts one twice that is made twice.
+                    // The sum loses a change applied to an old version, and counts twice one that is applied twice.
                     let (version, found) = all(&records);
                     let sum: u64 = found.get("sum").map_or(0, |text| String::from_utf8_lossy(text).parse().unwrap());
                     let changes = [
@@ -103,7 +103,7 @@ fn a_writer_that_wakes_up_changes_what_there_is_then_or_says_that_it_is_not_know
         }
         assert_eq!(found["busy"], vec![(MANY - 1) as u8; 8 << 10], "pause after {after}: a change of others is lost");
         assert_eq!((0..3).filter(|n| found.contains_key(&format!("w{n}"))).count(), 3, "pause after {after}");
-        // It goes on from what there is.
+        // It continues from the current state.
         writer.put("after", b"").unwrap();
         let (version, found) = all(&writer);
         assert!(found.contains_key("after"));
@@ -115,7 +115,7 @@ fn a_writer_that_wakes_up_changes_what_there_is_then_or_says_that_it_is_not_know
 
 #[test]
 fn a_change_that_was_made_is_not_called_undone_by_a_writer_that_pauses_twice() {
-    // Another process appends before a call of the writer, and many append before a later one.
+    // Another process appends before one call of the writer, and many append before a later one.
     let run = |first: u64, second: Option<u64>| {
         let bucket = MemoryBucket::new();
         let writer = process(&bucket);
@@ -156,7 +156,7 @@ fn a_change_that_was_made_is_not_called_undone_by_a_writer_that_pauses_twice() {
 fn old_links_are_deleted_a_few_at_a_time_also_those_that_a_process_has_left() {
     const DELETES: usize = 64;
     let bucket = MemoryBucket::new();
-    // So much that all records are written again with every 500th change.
+    // So much that all records are rewritten with every 500th change.
     let mut writer = process(&bucket);
     writer.put("much", &vec![0; 2 << 20]).unwrap();
     let (mut before, mut ended) = (1, false);
@@ -165,7 +165,7 @@ fn old_links_are_deleted_a_few_at_a_time_also_those_that_a_process_has_left() {
         let now = links(&bucket).len();
         assert!(now + DELETES > before, "{} links were deleted with change {n}", before + 1 - now);
         if now < before && !ended {
-            // It ends with most of what it was to delete.
+            // It ends before deleting most of the obsolete links.
             writer = process(&bucket);
             ended = true;
         }
@@ -194,7 +194,7 @@ fn a_reader_that_wakes_up_sees_what_there_is_then() {
             break;
         }
         paused += 1;
-        // What it saw is a state that there was, and the next look has the newest.
+        // It saw a state that existed, and the next poll returns the newest.
         assert!(first.changes.iter().any(|change| change.name == "new"), "pause after {after}");
         let (version, found) = all(&reader);
         assert!(!found.contains_key("gone") && found.contains_key("busy"), "pause after {after}: {:?}", found.keys());
@@ -224,7 +224,7 @@ fn followers_get_changes_in_order_and_all_records_once_they_are_far_behind() {
     let news = reader.since(first + 2).unwrap().unwrap();
     assert!(news.whole && news.changes.len() == 2, "{:?}", news.version);
     assert!(writer.put("../a", b"").is_err() && writer.get("").is_err());
-    // Old links are gone, and a listing that is behind hides no new one.
+    // Old links are gone, and a stale listing hides no new one.
     (0..4).for_each(|_| go_on(&bucket));
     assert!(links(&bucket).len() < 400, "{}", links(&bucket).len());
     bucket.freeze_listings(true);
@@ -246,7 +246,7 @@ fn a_create_that_goes_wrong_is_made_once() {
     }
     bucket.fail(BucketFault::Full, 0);
     assert!(matches!(writer.commit(4, &[RecordChange::remove("a")]), Err(StoreError::Io { .. })));
-    // What the store cannot say shows at the next look.
+    // The next poll shows what the store could not report.
     bucket.fail(BucketFault::Broken, 0);
     assert!(matches!(writer.commit(4, &[RecordChange::remove("a")]), Err(StoreError::Unknown(_))));
     assert_eq!(writer.since(4).unwrap(), None);
@@ -256,7 +256,7 @@ fn a_create_that_goes_wrong_is_made_once() {
     assert_eq!(writer.get("a").unwrap().unwrap(), b"4");
 }
 
-/// For example in a folder that is not mounted any more.
+/// Happens, for example, in a folder that is no longer mounted.
 #[test]
 fn records_that_are_gone_are_not_taken_for_unchanged() {
     let bucket = MemoryBucket::new();
@@ -294,7 +294,7 @@ fn a_link_that_is_damaged_or_missing_is_named_and_not_served_around() {
             assert!(matches!(error, StoreError::Corrupt { .. }) && said.contains(&hit), "{said}");
         }
         assert_eq!(links(&bucket).len(), if gone { 2 } else { 3 }, "nothing is built on it");
-        // A reader that has not come so far cannot know of a lost number, and gets no answer for it.
+        // A reader that has not read that far cannot know of the lost number, and gets an error.
         assert!(matches!(reader.put("more", b""), Err(StoreError::Corrupt { .. })), "{gone}");
     }
 }
@@ -314,7 +314,7 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     assert_eq!(control(&bucket).records("saved").get("looked").unwrap().unwrap(), b"here");
     let page = control(&bucket).audit().page(0, 10, &|_| true).unwrap();
     assert_eq!(page.lines.iter().map(|line| line.act.act.as_str()).collect::<Vec<_>>(), ["moveRecords"]);
-    // Another owner's do not come beside them.
+    // Another owner's records do not join them.
     let other = open();
     other.records("access").put_twice("token-2", b"theirs").unwrap();
     assert_eq!(control(&bucket).move_in(&other, &kinds).unwrap(), Moved::Kept);
@@ -326,12 +326,12 @@ fn records_of_a_folder_move_once_and_those_of_the_bucket_count() {
     assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), Moved::Records(1));
     assert_eq!(control(&alone).move_in(&looked, &kinds).unwrap(), Moved::Kept, "once");
     assert_eq!(control(&alone).audit().page(0, 10, &|_| true).unwrap().lines.len(), 1);
-    // A process that was cut off between the two kinds does the rest.
+    // A process that was interrupted between the two kinds moves the rest.
     let half = MemoryBucket::new();
     control(&half).records("saved").put("looked", b"here").unwrap();
     assert_eq!(control(&half).move_in(&store, &kinds).unwrap(), Moved::Records(2));
     assert_eq!(process(&half).names().unwrap(), ["token-1"]);
-    // So does one with another folder, whose records come beside the existing ones.
+    // So does one with another folder, whose records join the existing ones.
     let mixed = MemoryBucket::new();
     control(&mixed).records("saved").put("looked", b"elsewhere").unwrap();
     control(&mixed).records("saved").put("theirs", b"here").unwrap();
@@ -349,7 +349,7 @@ fn records_of_a_folder_are_said_to_be_moved_only_where_they_count() {
     let mut paused = 0;
     for after in 0..CALLS {
         let bucket = MemoryBucket::new();
-        // Over a bucket of its own: only calls of the move are paused at.
+        // Over a bucket of its own, so that only calls of the move are paused.
         let store = Store::open_shared(options(), seams(), Arc::new(MemoryBucket::new())).unwrap();
         store.records("saved").put("looked", b"here").unwrap();
         store.records("access").put("token-1", b"mine").unwrap();

@@ -1,4 +1,4 @@
-//! What a look at a bucket finds, and that it changes nothing.
+//! The results of a survey of a bucket, and that it changes nothing.
 
 use super::{Fate, Process, seams, write};
 use meridian_store::SharedLog;

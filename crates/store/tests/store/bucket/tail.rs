@@ -1,4 +1,4 @@
-//! A reader that follows the log: it shows what the owner has acknowledged and not flushed yet.
+//! A reader that follows the log shows what the owner has acknowledged but not flushed yet.
 
 use super::{Process, seams};
 use crate::world::{Event, START, batch, content, options, schema};
@@ -18,7 +18,7 @@ struct Backing {
 }
 
 impl Backing {
-    /// One of each log.
+    /// Returns one of each kind of log.
     fn each() -> [Backing; 2] {
         let streams = SharedLog::Streams { streams: Arc::new(MemoryStreams::new(0)), accept_loss: false };
         [SharedLog::Bucket, streams].map(|log| Backing { bucket: MemoryBucket::new(), log })
@@ -45,7 +45,7 @@ fn write(collection: &Collection, number: i64) {
     collection.write(Write::new(batch(&collection.schema(), &events))).unwrap();
 }
 
-/// What both show at the reader's position.
+/// Checks that both show the same at the reader's position.
 fn compare(owner: &Collection, reader: &Collection) {
     let shown = reader.snapshot();
     let expected: Vec<_> = content(&owner.snapshot()).into_iter().filter(|(_, seq, _)| *seq <= shown.seq.0).collect();
@@ -76,7 +76,7 @@ fn writes_are_shown_before_they_are_flushed() {
         assert_eq!(content(&c.snapshot()), content(&owner.collection.snapshot()));
         assert_eq!(content(&before).len(), 6, "a snapshot in hand does not change");
         assert_eq!(content(&c.snapshot_at(before.seq).unwrap()).len(), 6);
-        // One that does not follow the log sees what is flushed.
+        // A reader that does not follow the log sees only flushed writes.
         let plain = Store::open_read_only(options(), seams(), Arc::new(place.bucket.clone())).unwrap();
         assert_eq!(plain.collection("t", "c").unwrap().position(), 39);
     }
@@ -160,14 +160,14 @@ fn what_is_shown_is_as_old_as_the_look_that_found_the_end_of_the_log() {
     assert_eq!((c.position(), age()), (1, 2), "the clocks may differ by two seconds");
     clock.advance(5_000_000);
     assert_eq!(age(), 7);
-    // What a deletion hides is older than the deletion.
+    // The event hidden by a deletion is older than the deletion.
     let id = content(&written.snapshot())[0].0.clone();
     written.delete(&[id]).unwrap();
     clock.advance(5_000_000);
     follower.refresh().unwrap();
     assert_eq!(age(), 12);
     written.flush().unwrap();
-    // The look before the manifest found nothing that it could take for the end.
+    // The poll before the manifest found nothing that it could take for the end.
     follower.refresh().unwrap();
     follower.refresh().unwrap();
     assert_eq!((c.position(), age()), (2, 2));
@@ -198,8 +198,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Whatever owners do, a reader shows a state that was: all of the writes up to its position, none doubled, and its position never
-    /// goes back. Without deletions since the last flush it shows every write acknowledged before its look.
+    /// Whatever owners do, a reader shows a state that existed: all writes up to its position, none twice, and its
+    /// position never goes back. Without deletions since the last flush it shows every write acknowledged before its
+    /// poll.
     #[test]
     fn a_follower_shows_a_state_of_the_owner(steps in steps(), in_streams: bool) {
         let place = &Backing::each()[usize::from(in_streams)];
@@ -232,7 +233,7 @@ proptest! {
                     let Some(c) = follower.collection("t", "c") else { continue };
                     prop_assert!(c.position() >= shown, "{} after {shown}", c.position());
                     shown = c.position();
-                    // What a deletion has killed since is still shown at a position before it.
+                    // Events deleted since are still shown at a position before their deletion.
                     let then = process.collection.snapshot_at(c.snapshot().seq);
                     if let Ok(then) = then {
                         prop_assert_eq!(content(&c.snapshot()), content(&then));

@@ -1,9 +1,9 @@
-//! Processes that take a collection over from one another, over a faulty bucket. It loses answers, delays and
-//! doubles creates, shows old listings, fills up and is cut off.
+//! Processes take over a collection from one another, over a faulty bucket. It loses answers, delays and duplicates
+//! creates, returns stale listings, fills up and is cut off.
 //!
-//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all. A
-//! process that was taken over acknowledges nothing. No object that a manifest names is gone, and the process
-//! that took over last takes writes.
+//! Invariants: an acknowledged write is never lost; one of unknown outcome is present completely or not at all. A
+//! former owner acknowledges nothing. No object that a manifest names is gone, and the process that took over last
+//! takes writes.
 
 use super::{Fate, Process, Writes, open};
 use meridian_store::bucket::{BucketFault, MemoryBucket};
@@ -15,7 +15,7 @@ struct Takeovers {
     bucket: MemoryBucket,
     random: SeededRandom,
     process: Process,
-    /// Processes that another has taken over from, and that do not know it yet.
+    /// Former owners that do not know of the takeover yet.
     old: Vec<Process>,
     writes: Writes,
     log: Vec<String>,
@@ -86,7 +86,7 @@ impl Takeovers {
         }
     }
 
-    /// Another process takes the collection over. Listings may stay behind meanwhile, and creates fail.
+    /// Makes another process take over the collection. Listings may be stale meanwhile, and creates may fail.
     fn take_over(&mut self) {
         let store = match open(&self.bucket) {
             Ok(store) if store.collection("t", "c").is_some() && store.problems().is_empty() => store,
@@ -105,7 +105,7 @@ impl Takeovers {
         self.writes.compare(&self.process.collection);
     }
 
-    /// Once the bucket works again the newest process serves, whatever those before it still try.
+    /// Checks that once the bucket works again the newest process serves, whatever earlier ones still try.
     fn serve(&mut self) {
         self.bucket.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));

@@ -1,5 +1,5 @@
-//! Defects that the explorer of the protocol finds (`crates/model/tests/owner`), with the store itself. A
-//! process wakes up late, or ends work that it had begun before it was fenced.
+//! Defects found by the explorer of the protocol (`crates/model/tests/owner`), reproduced with the store itself. A
+//! process resumes late, or completes work begun before it was fenced.
 
 use super::{Fate, Process, Writes, open, seams};
 use crate::world::options;
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// More calls than any of the runs makes.
 const CALLS: u64 = 2_000;
 
-/// A flush is under way when the log is fenced, and is committed before the first manifest of the new owner. It must not say that the log
-/// continues behind writes that it does not hold.
+/// A flush is in progress when the log is fenced, and is committed before the first manifest of the new owner. It must
+/// not record that the log continues after writes that it does not hold.
 #[test]
 fn a_flush_that_ends_after_a_fence_covers_only_what_it_holds() {
     let mut paused = 0;
@@ -45,7 +45,8 @@ fn a_flush_that_ends_after_a_fence_covers_only_what_it_holds() {
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// A candidate pauses at each of its calls in turn, and a second one takes over meanwhile. Then the former owner wakes up as well.
+/// A candidate pauses at each of its calls in turn, and a second one takes over meanwhile. Then the former owner
+/// resumes as well.
 #[test]
 fn an_owner_finds_the_manifest_of_each_that_came_after_it() {
     let mut paused = 0;
@@ -73,8 +74,8 @@ fn an_owner_finds_the_manifest_of_each_that_came_after_it() {
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// A candidate pauses at each of its calls in turn, and another takes over and flushes. What that one has written is not left over, however
-/// long the first one goes on.
+/// A candidate pauses at each of its calls in turn, and another takes over and flushes. The other's files are not
+/// leftovers, however long the first one continues.
 #[test]
 fn files_of_a_later_owner_are_no_leftovers() {
     let mut paused = 0;
@@ -100,7 +101,8 @@ fn files_of_a_later_owner_are_no_leftovers() {
     assert!((20..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// The outcome of an append is unknown, and a flush that was under way is committed: the next owner finds the log where it continues.
+/// The outcome of an append is unknown, and a flush in progress is committed: the next owner finds where the log
+/// continues.
 #[test]
 fn a_flush_after_an_append_of_unknown_outcome_names_where_the_log_continues() {
     let bucket = MemoryBucket::new();
@@ -108,7 +110,7 @@ fn a_flush_after_an_append_of_unknown_outcome_names_where_the_log_continues() {
     let mut writes = Writes::default();
     assert_eq!(writes.write(&owner.collection), Fate::Stored);
     let flush = owner.collection.begin_memory(true).unwrap();
-    // It arrives, and from then on nothing does.
+    // It arrives, and nothing does from then on.
     bucket.fail(BucketFault::After, 0);
     let cut = bucket.clone();
     bucket.pause(1, move || cut.cut(true));

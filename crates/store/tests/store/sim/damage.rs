@@ -1,17 +1,17 @@
-//! Damage: flipped bits, missing files, files that are cut or overwritten; what a run demands while there is some, and how
-//! it is undone.
+//! Damage: flipped bits, missing files, and files that are cut or overwritten; the requirements while there is some,
+//! and how it is undone.
 
 use super::run::{Run, Verdict, demand};
 use meridian_store::Problem;
 use meridian_store::seams::{CrashStyle, Disk, OpenMode};
 use std::path::{Path, PathBuf};
 
-/// A file that does not hold what was written to it.
+/// A file whose content differs from what was written.
 #[derive(Debug)]
 pub struct Damage {
     path: PathBuf,
     kind: Kind,
-    /// The store was started since.
+    /// Whether the store was started since.
     seen: bool,
 }
 
@@ -19,7 +19,7 @@ pub struct Damage {
 enum Kind {
     /// A bit was flipped, which the disk can undo.
     Flipped,
-    /// The file is missing, and held this.
+    /// The file is missing; this was its content.
     Vanished(Vec<u8>),
     /// It was cut, zeroed or overwritten from some byte on.
     Spoilt { held: Vec<u8>, holds: Vec<u8> },
@@ -36,7 +36,7 @@ impl Damage {
 }
 
 impl Run {
-    /// A file whose content means something.
+    /// Returns a file whose content matters.
     fn some_file(&self) -> Option<(PathBuf, u64)> {
         let mut files = self.world.disk.files();
         let counts = |path: &Path| {
@@ -44,7 +44,7 @@ impl Run {
             !(name == "LOCK" || name.ends_with(".spare") || name.ends_with(".new"))
         };
         files.retain(|(path, len)| *len > 0 && counts(path));
-        // Each kind as often as any other, however many there are of it.
+        // Each kind is equally likely, however many files it has.
         let kind = |path: &Path| path.extension().unwrap_or(path.as_os_str()).to_owned();
         let mut kinds: Vec<_> = files.iter().map(|(path, _)| kind(path)).collect();
         kinds.sort();
@@ -54,12 +54,12 @@ impl Run {
         files.get(self.below(files.len() as u64) as usize).cloned()
     }
 
-    /// Damage comes alone: not while the disk fails, nor on top of other damage.
+    /// Returns true if damage is allowed: not while the disk fails, nor in addition to other damage.
     fn can_be_damaged(&self) -> bool {
         self.damage.is_none() && self.unknown.is_none() && !self.faulty && !self.hurt && self.model.position > 0
     }
 
-    /// Files that are read at a start only are damaged while the store is down.
+    /// Stops the store for files that are only read at a start; these are damaged while it is down.
     fn stop_for(&mut self, path: &Path) -> bool {
         let live =
             matches!(path.extension().and_then(|e| e.to_str()), Some("segment" | "rows" | "parquet" | "dead" | "keys"));
@@ -68,7 +68,7 @@ impl Run {
             self.world.disk.crash(CrashStyle::Lose);
             self.store = None;
         }
-        // A crash may have taken it.
+        // A crash may have removed it.
         stop
     }
 
@@ -93,7 +93,7 @@ impl Run {
         if stopped { self.open() } else { Ok(()) }
     }
 
-    /// From some byte on a file is cut, zeros, or something else, while the store is down.
+    /// Cuts, zeroes or overwrites a file from some byte on, while the store is down.
     pub(super) fn spoil(&mut self) -> Verdict {
         let Some((path, _)) = self.some_file().filter(|_| self.can_be_damaged()) else { return Ok(()) };
         self.world.disk.crash(CrashStyle::Lose);
@@ -115,19 +115,20 @@ impl Run {
         self.open()
     }
 
-    /// The store was opened over damage: is it named, as far as it matters?
+    /// Checks, after the store was opened over damage, that relevant damage is reported.
     pub(super) fn damaged(&mut self, problems: &[Problem]) -> Verdict {
         let Some(damage) = &mut self.damage else { return Ok(()) };
         damage.seen = true;
         if problems.iter().any(|p| p.path == damage.path) {
             return Ok(());
         }
-        // A gap in the log is blamed on the file before it as well as on one that is missing.
+        // A gap in the log is reported for the previous file as well as for a missing one.
         let path = damage.path.display().to_string();
         let named = problems.iter().any(|p| p.detail.contains(&path));
         demand!(problems.is_empty() || named || damage.in_log(), "{problems:?} do not name {path}");
         if damage.is_log() && problems.is_empty() && self.collection.position() + 1 == self.model.position {
-            // The very last record of the log, whose mark power took: nothing tells it from one that was torn.
+            // The very last record of the log, whose mark the power failure took, cannot be distinguished from a torn
+            // one.
             demand!(!matches!(damage.kind, Kind::Vanished(_)), "a file of the log is missing, and no error says so");
             demand!(
                 self.model.position > self.marked,
@@ -141,18 +142,18 @@ impl Run {
         Ok(())
     }
 
-    /// The store, or the collection, did not open.
+    /// Handles that the store or the collection could not be opened.
     pub(super) fn closed(&mut self, error: &str) -> Verdict {
         let Some(damage) = &self.damage else { return Err(format!("it does not open: {error}")) };
         let path = damage.path.display().to_string();
-        // A marker that is gone cannot be told by its name only: the folder is.
+        // A missing marker cannot be reported by name: the folder is.
         let named = error.contains(&path) || (path.ends_with("meridian.json") && error.contains("meridian.json"));
         demand!(named, "{error:?} does not name {path}");
         self.say(format!("it does not open: {error}"));
         self.mend()
     }
 
-    /// Undoes the damage and starts again: everything is there again.
+    /// Undoes the damage and restarts: everything is back.
     pub(super) fn mend(&mut self) -> Verdict {
         let Some(damage) = self.damage.take() else { return Ok(()) };
         self.world.disk.crash(CrashStyle::Lose);
@@ -161,7 +162,7 @@ impl Run {
         let now = self.held(&damage.path);
         match damage.kind {
             Kind::Vanished(held) if now.is_none() => self.world.disk.put(&damage.path, held),
-            // What was rebuilt meanwhile stays.
+            // A file that was rebuilt meanwhile stays.
             Kind::Spoilt { held, holds } if now.as_ref() == Some(&holds) => self.world.disk.put(&damage.path, held),
             _ => {}
         }
@@ -170,7 +171,7 @@ impl Run {
         self.open()
     }
 
-    /// What a file holds; `None`: it is not there.
+    /// Returns the content of a file; `None` if it does not exist.
     fn held(&self, path: &Path) -> Option<Vec<u8>> {
         let file = self.world.disk.open(path, OpenMode::Read).ok()?;
         let mut bytes = vec![0; file.len().ok()? as usize];

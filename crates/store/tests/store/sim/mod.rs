@@ -1,13 +1,14 @@
-//! The simulator: one seed makes a schedule of writes, jobs, crashes, failing disks and damage, which drives the real
-//! store over a disk in memory. After each step what the store shows is held against the naive model.
+//! The simulator: one seed determines a schedule of writes, jobs, crashes, failing disks and damage, which drives the
+//! real store over a disk in memory. After each step the store's content is compared with the naive model.
 //!
-//! What a run demands (`docs/simulation.md` has it in prose):
-//! - an acknowledged write is there, whole, for ever; a refused one is not there; a restart shows all or nothing of one whose sync failed;
-//! - errors come only where the disk fails or holds damage, and name the file;
-//! - what is not damaged stays served, and once the damage is undone everything is back.
+//! Invariants (`docs/simulation.md` describes them):
+//! - an acknowledged write is never lost, even in part; a refused one is absent; a write whose sync failed is, after a
+//!   restart, present completely or not at all;
+//! - errors occur only while the disk fails or holds damage, and name the file;
+//! - undamaged data stays served, and once the damage is undone everything is back.
 //!
 //! Environment: `MERIDIAN_SEEDS=from..to` (seeds to run), `MERIDIAN_KEEP=0-3,7` (only these steps of each),
-//! `MERIDIAN_SIM_SECONDS` (as many seeds as fit, from a random one on).
+//! `MERIDIAN_SIM_SECONDS` (as many seeds as fit, starting at a random one).
 
 mod damage;
 mod run;
@@ -18,12 +19,12 @@ use run::{Outcome, Run};
 use std::time::{Duration, Instant};
 use steps::{Step, parse_kept, print_kept, schedule};
 
-/// Steps of a schedule.
+/// Number of steps in a schedule.
 const STEPS: usize = 60;
-/// Runs that a failure is cut down with.
+/// Max runs to shorten a failing schedule.
 const CUTS_MAX: usize = 300;
 
-/// Runs the kept steps of a seed; `Err`: at which of them it went wrong, and what.
+/// Runs the kept steps of a seed; `Err` has the failed step and the reason.
 fn run(seed: u64, kept: &[usize]) -> Outcome {
     let steps = schedule(seed, STEPS);
     let steps: Vec<Step> = kept.iter().filter_map(|at| steps.get(*at)).copied().collect();
@@ -35,7 +36,7 @@ fn all_steps() -> Vec<usize> {
     kept.map_or_else(|| (0..STEPS).collect(), |text| parse_kept(&text).expect("MERIDIAN_KEEP is like 0-3,7"))
 }
 
-/// Cuts a failing schedule down: removes steps (in runs of halves, quarters...) while it still fails.
+/// Shortens a failing schedule: removes steps (in runs of halves, quarters...) while it still fails.
 fn cut(seed: u64, failed_at: usize) -> Vec<usize> {
     let mut kept = all_steps();
     kept.truncate(failed_at + 1);
@@ -94,7 +95,7 @@ fn seeds_agree_with_the_model() {
     }
 }
 
-/// One seed gives one run: without that a seed that fails says nothing.
+/// Checks that one seed always gives the same run: otherwise a failing seed proves nothing.
 fn repeats(seed: u64) {
     let (first, second) = (run(seed, &all_steps()), run(seed, &all_steps()));
     for (a, b) in first.log.iter().zip(&second.log) {
@@ -116,7 +117,7 @@ fn as_many_as_fit(time: Duration) {
     println!("{count} seeds from {from} on, {rate:.1} a second: all agree with the model");
 }
 
-/// Where a long run begins: elsewhere each time.
+/// Returns the first seed of a long run, which differs each time.
 fn seed_of_the_hour() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |d| d.as_millis() as u64 % 1_000_000_000_000)

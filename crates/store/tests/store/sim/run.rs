@@ -1,4 +1,4 @@
-//! A run: the store, the model, and what they are held to after each step.
+//! A run: the store, the model, and the checks after each step.
 
 use super::damage::Damage;
 use super::steps::{Action, Step};
@@ -10,12 +10,12 @@ use meridian_store::{Collection, Store, Work, Write, WriteError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The step that failed, and how.
+    /// The failed step, and the reason.
     pub failure: Option<(usize, String)>,
-    /// What each step did.
+    /// A description of each step.
     pub log: Vec<String>,
     /// A hash of every call to the disk and its outcome.
     pub trace: u64,
@@ -39,28 +39,28 @@ pub struct Run {
     pub(super) collection: Arc<Collection>,
     pub(super) model: Model,
     pub(super) role: IdRole,
-    /// Of the step in hand.
+    /// Random numbers of the current step.
     pub(super) dice: SeededRandom,
     next_n: i64,
-    /// Snapshots to come back to, and when they were used last.
+    /// Snapshots to return to, and when they were last used.
     tokens: Vec<(Seq, i64)>,
-    /// A write whose sync failed: a restart shows whether it is there.
+    /// A write whose sync failed: a restart shows whether it is present.
     pub(super) unknown: Option<Change>,
-    /// The disk may fail a call.
+    /// Whether calls to the disk may fail.
     pub(super) faulty: bool,
-    /// The store was opened while the disk failed, or refuses writes since a sync failed.
+    /// Whether the store was opened while the disk failed, or has refused writes since a failed sync.
     pub(super) hurt: bool,
     pub(super) damage: Option<Damage>,
-    /// Position up to which the disk says of every write that it was acknowledged: damage to those is never silent.
+    /// Position up to which the disk records every write as acknowledged: damage to those is never silent.
     pub(super) marked: u64,
     jobs: [Option<Work>; 2],
-    /// A job in hand ran while the disk failed, and may say so when it is installed.
+    /// Whether a begun job ran while the disk failed, so that its install may report an error.
     jobs_failed: bool,
     pub(super) log: Vec<String>,
 }
 
 impl Run {
-    /// Runs these steps, then mends, restarts and compares once more.
+    /// Runs these steps, then heals, restarts and compares once more.
     pub fn all(seed: u64, steps: &[Step]) -> Outcome {
         let mut run = match Run::new(seed) {
             Ok(run) => run,
@@ -131,7 +131,7 @@ impl Run {
             Action::Put => self.write(1, None, true),
             Action::Resend => {
                 let keys: Vec<(&String, i64)> = self.model.keys.iter().map(|(k, key)| (k, key.time)).collect();
-                // Once the clock showed a time past its day, a key may be forgotten though the clock was set back.
+                // Once the clock has shown a time past its day, a key may be forgotten even if the clock was set back.
                 let usable = |k: &str| !self.model.keys[k].lapsed || self.is_forgotten(k);
                 let keys: Vec<String> = keys.iter().map(|(k, _)| (*k).clone()).filter(|k| usable(k)).collect();
                 let Some(key) = keys.get(self.below(keys.len() as u64) as usize).cloned() else { return Ok(()) };
@@ -247,7 +247,7 @@ impl Run {
         let mut events = Vec::new();
         for _ in 0..count {
             self.next_n += 1;
-            // Few ids of their own, so that they meet again.
+            // From a small set of ids, so that they repeat.
             let id = if self.below(3) == 0 { self.below(100) } else { 1000 + self.next_n as u64 };
             if taken.insert(id) {
                 let n = self.next_n;
@@ -306,7 +306,7 @@ impl Run {
         }
     }
 
-    /// A change was not taken: is there a reason, and is it as it says?
+    /// Checks that a refused change has a reason, and that the reported one is true.
     fn refused(&mut self, error: WriteError, change: Option<Change>) -> Verdict {
         let refuses = self.collection.stats().refuses;
         match error {
@@ -333,7 +333,7 @@ impl Run {
 
     fn delete_ids(&mut self) -> Verdict {
         let alive = self.model.alive();
-        // With damage about, one at a time: so the answer tells which were found.
+        // One at a time while there is damage, so that the response shows which were found.
         let count = if self.damage.is_some() || self.hurt { 1 } else { self.below(30) };
         let mut ids = if count == 1 { Vec::new() } else { vec!["unknown".to_owned()] };
         for _ in 0..count {
@@ -389,7 +389,7 @@ impl Run {
         }
     }
 
-    /// Comes back to an old snapshot, which must be there within five minutes of its last use.
+    /// Returns to an old snapshot, which must be available within five minutes of its last use.
     fn come_back(&mut self) -> Verdict {
         if self.tokens.is_empty() {
             return Ok(());
@@ -397,12 +397,12 @@ impl Run {
         let at = self.below(self.tokens.len() as u64) as usize;
         let (seq, used) = self.tokens[at];
         if seq > Seq::end_of(self.model.position) {
-            // Its last write was in a record that damage took.
+            // Its last write was in a damaged record.
             self.tokens.remove(at);
             return Ok(());
         }
         if seq > Seq::end_of(self.collection.position()) && self.damage.is_some() {
-            // Damage took the last writes, for now.
+            // Damage has removed the last writes, for now.
             return Ok(());
         }
         let elapsed = self.world.clock.elapsed();
@@ -448,7 +448,7 @@ impl Run {
         Ok(())
     }
 
-    /// An error is in order where the disk fails or holds damage, and it names a file.
+    /// Checks that an error is justified: the disk fails or holds damage, and the error names a file.
     pub(super) fn read_error(&self, error: &str) -> Verdict {
         demand!(self.faulty || self.hurt || self.damage.is_some(), "{error:?}, and nothing is wrong with the disk");
         demand!(error.contains("/data"), "{error:?} names no file");
@@ -459,7 +459,7 @@ impl Run {
         self.jobs.iter().all(Option::is_none) && !self.hurt && self.damage.is_none()
     }
 
-    /// Lists the files, reads them, and lets go of Arrow rows beyond the budget.
+    /// Lists the files, reads them, and releases Arrow rows beyond the budget.
     fn files(&mut self) -> Verdict {
         let files = self.collection.files(Instant::now() + Duration::from_secs(60), &|| false);
         if let Ok(files) = &files
@@ -527,7 +527,7 @@ impl Run {
     }
 
     fn close(&mut self) -> Verdict {
-        // What is in hand ends with the store.
+        // Begun jobs end with the store.
         self.jobs = [None, None];
         if let Some(store) = self.store.take() {
             let result = store.close();
@@ -540,7 +540,7 @@ impl Run {
         self.open()
     }
 
-    /// A start that meets a failing disk: it may fail or show less, and must not spoil anything.
+    /// Starts the store while the disk fails: it may fail or show less, but must not corrupt anything.
     fn open_while_the_disk_fails(&mut self) -> Verdict {
         self.fault();
         self.faulty = true;
@@ -568,7 +568,7 @@ impl Run {
         Ok(())
     }
 
-    /// Of a write whose sync failed, a start shows all or nothing.
+    /// Settles a write whose sync failed: a start shows all or nothing of it.
     fn settle_unknown(&mut self) {
         if self.collection.position() == self.model.position + 1
             && self.collection.snapshot().missing.is_empty()
@@ -597,7 +597,7 @@ impl Run {
             demand!(problems.is_empty(), "{problems:?}, and nothing is wrong with the disk");
             self.settle_unknown();
             self.unknown = None;
-            // A start syncs the last group and says so.
+            // A start syncs the last group and marks it.
             self.marked = self.collection.position();
         } else {
             self.damaged(&problems)?;
@@ -609,7 +609,7 @@ impl Run {
         Ok(())
     }
 
-    /// Holds the store against the model.
+    /// Compares the store with the model.
     fn compare(&mut self) -> Verdict {
         let snapshot = self.collection.snapshot();
         let seq = Seq::end_of(self.model.position);
@@ -636,7 +636,7 @@ impl Run {
         Ok(())
     }
 
-    /// A snapshot shows what the model does, or says what it cannot read or what is missing.
+    /// Checks that a snapshot shows the model's content, or reports what it cannot read or what is missing.
     pub(super) fn compare_snapshot(&self, snapshot: &meridian_store::Snapshot) -> Verdict {
         let (found, errors) = readable(snapshot);
         let expected = self.model.content(snapshot.seq);
@@ -660,7 +660,7 @@ impl Run {
         Ok(())
     }
 
-    /// In the end all is mended, and all is there.
+    /// Checks that everything is present once all faults and damage are undone.
     fn end(&mut self) -> Verdict {
         self.heal();
         self.mend()?;

@@ -1,27 +1,27 @@
-//! A schedule: what one seed makes happen, as a list that can be cut.
+//! A schedule: the steps of one seed, as a list that can be shortened.
 
 use meridian_store::seams::{Random, SeededRandom};
 
-/// What happens in a step. Details are drawn from the step's own seed, so that a step does the same kind of thing
-/// when others before it are cut.
+/// The action of a step. Details are drawn from the step's own seed, so that it stays the same kind of action when
+/// earlier steps are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// A batch, sometimes with a key, sometimes replacing.
     Write,
-    /// One event, replaced whole or in part.
+    /// One event, replaced completely or in part.
     Put,
     /// A batch under a key that was used before.
     Resend,
     DeleteIds,
     DeleteRows,
-    /// A snapshot is taken, to come back to.
+    /// A snapshot is taken, to return to later.
     Token,
     ComeBack,
     Flush,
     Memory,
     /// A merge of segments, or the files are listed and read as another program would.
     Segments,
-    /// A job is chosen, worked off, put in place: writes and crashes come in between.
+    /// A job is chosen, executed, installed: writes and crashes come in between.
     Begin,
     Run,
     Install,
@@ -31,7 +31,7 @@ pub enum Action {
     /// The machine's clock is set.
     Jump,
     Crash,
-    /// The store is closed and opened.
+    /// The store is closed and reopened.
     Close,
     /// Calls to the disk fail from now on.
     Fault,
@@ -53,7 +53,7 @@ pub enum Action {
 
 use Action::*;
 
-/// How often each comes, in a thousand.
+/// Frequency of each action, in a thousand.
 const ODDS: [(Action, u64); 27] = [
     (Write, 220),
     (Put, 80),
@@ -91,7 +91,7 @@ pub struct Step {
     pub seed: u64,
 }
 
-/// The schedule of a seed.
+/// Returns the schedule of a seed.
 pub fn schedule(seed: u64, steps: usize) -> Vec<Step> {
     let random = SeededRandom::new(seed);
     let all: u64 = ODDS.iter().map(|(_, odds)| odds).sum();
@@ -107,7 +107,7 @@ pub fn schedule(seed: u64, steps: usize) -> Vec<Step> {
     (0..steps).map(draw).collect()
 }
 
-/// Numbers and ranges such as `0-3,7`.
+/// Parses numbers and ranges such as `0-3,7`.
 pub fn parse_kept(text: &str) -> Option<Vec<usize>> {
     let mut kept = Vec::new();
     for part in text.split(',') {

@@ -1,8 +1,9 @@
-//! Processes that take a collection over from one another, over storage that fails: lost acknowledgements, stalled writers, fences.
+//! Processes take over a collection from one another, over faulty storage: lost acknowledgements, stalled writers,
+//! fences.
 //!
-//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all. A
-//! fenced process acknowledges nothing. No object that a manifest names is gone, and the process that took
-//! over last takes writes.
+//! Invariants: an acknowledged write is never lost; one of unknown outcome is present completely or not at all. A
+//! fenced process acknowledges nothing. No object that a manifest names is gone, and the process that took over last
+//! takes writes.
 
 use crate::world::{Event, START, batch, options, readable, schema};
 use meridian_model::IdRole;
@@ -16,12 +17,12 @@ use std::sync::Arc;
 
 const STEPS: usize = 40;
 
-/// What the model knows of the events of a write.
+/// The model's knowledge of a write's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Stored,
     Refused,
-    /// Its outcome shows when the log is replayed.
+    /// The replay of the log shows its outcome.
     Unknown,
 }
 
@@ -34,14 +35,14 @@ struct Takeovers {
     storage: MemoryStorage,
     random: SeededRandom,
     process: Process,
-    /// Processes that another has taken over from, and that do not know it yet.
+    /// Former owners that do not know of the takeover yet.
     old: Vec<Process>,
-    /// By number of the write.
+    /// Outcomes by number of the write.
     writes: BTreeMap<i64, Fate>,
     log: Vec<String>,
 }
 
-/// Opens the collection in a process of its own: another disk for lock and marker, the same storage.
+/// Opens the collection in a separate process: another disk for lock and marker, the same storage.
 fn start(storage: &MemoryStorage, make: bool) -> Process {
     let disk = MemoryDisk::new();
     let seams = Seams {
@@ -50,7 +51,7 @@ fn start(storage: &MemoryStorage, make: bool) -> Process {
         random: Arc::new(SeededRandom::new(7)),
     };
     if !make {
-        // A data folder of its own, which says that there is such a collection.
+        // A separate data folder, in which the collection is listed.
         drop(Store::open(options(), seams.clone()).unwrap());
         seams.disk.create_dir(&Store::partition_dir(Path::new("/data"), "t", "c")).unwrap();
     }
@@ -121,7 +122,7 @@ impl Takeovers {
             9 => self.take_over(true),
             10 => self.take_over(false),
             _ if !self.old.is_empty() => {
-                // One that was paused wakes: it flushes what it holds, and takes a write.
+                // A paused process resumes: it flushes what it holds, and takes a write.
                 let at = self.below(self.old.len() as u64) as usize;
                 let flushed = self.old[at].collection.flush().is_ok();
                 self.log.push(format!("an old process flushes: {flushed}"));
@@ -131,7 +132,7 @@ impl Takeovers {
         }
     }
 
-    /// Another process takes the collection over: the previous one has crashed, or is only slow.
+    /// Makes another process take over the collection: the previous one has crashed, or is just slow.
     fn take_over(&mut self, crash: bool) {
         self.storage.heal();
         if crash {
@@ -148,7 +149,7 @@ impl Takeovers {
         self.compare();
     }
 
-    /// Once the storage works again the newest process serves, whatever those before it still try.
+    /// Checks that once the storage works again the newest process serves, whatever earlier ones still try.
     fn serve(&mut self) {
         self.storage.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));

@@ -1,8 +1,8 @@
-//! What a write takes in a stream, beside what it takes in a data folder's log.
+//! The bytes of a write in a stream, compared with those in a data folder's log.
 //!
-//! Counted twice. First what the store writes itself: messages here, records there. Then with what a server of JetStream puts around each
-//! message in its file. Of the folder that leaves out the mark of each group, 28 bytes that are written in place. Of the stream it leaves out
-//! replicas, and the log that these have of their own.
+//! Counted twice. First only what the store writes itself: messages here, records there. Then with what a JetStream
+//! server adds to each message in its file. For the folder that excludes the mark of each group, 28 bytes that are
+//! written in place. For the stream it excludes replicas, and their own log.
 
 use super::Cluster;
 use crate::world::{Event, World, batch};
@@ -10,11 +10,11 @@ use meridian_model::IdRole;
 use meridian_store::{Collection, Write};
 
 const WRITES: i64 = 20;
-/// Bytes around a message in a server's file, as measured with nats-server 2.9.10. They are 30, a subject of
-/// 25 with the bucket's id, 4, and a header of 45 with the expectation.
+/// Bytes that a server adds to a message in its file, as measured with nats-server 2.9.10: 30, a subject of 25 with the
+/// bucket's id, 4, and a header of 45 with the expectation.
 const FRAME: u64 = 104;
 
-/// Bytes that the log took of writes of `events` events each.
+/// Returns the bytes of the log for writes of `events` events each.
 fn log_bytes(collection: &Collection, events: i64) -> u64 {
     let before = collection.stats().log_bytes;
     for n in 0..WRITES {
@@ -26,7 +26,8 @@ fn log_bytes(collection: &Collection, events: i64) -> u64 {
 
 #[test]
 fn a_stream_takes_little_more_than_a_folder() {
-    // Writes that come alone: each is a message. Writes that come together share one, and its frame (`message.rs` holds a group of them).
+    // Writes that come alone are a message each. Writes that come together share one, and its frame (`message.rs` has
+    // such a group).
     for (events, most, most_framed) in [(1, 1.1, 1.95), (10, 1.1, 1.2), (100, 1.02, 1.1)] {
         let world = World::new();
         let (_store, folder) = world.with_collection(IdRole::Given);

@@ -1,4 +1,4 @@
-//! Messages whose answers are lost, late, doubled or refused.
+//! Messages whose answers are lost, late, duplicated or refused.
 
 use super::{Cluster, Fate, Process, Writes, write_large};
 use crate::bucket::write;
@@ -41,7 +41,7 @@ fn a_full_stream_refuses_and_a_group_that_it_took_in_part_counts_for_nothing() {
         let full = write_large(&owner, "large", 2_000);
         assert!(matches!(full, Err(WriteError::Full(_))), "full after {after}: {full:?}");
         assert!(!owner.store.is_outdated());
-        // Either process may go on: this one, or the next.
+        // Either process may continue: this one, or the next.
         let owner = if after % 2 == 0 { owner } else { cluster.next() };
         assert_eq!(writes.write(&owner.collection), Fate::Stored);
         writes.compare(&owner.collection);
@@ -84,7 +84,7 @@ fn a_stream_that_groups_have_filled_is_taken_over() {
     }
 }
 
-/// A write of one event: of such writes the last one that fits leaves less room than an owner record takes.
+/// Returns a write of one event: after the last such write that fits, less room is left than an owner record takes.
 fn single(process: &Process, number: i64) -> Write {
     Write::new(batch(&process.collection.schema(), &[Event::new(format!("single{number}"), number)]))
 }
@@ -133,7 +133,7 @@ fn a_batch_that_a_read_leaves_out_is_no_loss() {
     let mut writes = Writes::default();
     (0..8).for_each(|_| assert_eq!(writes.write(&owner.collection), Fate::Stored));
     drop(owner);
-    // Message 3, the second write, is lost, and that is to be given up. Message 6 is there, and was not read.
+    // Message 3, the second write, is lost, and the loss is to be accepted. Message 6 exists but was not read.
     cluster.streams.harm(3, None);
     cluster.streams.skip(6);
     for accept_loss in [false, true] {
@@ -168,7 +168,7 @@ fn what_a_manifest_covers_leaves_the_stream() {
     let next = cluster.next();
     assert_eq!(content(&next.collection.snapshot()), before);
     next.collection.flush().unwrap();
-    // A dropped collection takes its stream along, once nobody can be answered for it any more.
+    // A dropped collection takes its stream along, once no writer can be acknowledged there any more.
     assert!(next.store.drop_collection("t", "c").unwrap());
     drop((owner, next));
     let store = cluster.open().unwrap();
@@ -189,7 +189,7 @@ fn two_buckets_share_an_account_and_know_nothing_of_each_other() {
     second.collection.flush().unwrap();
     assert_eq!(writes.write(&first.collection), Fate::Stored, "the other one's owner has fenced it");
     assert!(!first.store.is_outdated());
-    // Dropped and made again.
+    // Dropped and recreated.
     assert!(second.store.drop_collection("t", "c").unwrap());
     drop((first, second));
     let next = one.next();

@@ -1,4 +1,4 @@
-//! Streams that lose what they had acknowledged.
+//! Streams that lose acknowledged messages.
 
 use super::{Cluster, Fate, Writes};
 use crate::bucket::seams;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 #[test]
 fn what_a_live_owner_holds_is_flushed_and_it_goes_on_in_a_new_stream() {
-    // All of it lost, or a part; flushed before, or not; with a restart before the next write, or not.
+    // Losing all or a part; flushed before or not; with or without a restart before the next write.
     for (flush, lost) in [(false, 1), (false, 3), (true, 1), (true, 100)] {
         let cluster = Cluster::default();
         let owner = cluster.first();
@@ -18,7 +18,7 @@ fn what_a_live_owner_holds_is_flushed_and_it_goes_on_in_a_new_stream() {
             owner.collection.flush().unwrap();
         }
         cluster.streams.lose(lost);
-        // It shows at the next write, which is refused and can be sent again.
+        // The next write reveals it: it is refused and can be retried.
         assert_eq!(writes.write(&owner.collection), Fate::Refused, "flush {flush}, {lost} lost");
         assert!(!owner.store.is_outdated());
         owner.collection.maintain_memory(false).unwrap();
@@ -167,13 +167,13 @@ fn what_nobody_holds_any_more_is_named_and_stops_the_collection_until_it_is_give
                 cluster.streams.harm(6, Some(b"something else"));
                 ("message 6", 15)
             }
-            // Below what a manifest covers.
+            // Below the position that a manifest covers.
             Harm::Tail => {
                 cluster.streams.lose(4);
                 ("may be missing", 9)
             }
         };
-        // It does not go away by itself.
+        // It does not disappear by itself.
         for _ in 0..2 {
             let store = cluster.open().unwrap();
             let problems = store.problems();
@@ -186,7 +186,7 @@ fn what_nobody_holds_any_more_is_named_and_stops_the_collection_until_it_is_give
             assert_eq!(refused, Fate::Refused, "{words}");
             assert!(matches!(c.delete(&["w1-0".to_owned()]), Err(WriteError::Refused(_))), "{words}");
         }
-        // An operator gives it up. From the next flush on it is as if it had never been.
+        // An operator accepts the loss. From the next flush on there is no trace of it.
         let store = cluster.open_with(true).unwrap();
         assert!(store.complete().unwrap().time_of("t", "c") > i64::MIN, "{words}");
         let c = store.collection("t", "c").unwrap();

@@ -1,4 +1,5 @@
-//! A store over a bucket with its log in streams. Answers are lost, owners change, every call pauses, and streams lose acknowledged messages.
+//! A store over a bucket with its log in streams. Answers are lost, owners change, every call pauses, and streams lose
+//! acknowledged messages.
 
 mod bytes;
 mod faults;
@@ -17,7 +18,7 @@ use meridian_store::stream::MemoryStreams;
 use meridian_store::{Collection, Settings, SharedLog, Store, StoreError};
 use std::sync::Arc;
 
-/// What the processes of a cluster share.
+/// State shared by the processes of a cluster.
 #[derive(Clone, Default)]
 pub struct Cluster {
     pub bucket: MemoryBucket,
@@ -25,7 +26,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With messages of `message_max` bytes at most.
+    /// Creates a cluster whose messages have at most `message_max` bytes.
     pub fn of(message_max: usize) -> Cluster {
         Cluster { bucket: MemoryBucket::new(), streams: MemoryStreams::new(message_max) }
     }
@@ -43,14 +44,14 @@ impl Cluster {
         Store::open_shared_over(options(), seams(), Arc::new(self.bucket.clone()), self.log(accept_loss))
     }
 
-    /// Makes the collection.
+    /// Creates the collection.
     pub fn first(&self) -> Process {
         let store = self.open().unwrap();
         let collection = store.create("t", "c", schema(IdRole::Given), Settings::default()).unwrap();
         Process { store, collection }
     }
 
-    /// Takes it over.
+    /// Takes over the collection.
     pub fn next(&self) -> Process {
         let store = self.open().unwrap();
         assert_eq!(store.problems(), []);
@@ -65,7 +66,7 @@ pub struct Process {
     pub collection: Arc<Collection>,
 }
 
-/// Writes `bytes` bytes at once: in ids, which are stored as they are, and have 1024 bytes at most.
+/// Writes `bytes` bytes at once, in ids, which are stored uncompressed and have at most 1024 bytes each.
 pub fn write_large(process: &Process, name: &str, bytes: usize) -> Result<(), meridian_store::WriteError> {
     let c = &process.collection;
     let letters = noise(bytes);
@@ -74,7 +75,7 @@ pub fn write_large(process: &Process, name: &str, bytes: usize) -> Result<(), me
     c.write(meridian_store::Write::new(batch(&c.schema(), &events))).map(drop)
 }
 
-/// Letters that do not shrink.
+/// Returns letters that do not compress.
 fn noise(bytes: usize) -> String {
     let mut state = 7_u64;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! A process is paused at each of its calls to the streams in turn, until others have taken over and gone on.
+//! A process is paused at each of its calls to the streams in turn, until others have taken over and continued.
 
 use super::{Cluster, Fate, Writes};
 use crate::bucket::write;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 /// More calls than any of the runs makes.
 const CALLS: u64 = 500;
-/// Max bytes of a message: a write is a group of several.
+/// Max bytes of a message, so small that a write is a group of several.
 const MESSAGE_MAX: usize = 100;
 
-/// Other owners take over, one after the other, write and flush.
+/// Makes other owners take over, one after the other, write and flush.
 fn go_on(cluster: &Cluster, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
     let mut done = Vec::new();
     for from in numbers.step_by(12) {
@@ -25,13 +25,13 @@ fn go_on(cluster: &Cluster, numbers: std::ops::Range<i64>) -> Vec<(i64, Fate)> {
     done
 }
 
-/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost, and it changes
-/// nothing any more.
+/// Whatever an owner is about to do when it is paused, and whatever happens meanwhile: nothing acknowledged is lost,
+/// and it can no longer change anything.
 #[test]
 fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
     let mut paused = 0;
     for after in 0..CALLS {
-        // Groups of several messages: a pause may come between two of them.
+        // Groups of several messages, so that a pause may come between two of them.
         let cluster = Cluster::of(MESSAGE_MAX);
         let owner = cluster.first();
         let mut writes = Writes::default();
@@ -43,7 +43,7 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
         let done = Arc::new(Mutex::new(Vec::new()));
         let (others, meanwhile) = (cluster.clone(), done.clone());
         cluster.streams.pause(after, move || *meanwhile.lock() = go_on(&others, 100..124));
-        // What was begun before the pause may come to an end, as if it had been in time.
+        // Work begun before the pause may complete, as if it had been in time.
         writes.write(&owner.collection);
         let _ = owner.collection.flush();
         writes.write(&owner.collection);
@@ -69,12 +69,12 @@ fn an_owner_that_wakes_up_after_a_takeover_changes_nothing_and_knows_it() {
         assert_eq!(writes.write(&third.collection), Fate::Stored);
         assert!(!third.store.is_outdated());
     }
-    // Two groups of three messages at least, and what two flushes release.
+    // At least two groups of three messages, and what two flushes release.
     assert!((8..CALLS).contains(&paused), "{paused} calls were paused at");
 }
 
-/// When the former owner wakes up in the middle of a group, the new one has published its owner record. It may have published a few messages
-/// more. The rest of the group expects numbers that these may have: nothing of it may follow them.
+/// When the former owner resumes in the middle of a group, the new one has published its owner record, and possibly a
+/// few more messages. The rest of the group expects numbers that these may have: nothing of it may follow them.
 #[test]
 fn of_a_group_that_a_takeover_cuts_off_nothing_more_arrives() {
     for others in 0..3 {
@@ -104,7 +104,7 @@ fn of_a_group_that_a_takeover_cuts_off_nothing_more_arrives() {
             });
             assert_eq!(cluster.streams.messages(), messages, "pause after {after}: it still writes");
             assert!(owner.store.is_outdated(), "pause after {after}: it does not know");
-            // The new owner goes on, and finds nothing of another's in its log.
+            // The new owner continues, and finds no other writer's messages in its log.
             assert_eq!(write(&next.collection, 200), Fate::Stored, "pause after {after}");
             writes.note(200, Fate::Stored);
             assert!(!next.store.is_outdated());
@@ -115,7 +115,7 @@ fn of_a_group_that_a_takeover_cuts_off_nothing_more_arrives() {
     }
 }
 
-/// Two candidates at once, and an owner that is gone: one of the two has the collection in the end, and nothing is lost.
+/// Two candidates race for the collection of a dead owner: in the end one of them has it, and nothing is lost.
 #[test]
 fn of_two_candidates_one_has_the_collection() {
     let mut paused = 0;

@@ -1,4 +1,4 @@
-//! An owner that could not open a collection for now opens it later, beside what it serves.
+//! An owner that could not open a collection for a temporary reason opens it later, while it serves others.
 
 use super::{Cluster, Fate, Writes};
 use crate::bucket::{seams, write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SECOND: i64 = 1_000_000;
 
-/// Opens the collections as their owner, with a clock that the test has.
+/// Opens the collections as their owner, with the test's clock.
 fn owner(cluster: &Cluster, background: bool) -> (Store, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(START));
     let seams = Seams { clock: clock.clone(), ..seams() };
@@ -23,7 +23,7 @@ fn owner(cluster: &Cluster, background: bool) -> (Store, Arc<ManualClock>) {
 
 #[test]
 fn what_did_not_answer_is_opened_later() {
-    // The streams are out of reach, or their reads are behind.
+    // The streams are unreachable, or their reads are stale.
     for lag in [false, true] {
         let cluster = Cluster::default();
         let mut writes = Writes::default();
@@ -44,7 +44,7 @@ fn what_did_not_answer_is_opened_later() {
             assert_eq!(store.open_due(), 0);
             clock.advance(SECOND);
         }
-        // What follows a success is no second one.
+        // It is opened once: the second call finds nothing due.
         cluster.streams.heal();
         clock.advance(9 * SECOND);
         assert_eq!((store.open_due(), store.open_due()), (1, 0));

@@ -1,4 +1,4 @@
-//! What a process finds out before it stands by.
+//! What a process checks before it becomes a standby.
 
 use super::Cluster;
 use crate::bucket::seams;
@@ -21,7 +21,7 @@ fn a_candidate_with_another_log_than_the_owner_is_refused() {
     let refused = streams(other.log(false)).unwrap_err();
     assert!(refused.contains("cluster.nats.urls") && refused.contains("accept_loss"), "{refused}");
     assert_eq!(streams(other.log(true)), Ok(()), "its streams are given up");
-    // Nor have its own, once no collection is left.
+    // Nor do its own, once no collection is left.
     assert!(cluster.next().store.drop_collection("t", "c").unwrap());
     assert_eq!(streams(other.log(false)), Ok(()));
 }

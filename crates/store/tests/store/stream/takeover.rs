@@ -1,9 +1,8 @@
-//! Processes that take a collection over from one another, over faulty streams. The streams lose answers,
-//! delay and double messages, fill up, and are cut off. They also lose acknowledged messages while the owner
-//! is there.
+//! Processes take over a collection from one another, over faulty streams. The streams lose answers, delay and
+//! duplicate messages, fill up, and are cut off. They also lose acknowledged messages while the owner runs.
 //!
-//! What a run demands: an acknowledged write is there for ever, one of unknown outcome whole or not at all. A
-//! process that was taken over acknowledges nothing, and the process that took over last takes writes.
+//! Invariants: an acknowledged write is never lost; one of unknown outcome is present completely or not at all. A
+//! former owner acknowledges nothing, and the process that took over last takes writes.
 
 use super::{Cluster, Fate, Process, Writes};
 use meridian_store::seams::{Random, SeededRandom};
@@ -15,7 +14,7 @@ struct Takeovers {
     cluster: Cluster,
     random: SeededRandom,
     process: Process,
-    /// Processes that another has taken over from, and that do not know it yet.
+    /// Former owners that do not know of the takeover yet.
     old: Vec<Process>,
     writes: Writes,
     log: Vec<String>,
@@ -89,7 +88,7 @@ impl Takeovers {
         }
     }
 
-    /// Another process takes the collection over. Messages may fail meanwhile.
+    /// Makes another process take over the collection. Messages may fail meanwhile.
     fn take_over(&mut self) {
         let store = match self.cluster.open() {
             Ok(store) if store.collection("t", "c").is_some() && store.problems().is_empty() => store,
@@ -108,7 +107,7 @@ impl Takeovers {
         self.writes.compare(&self.process.collection);
     }
 
-    /// Once the streams work again the newest process serves, whatever those before it still try.
+    /// Checks that once the streams work again the newest process serves, whatever earlier ones still try.
     fn serve(&mut self) {
         self.cluster.streams.heal();
         self.old.iter().for_each(|old| drop(old.collection.flush()));

@@ -1,5 +1,5 @@
-//! Work that a process had begun before it was fenced or lost an answer ends later (`crate::bucket::wakes`).
-//! Here in a stream of the second generation, which the manifest has to name.
+//! Work begun before a process was fenced or lost an answer completes later (`crate::bucket::wakes`); here in a stream
+//! of the second generation, which the manifest has to name.
 
 use super::{Cluster, Fate, Process, Writes};
 use meridian_store::stream::StreamFault;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// More calls than any of the runs makes.
 const CALLS: u64 = 2_000;
 
-/// An owner that went on in another stream, as the first one had lost a write.
+/// Returns an owner that continued in another stream, because the first one had lost a write.
 fn renewed() -> (Cluster, Process, Writes) {
     let cluster = Cluster::default();
     let owner = cluster.first();
@@ -22,7 +22,7 @@ fn renewed() -> (Cluster, Process, Writes) {
     (cluster, owner, writes)
 }
 
-/// A flush is under way when the log is fenced, and is committed before the first manifest of the new owner.
+/// A flush is in progress when the log is fenced, and is committed before the first manifest of the new owner.
 #[test]
 fn a_flush_that_ends_after_a_fence_names_the_stream_that_goes_on() {
     for streams in [true, false] {
@@ -58,12 +58,12 @@ fn a_flush_that_ends_after_a_fence_names_the_stream_that_goes_on() {
     }
 }
 
-/// The outcome of an append is unknown, and a flush that was under way is committed.
+/// The outcome of an append is unknown, and a flush in progress is committed.
 #[test]
 fn a_flush_after_an_append_of_unknown_outcome_names_the_stream_that_goes_on() {
     let (cluster, owner, mut writes) = renewed();
     let flush = owner.collection.begin_memory(true).unwrap();
-    // It arrives, and from then on nothing does.
+    // It arrives, and nothing does from then on.
     cluster.streams.fail(StreamFault::After, 0);
     let cut = cluster.streams.clone();
     cluster.streams.pause(1, move || cut.cut(true));
