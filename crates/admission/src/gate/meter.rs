@@ -2,7 +2,7 @@
 
 use super::processors::thread_time;
 use super::wait::{Seat, Waiter};
-use super::{Account, Gate, Served, State};
+use super::{Account, Gate, State};
 use meridian_model::policy::admission::{Ticket, Verdict};
 use meridian_model::policy::quota::Quota;
 use parking_lot::Mutex;
@@ -177,14 +177,14 @@ impl Meter {
         self.gate.0.contended.load(Ordering::Relaxed)
     }
 
-    /// Releases the slot and charges the time used plus `more`. Returns the service received so far; if the slot was
+    /// Releases the slot and charges the time used plus `more`. Returns the processor time used so far; if the slot was
     /// already released, the work counts as ended.
-    pub(super) fn close(&self, more: Duration) -> Served {
+    pub(super) fn close(&self, more: Duration) -> Duration {
         let mut slice = self.slice.lock();
         slice.end();
         // An interrupted pause has already released the slot.
         if std::mem::replace(&mut slice.closed, true) {
-            return Served::default();
+            return Duration::ZERO;
         }
         let used = slice.uncharged + self.take_helpers() + more;
         self.account.ledger.add_processor_time(used);

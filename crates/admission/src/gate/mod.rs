@@ -17,7 +17,7 @@ pub use meter::Meter;
 
 use crate::ledger::Ledger;
 use meridian_model::policy::admission::{Admission, Ask, Capacity, Counts, Entry, Load, Ticket, Turn};
-pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Served, Settings};
+pub use meridian_model::policy::admission::{Class, ClassLoad, Refusal, Settings};
 use parking_lot::Mutex;
 use processors::{Processors, thread_time};
 use std::sync::Arc;
@@ -136,13 +136,13 @@ impl Gate {
         self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Waits for a permit for work in progress that has already received some service. Such work is refused only at its
+    /// Waits for a permit for work in progress that has used some processor time already. Such work is refused only at its
     /// deadline.
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
-    pub async fn resume(&self, account: &Account, served: Served, deadline: Instant) -> Result<Permit, Refusal> {
-        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(served))).await;
+    pub async fn resume(&self, account: &Account, used: Duration, deadline: Instant) -> Result<Permit, Refusal> {
+        let permit = tokio::time::timeout_at(deadline, self.wait(account, deadline, Some(used))).await;
         permit.unwrap_or(Err(Refusal::Deadline)).inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
@@ -208,7 +208,7 @@ impl Gate {
         }
     }
 
-    async fn wait(&self, account: &Account, deadline: Instant, resumed: Option<Served>) -> Result<Permit, Refusal> {
+    async fn wait(&self, account: &Account, deadline: Instant, resumed: Option<Duration>) -> Result<Permit, Refusal> {
         let ask = ask(account, deadline.saturating_duration_since(self.0.origin), resumed);
         let (ticket, turn) = {
             let mut state = self.0.state.lock();
@@ -272,20 +272,20 @@ impl Gate {
     }
 
     /// Releases a slot or a place in the queue.
-    fn leave(&self, ticket: Ticket, used: Duration) -> Served {
+    fn leave(&self, ticket: Ticket, used: Duration) -> Duration {
         let mut state = self.0.state.lock();
-        let served = state.admission.leave(ticket, used);
+        let used = state.admission.leave(ticket, used);
         // Ticket numbers are reused: the next holder must not find this waiter in its place.
         if let Some(waiter) = state.waiters.get_mut(ticket.0 as usize) {
             *waiter = None;
         }
         self.carry_out(&mut state, false);
-        served
+        used
     }
 }
 
 /// Builds an account's request to the policy. The deadline counts from the gate's origin.
-fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Served>) -> Ask<&Arc<str>> {
+fn ask(Account { ledger, class, is_write }: &Account, deadline: Duration, resumed: Option<Duration>) -> Ask<&Arc<str>> {
     Ask { tenant: ledger.tenant(), weight: ledger.weight(), class: *class, is_write: *is_write, deadline, resumed }
 }
 
@@ -335,8 +335,8 @@ impl Permit {
         self.meter.is_closed()
     }
 
-    /// Releases the permit. Returns the arguments for [`Gate::resume`]: the gate, the account and the service received.
-    pub fn release(self) -> (Gate, Account, Served) {
+    /// Releases the permit. Returns the arguments for [`Gate::resume`]: the gate, the account and the processor time used.
+    pub fn release(self) -> (Gate, Account, Duration) {
         let (gate, account) = (self.meter.gate().clone(), self.meter.account().clone());
         (gate, account, self.meter.close(REQUEST_COST))
     }

@@ -72,7 +72,7 @@ async fn the_deadline_ends_a_wait() {
     let deadline = Instant::now() + Duration::from_millis(30);
     assert_eq!(gate.enter(&account("a"), deadline).await.unwrap_err(), Refusal::Deadline);
     let deadline = Instant::now() + Duration::from_millis(30);
-    assert_eq!(gate.resume(&account("a"), Served::default(), deadline).await.unwrap_err(), Refusal::Deadline);
+    assert_eq!(gate.resume(&account("a"), Duration::ZERO, deadline).await.unwrap_err(), Refusal::Deadline);
     assert_eq!((gate.counts().waiting, gate.counts().paused), (0, 0));
 }
 

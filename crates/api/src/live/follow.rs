@@ -9,7 +9,7 @@ use crate::event_streams::{Line, StreamSlot, Turn};
 use crate::problem::Result;
 use crate::readers::Registration;
 use crate::scope::Scope;
-use meridian_admission::gate::{Account, Permit, Served};
+use meridian_admission::gate::{Account, Permit};
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_backend::{Collection, PermitScheduler};
 use meridian_model::Seqs;
@@ -241,7 +241,7 @@ impl Follower {
         let until = until.max(Instant::now() + PERMIT_WAIT_MIN);
         tokio::select! {
             biased;
-            permit = self.state.gate.resume(&account, Served::default(), until) => permit.ok(),
+            permit = self.state.gate.resume(&account, Duration::ZERO, until) => permit.ok(),
             () = self.state.live.closed(&mut self.notifications) => None,
         }
     }

@@ -11,7 +11,7 @@ use crate::overload;
 use crate::problem::{Kind, Problem, Result};
 use crate::readers::Parked;
 use crate::state::AppState;
-use meridian_admission::gate::{Account, Class, Gate, Permit, Served};
+use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_backend::PermitScheduler;
 use meridian_observe::Current;
 use meridian_query::Control;
@@ -186,14 +186,15 @@ async fn wait(state: &AppState, pipe: &Pipe, deadline: Instant) -> Result<()> {
 struct Released {
     gate: Gate,
     account: Account,
-    served: Served,
+    /// Processor time used so far.
+    used: Duration,
     since: Instant,
 }
 
 impl Released {
     fn new(permit: Permit) -> Released {
-        let (gate, account, served) = permit.release();
-        Released { gate, account, served, since: Instant::now() }
+        let (gate, account, used) = permit.release();
+        Released { gate, account, used, since: Instant::now() }
     }
 
     /// Waits for a permit for the rest of the query. After a slow client the query is no longer interactive: otherwise
@@ -202,7 +203,7 @@ impl Released {
         if self.since.elapsed() > PROMPT {
             self.account.class = self.account.class.max(Class::Batch);
         }
-        let resumed = self.gate.resume(&self.account, self.served, deadline).await;
+        let resumed = self.gate.resume(&self.account, self.used, deadline).await;
         resumed.map_err(|refusal| overload::refused(state, refusal, self.gate.counts().slots))
     }
 }

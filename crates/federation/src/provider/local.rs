@@ -6,7 +6,7 @@ use crate::event::{Events, time_of};
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use crate::sink::Sink;
-use meridian_admission::gate::{Account, Class, Gate, Permit, Served};
+use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_backend::{At, Clock, Collection, PermitScheduler, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 /// Max searches that read collections at once. Each takes a thread.
 const AT_ONCE: usize = 4;
@@ -143,27 +143,27 @@ struct Door {
     turns: Arc<PermitScheduler>,
     permit: Option<Permit>,
     /// Service under earlier permits.
-    served: Served,
+    used: Duration,
 }
 
 impl Door {
     fn new(gate: Gate, view: &View, deadline: Instant) -> Door {
         let account = Account { ledger: view.caller().ledger.clone(), class: Class::Interactive, is_write: false };
         let (runtime, turns) = (Handle::current(), Arc::new(PermitScheduler::default()));
-        Door { gate, account, deadline, runtime, turns, permit: None, served: Served::default() }
+        Door { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
     }
 
     /// Waits for a permit; `false` if there is none until the deadline.
     fn enter(&mut self) -> bool {
         // As work in progress: no queue refuses a search that was admitted.
-        self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.served, self.deadline)).ok();
+        self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.used, self.deadline)).ok();
         self.permit.iter().for_each(|permit| self.turns.go_on(permit));
         self.permit.is_some()
     }
 
     fn leave(&mut self) {
         if let Some(permit) = self.permit.take() {
-            (_, _, self.served) = permit.release();
+            (_, _, self.used) = permit.release();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Queries that wait for another process.
 
 use super::terms::Class;
-use super::{Admission, At, State, Tenant, Ticket, Verdict};
+use super::{Admission, State, Tenant, Ticket, Verdict};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         let Some(question) = self.questions.get(ticket).filter(|question| question.state == State::Away) else {
             return Verdict::Continue;
         };
-        let (number, class, since) = (question.tenant, question.class, question.since);
+        let (number, class) = (question.tenant, question.class);
         self.activate(number, class);
         let free = self.is_free();
         self.tenants[number].away -= 1;
@@ -40,14 +40,14 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             return Verdict::Continue;
         }
         self.questions.set(ticket, State::Paused);
-        self.line_up(number, class, since, ticket);
+        self.line_up(number, class, ticket);
         Verdict::Pause
     }
 
     /// Queues a started query for its next turn.
-    pub(super) fn line_up(&mut self, number: usize, class: Class, since: At, ticket: Ticket) {
+    pub(super) fn line_up(&mut self, number: usize, class: Class, ticket: Ticket) {
         let tenant = &mut self.tenants[number];
-        tenant.lines[class as usize].pause(since, ticket);
+        tenant.lines[class as usize].paused.push_back(ticket);
         tenant.started += 1;
         self.paused += 1;
     }

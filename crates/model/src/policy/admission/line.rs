@@ -24,12 +24,8 @@ pub(super) struct Waiting {
 pub(super) struct Line {
     /// The class's share within its tenant.
     pub(super) share: Share,
-    /// Questions in progress without a slot, with the times of their first slots. They run again in this order, and all before the first
-    /// that waits.
-    pub(super) paused: VecDeque<(At, Ticket)>,
-    /// Whether the question that began first runs first. Only questions of the most urgent class differ little in size: in the other classes
-    /// they take turns, as a long one would hold up short ones.
-    in_order: bool,
+    /// Started queries without a slot, in the order in which they resume: all before the first waiting one.
+    pub(super) paused: VecDeque<Ticket>,
     /// Waiting queries, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
     /// When the queue last became non-empty.
@@ -43,21 +39,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(class: Class) -> Line {
         let (paused, waiting) = (VecDeque::new(), VecDeque::new());
-        let (share, in_order) = (Share::new(class.weight()), class == Class::Interactive);
-        Line { share, paused, in_order, waiting, filled: At::ZERO, begun: 0, overloaded: false }
-    }
-
-    /// Queues a query that lost its slot; `since` is the time of its first slot.
-    pub(super) fn pause(&mut self, since: At, ticket: Ticket) {
-        let earlier = |(other, _): &(At, Ticket)| *other <= since;
-        let place = if self.in_order { self.paused.partition_point(earlier) } else { self.paused.len() };
-        self.paused.insert(place, (since, ticket));
-    }
-
-    /// Whether a question that was given its first slot earlier than that has none. It goes first: of equal questions that take turns, all
-    /// end as late as the last.
-    pub(super) fn has_earlier(&self, since: At) -> bool {
-        self.in_order && self.paused.front().is_some_and(|(other, _)| *other < since)
+        Line { share: Share::new(class.weight()), paused, waiting, filled: At::ZERO, begun: 0, overloaded: false }
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) {

@@ -31,7 +31,7 @@ mod terms;
 mod tests;
 
 pub use capacity::{Capacity, Load};
-pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Served, Settings, Ticket, Turn, Verdict};
+pub use terms::{Ask, Class, ClassLoad, Counts, Entry, Refusal, Settings, Ticket, Turn, Verdict};
 
 use super::share::Share;
 use line::Waiting;
@@ -142,11 +142,11 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     /// # Errors
     /// [`Refusal::Deadline`] if it has to wait and its deadline has passed, [`Refusal::QueueFull`] if too many wait.
     pub fn enter(&mut self, now: At, ask: Ask<&T>) -> Result<Entry, Refusal> {
-        let Served { since, used } = ask.resumed.unwrap_or_default();
-        let (class, since) = (ask.class.after(used), since.unwrap_or(now));
+        let used = ask.resumed.unwrap_or_default();
+        let class = ask.class.after(used);
         let number = self.known(ask.tenant, ask.weight);
         self.activate(number, class);
-        let question = |state| Question { tenant: number, class, state, since, used };
+        let question = |state| Question { tenant: number, class, state, used };
         if self.is_free() && self.may_start(&self.tenants[number]) {
             let ticket = self.questions.add(question(State::Running));
             self.begin(number, class);
@@ -159,7 +159,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         }
         if ask.resumed.is_some() {
             let ticket = self.questions.add(question(State::Paused));
-            self.line_up(number, class, since, ticket);
+            self.line_up(number, class, ticket);
             return Ok(Entry::Wait(ticket));
         }
         // A flood of one tenant fills the queue. Without the exception it would shut out every other tenant.
@@ -187,16 +187,16 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     pub fn slice(&mut self, ticket: Ticket, used: Duration) -> Verdict {
         self.charge(ticket, used);
         let Some(question) = self.questions.get(ticket) else { return Verdict::Continue };
-        let (number, class, since) = (question.tenant, question.class, question.since);
+        let (number, class) = (question.tenant, question.class);
         // No waiting query has more right to the slot: pausing would cost a switch and help none.
-        if !self.is_contended() || !self.must_give_way(number, class, since) {
+        if !self.is_contended() || !self.must_give_way(number, class) {
             let tenant = &self.tenants[number];
             self.virtual_time = self.virtual_time.max(tenant.share.tag);
             return Verdict::Continue;
         }
         let tenant = &mut self.tenants[number];
         tenant.running -= 1;
-        tenant.lines[class as usize].pause(since, ticket);
+        tenant.lines[class as usize].paused.push_back(ticket);
         self.running -= 1;
         self.paused += 1;
         self.questions.set(ticket, State::Paused);
@@ -235,12 +235,12 @@ impl<T: Clone + Eq + Hash> Admission<T> {
     }
 
     /// Removes a query that has finished, is cancelled, was refused, or releases its slot. `used` is its processor
-    /// time not charged yet. Returns the service that it received.
-    pub fn leave(&mut self, ticket: Ticket, used: Duration) -> Served {
+    /// time not charged yet. Returns the processor time that it has used.
+    pub fn leave(&mut self, ticket: Ticket, used: Duration) -> Duration {
         self.charge(ticket, used);
-        let Some(question) = self.questions.remove(ticket) else { return Served::default() };
+        let Some(question) = self.questions.remove(ticket) else { return Duration::ZERO };
         self.release(ticket, &question);
-        Served { since: Some(question.since), used: question.used }
+        question.used
     }
 
     /// Releases what a query held.
@@ -255,7 +255,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             State::Paused => {
                 // The queue is searched only here. Clients that leave while waiting are rare compared with those
                 // served.
-                line.paused.retain(|(_, paused)| *paused != ticket);
+                line.paused.retain(|paused| *paused != ticket);
                 self.paused -= 1;
             }
             State::Waiting => {
@@ -281,7 +281,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             let tenant = &mut self.tenants[number];
             let line = &mut tenant.lines[class as usize];
             // Paused before waiting: a started query holds a thread and memory, which its end frees.
-            if let Some((_, ticket)) = line.paused.pop_front() {
+            if let Some(ticket) = line.paused.pop_front() {
                 self.paused -= 1;
                 self.questions.set(ticket, State::Running);
                 self.begin(number, class);
@@ -295,9 +295,7 @@ impl<T: Clone + Eq + Hash> Admission<T> {
                 self.questions.set(waiting.ticket, State::Refused);
                 return Some(Turn::Refuse(waiting.ticket, refusal));
             }
-            if let Some(question) = self.questions.get_mut(waiting.ticket) {
-                (question.state, question.since) = (State::Running, now);
-            }
+            self.questions.set(waiting.ticket, State::Running);
             self.tenants[number].started += 1;
             self.begin(number, class);
             return Some(Turn::Run(waiting.ticket));
@@ -330,8 +328,8 @@ impl<T: Clone + Eq + Hash> Admission<T> {
             .min_by_key(|(number, _)| self.tenants[*number].share.tag)
     }
 
-    /// Whether a running query, whose first slot was at `since`, must give way to the best waiting one.
-    fn must_give_way(&self, number: usize, class: Class, since: At) -> bool {
+    /// Whether a running query must give way to the best waiting one.
+    fn must_give_way(&self, number: usize, class: Class) -> bool {
         let Some((best, best_class)) = self.best() else { return false };
         // The number of slots was reduced: the first query to end its slice gives one back.
         if self.running > self.slots {
@@ -340,7 +338,6 @@ impl<T: Clone + Eq + Hash> Admission<T> {
         let tenant = &self.tenants[number];
         let line = &tenant.lines[class as usize];
         match best == number {
-            true if best_class == class => line.has_earlier(since),
             true => tenant.lines[best_class as usize].share.tag < line.share.tag,
             false => self.tenants[best].share.tag < tenant.share.tag,
         }

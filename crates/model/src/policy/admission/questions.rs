@@ -1,6 +1,6 @@
 //! The queries of a scheduler by their tickets.
 
-use super::{At, Class, Ticket};
+use super::{Class, Ticket};
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,6 @@ pub(super) struct Question {
     pub(super) tenant: usize,
     pub(super) class: Class,
     pub(super) state: State,
-    /// When it got its first slot; meaningless until then.
-    pub(super) since: At,
     /// Processor time charged so far.
     pub(super) used: Duration,
 }

@@ -120,18 +120,9 @@ pub struct Ask<T> {
     pub is_write: bool,
     /// When its client stops waiting for the response.
     pub deadline: At,
-    /// Its earlier service, if it was started and had released its slot for a slow client. Such a query is never
-    /// refused: it queues like a preempted one.
-    pub resumed: Option<Served>,
-}
-
-/// The service that a started query has received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Served {
-    /// When it got its first slot; `None` if it has had none.
-    pub since: Option<At>,
-    /// Processor time used: it continues in the class to which it had sunk.
-    pub used: Duration,
+    /// Processor time used before, if the query is in progress and gave its slot back for a client that reads slowly.
+    /// Such a query is never refused: it waits like one that was overtaken, in the class to which it had sunk.
+    pub resumed: Option<Duration>,
 }
 
 impl<T> Ask<T> {

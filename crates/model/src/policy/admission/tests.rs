@@ -168,36 +168,6 @@ fn a_burst_that_can_be_worked_off_is() {
 }
 
 #[test]
-fn of_urgent_questions_in_progress_the_first_goes_on_and_others_take_turns() {
-    let mut admission = one_slot();
-    let first = runs(&mut admission, 0, &quick(1));
-    // Its client must read first, and a second query starts meanwhile.
-    let served = admission.leave(first, ms(2));
-    assert_eq!(served, Served { since: Some(ms(0)), used: ms(2) });
-    let second = runs(&mut admission, 2, &quick(1));
-    assert_eq!(admission.slice(second, ms(2)), Verdict::Continue);
-    let first = waits(&mut admission, 4, &Ask { resumed: Some(served), ..quick(1) });
-    assert_eq!(admission.slice(second, ms(2)), Verdict::Pause);
-    assert_eq!(admission.next(ms(6)), Some(Turn::Run(first)));
-    assert_eq!(admission.slice(first, ms(2)), Verdict::Continue, "the second one began later");
-    admission.leave(first, ms(1));
-    assert_eq!(admission.next(ms(9)), Some(Turn::Run(second)));
-    admission.leave(second, ms(1));
-
-    let export = ask(1, Class::Background, 1_000_000);
-    let first = runs(&mut admission, 10, &export);
-    let served = admission.leave(first, ms(2));
-    let second = runs(&mut admission, 12, &export);
-    let first = waits(&mut admission, 12, &Ask { resumed: Some(served), ..export.clone() });
-    let third = waits(&mut admission, 12, &Ask { resumed: Some(Served { since: Some(ms(1)), used: ms(0) }), ..export });
-    assert_eq!(admission.slice(second, ms(2)), Verdict::Continue);
-    admission.leave(second, ms(1));
-    assert_eq!(admission.next(ms(15)), Some(Turn::Run(first)), "in the order of their return");
-    admission.leave(first, ms(1));
-    assert_eq!(admission.next(ms(16)), Some(Turn::Run(third)));
-}
-
-#[test]
 fn a_passed_deadline_is_refused_without_a_slot() {
     let mut admission = one_slot();
     let running = runs(&mut admission, 0, &quick(1));
@@ -269,7 +239,7 @@ fn a_tenant_may_begin_only_so_many_questions() {
 fn a_resumed_question_keeps_the_class_to_which_it_had_sunk() {
     let mut admission = one_slot();
     let running = runs(&mut admission, 0, &quick(1));
-    let long = Ask { resumed: Some(Served { since: None, used: ms(60) }), ..quick(1) };
+    let long = Ask { resumed: Some(ms(60)), ..quick(1) };
     let long = waits(&mut admission, 1, &long);
     let short = waits(&mut admission, 2, &quick(1));
     admission.leave(running, ms(10));
@@ -327,7 +297,7 @@ fn the_load_shows_who_runs_and_waits_by_class_and_for_how_long() {
     let running = runs(&mut admission, 0, &quick(1));
     waits(&mut admission, 10, &ask(2, Class::Batch, 1_000_000));
     waits(&mut admission, 40, &ask(2, Class::Batch, 1_000_000));
-    admission.enter(ms(50), Ask { resumed: Some(Served::default()), ..quick(3) }.as_ref()).unwrap();
+    admission.enter(ms(50), Ask { resumed: Some(Duration::ZERO), ..quick(3) }.as_ref()).unwrap();
     let none = ClassLoad::default();
     let batch = ClassLoad { waiting: 2, oldest: Some(ms(90)), ..none };
     assert_eq!(

@@ -49,7 +49,7 @@ proptest! {
             match step {
                 Step::Enter { tenant, class, patience, resumed } => {
                     resumed_ever += usize::from(resumed);
-                    let resumed = resumed.then(Served::default);
+                    let resumed = resumed.then_some(Duration::ZERO);
                     let ask = Ask { resumed, ..ask(tenant, class, now + patience) };
                     match admission.enter(ms(now), ask.as_ref()) {
                         Ok(Entry::Run(ticket)) => running.push(ticket),
