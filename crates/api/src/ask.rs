@@ -18,7 +18,7 @@ pub enum Ask {
     },
     /// The response as an Arrow stream.
     Answer(Pin),
-    /// The collections with their schemas: a [`Listed`].
+    /// The collections with their schemas: a [`FlightListing`].
     List,
 }
 
@@ -72,7 +72,7 @@ pub struct Described {
 /// The collections visible to a caller, as an extension of a response: the name of each, and the schema of its events
 /// as the first message of an Arrow stream.
 #[derive(Debug, Clone)]
-pub struct Listed(pub Vec<(String, Vec<u8>)>);
+pub struct FlightListing(pub Vec<(String, Vec<u8>)>);
 
 impl Ask {
     /// Returns the pin of a ticket.

@@ -18,7 +18,7 @@ pub struct EventStreams {
     /// Slots, by tenant.
     slots: Mutex<Pool<Arc<str>>>,
     /// The queues of streams that wait to read, by tenant: a waiting tenant must not hold up the others.
-    lines: Mutex<HashMap<Arc<str>, Line>>,
+    lines: Mutex<HashMap<Arc<str>, ReadQueue>>,
     open: AtomicUsize,
     closed: AtomicBool,
     /// Number of events sent since the start.
@@ -37,7 +37,7 @@ pub struct StreamSlot {
 /// The queue in which the streams of a tenant wait to read. It limits how many of them hold memory for a read at a
 /// time. It also limits how many wait at the gate, where each counts as a started request.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ReadQueue {
     turns: Arc<Semaphore>,
     /// Held by the stream that waits for memory, so that small messages do not overtake a large one forever.
     first: Arc<tokio::sync::Mutex<()>>,
@@ -46,35 +46,35 @@ pub struct Line {
 }
 
 /// Marks that a stream waits for memory until dropped, even if the wait is abandoned.
-struct Short<'a>(&'a AtomicBool);
+struct MemoryWait<'a>(&'a AtomicBool);
 
-impl<'a> Short<'a> {
-    fn begin(short: &'a AtomicBool) -> Short<'a> {
+impl<'a> MemoryWait<'a> {
+    fn begin(short: &'a AtomicBool) -> MemoryWait<'a> {
         short.store(true, Ordering::Relaxed);
-        Short(short)
+        MemoryWait(short)
     }
 }
 
-impl Drop for Short<'_> {
+impl Drop for MemoryWait<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
 
 /// The right to read, with memory for a message.
-pub struct Turn {
+pub struct ReadTurn {
     pub share: ByteShare,
     _turn: OwnedSemaphorePermit,
 }
 
-impl Line {
-    fn new(turns: usize) -> Line {
-        Line { turns: Arc::new(Semaphore::new(turns.max(1))), first: Arc::default(), short: Arc::default() }
+impl ReadQueue {
+    fn new(turns: usize) -> ReadQueue {
+        ReadQueue { turns: Arc::new(Semaphore::new(turns.max(1))), first: Arc::default(), short: Arc::default() }
     }
 
     /// Waits for a turn, and for memory for a message, for which idle clients are evicted. More than the tenant could ever
     /// have is reduced to that.
-    pub async fn turn(&self, readers: &Readers, answers: &ByteBudget, bytes: usize) -> Turn {
+    pub async fn turn(&self, readers: &Readers, answers: &ByteBudget, bytes: usize) -> ReadTurn {
         // Both are fair, so the wait is a queue. Who gives it up, for a sign of life, goes to its end.
         let Ok(turn) = self.turns.clone().acquire_owned().await else {
             // Unreachable: the semaphore is never closed.
@@ -84,9 +84,9 @@ impl Line {
         let mut short = None;
         loop {
             if let Some(share) = readers.try_reserve(answers, bytes) {
-                return Turn { share, _turn: turn };
+                return ReadTurn { share, _turn: turn };
             }
-            short.get_or_insert_with(|| Short::begin(&self.short));
+            short.get_or_insert_with(|| MemoryWait::begin(&self.short));
             // Polled, because a client becomes idle by the passing of time alone, which notifies no one.
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
@@ -156,11 +156,11 @@ impl EventStreams {
     }
 
     /// The line of a tenant, in which `turns` streams have their turn at once.
-    pub fn line(&self, tenant: &Arc<str>, turns: usize) -> Line {
+    pub fn line(&self, tenant: &Arc<str>, turns: usize) -> ReadQueue {
         let mut lines = self.lines.lock();
         // A queue outlives its last stream, so each new stream removes unused ones.
         lines.retain(|_, line| Arc::strong_count(&line.first) > 1);
-        lines.entry(tenant.clone()).or_insert_with(|| Line::new(turns)).clone()
+        lines.entry(tenant.clone()).or_insert_with(|| ReadQueue::new(turns)).clone()
     }
 
     /// Ends all streams. Their clients are sent the position after which to resume.

@@ -20,11 +20,11 @@ pub struct Member {
     /// Its name.
     pub node: String,
     survey: Arc<ClusterSurvey>,
-    latest: Arc<Mutex<Option<Found>>>,
+    latest: Arc<Mutex<Option<CachedSurvey>>>,
 }
 
 #[derive(Debug)]
-struct Found {
+struct CachedSurvey {
     at: Instant,
     cluster: Arc<Cluster>,
 }
@@ -50,7 +50,7 @@ impl Member {
             // The lock goes with the look: one whose request has gone is not joined by a second.
             let look = move || -> std::result::Result<_, StoreError> {
                 let cluster = Arc::new(survey.run()?);
-                *latest = Some(Found { at: Instant::now(), cluster: cluster.clone() });
+                *latest = Some(CachedSurvey { at: Instant::now(), cluster: cluster.clone() });
                 Ok(cluster)
             };
             tokio::task::spawn_blocking(look).await.map_err(Problem::internal)?.map_err(unread)

@@ -27,37 +27,38 @@ pub struct Passwords {
 }
 
 /// The queues of tenants whose requests run or wait.
-type Lines = Mutex<HashMap<String, Line>>;
+type Lines = Mutex<HashMap<String, TenantQueue>>;
 
 /// The queue of a tenant.
-struct Line {
+struct TenantQueue {
     slots: usize,
     /// Held by the tenant's next request.
     head: Arc<Semaphore>,
 }
 
 /// A slot in a tenant's queue, given back when dropped.
-struct Slot {
+struct QueueSlot {
     lines: Arc<Lines>,
     tenant: String,
     head: Arc<Semaphore>,
 }
 
-impl Slot {
-    fn take(lines: &Arc<Lines>, tenant: &str) -> Option<Slot> {
+impl QueueSlot {
+    fn take(lines: &Arc<Lines>, tenant: &str) -> Option<QueueSlot> {
         let mut all = lines.lock();
         let (held, here) = (all.values().map(|line| line.slots).sum::<usize>(), all.get(tenant).map_or(0, |l| l.slots));
         // A tenant may hold as many slots as are free: the more it holds, the sooner it is refused.
         if held + here >= SLOTS {
             return None;
         }
-        let line = all.entry(tenant.to_owned()).or_insert_with(|| Line { slots: 0, head: Arc::new(Semaphore::new(1)) });
+        let line =
+            all.entry(tenant.to_owned()).or_insert_with(|| TenantQueue { slots: 0, head: Arc::new(Semaphore::new(1)) });
         line.slots += 1;
-        Some(Slot { lines: lines.clone(), tenant: tenant.to_owned(), head: line.head.clone() })
+        Some(QueueSlot { lines: lines.clone(), tenant: tenant.to_owned(), head: line.head.clone() })
     }
 }
 
-impl Drop for Slot {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         let mut lines = self.lines.lock();
         if let Some(line) = lines.get_mut(&self.tenant) {
@@ -87,7 +88,7 @@ impl Passwords {
         work: impl FnOnce() -> T + Send + 'static,
         busy: impl Fn(usize) -> Problem,
     ) -> Result<T> {
-        let slot = Slot::take(&self.lines, tenant).ok_or_else(|| busy(SLOTS))?;
+        let slot = QueueSlot::take(&self.lines, tenant).ok_or_else(|| busy(SLOTS))?;
         let (head, turn) = (slot.head.clone(), self.turn.clone());
         // First the head of the tenant's queue, then the turn, so that at most one request per tenant waits for the
         // turn. Both semaphores are fair.
@@ -110,10 +111,10 @@ mod tests {
     #[test]
     fn tenants_with_much_work_leave_slots_to_tenants_with_none() {
         let lines = Arc::default();
-        let fill = |tenant: &str| std::iter::from_fn(|| Slot::take(&lines, tenant)).collect::<Vec<_>>();
+        let fill = |tenant: &str| std::iter::from_fn(|| QueueSlot::take(&lines, tenant)).collect::<Vec<_>>();
         let (one, other) = (fill("one"), fill("other"));
         assert_eq!((one.len(), other.len()), (32, 16));
-        assert!(Slot::take(&lines, "quiet").is_some());
+        assert!(QueueSlot::take(&lines, "quiet").is_some());
         drop((one, other));
         assert!(lines.lock().is_empty());
         assert_eq!(fill("other").len(), 32);

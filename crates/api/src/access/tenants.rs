@@ -31,7 +31,7 @@ const HEARD: Duration = Duration::from_secs(2);
 /// The requested settings; absent ones stay unchanged.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct Input {
     name: Option<String>,
     weight: Option<u32>,
     suspended: Option<bool>,
@@ -60,7 +60,7 @@ const EXPECTED: &str = "an object such as {\"name\":\"harbour\",\"weight\":2}";
 const EXPECTED_CHANGE: &str =
     "an object such as {\"suspended\":true} or {\"quotas\":{\"searches\":4,\"streams\":null}}";
 
-impl Asked {
+impl Input {
     /// Describes the act for the audit log.
     fn note(&self, tenant: &str) -> Note {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
@@ -118,7 +118,7 @@ impl Change {
 /// `POST /tenants`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: Input = super::read(&state, &context, body, EXPECTED).await?;
     let Some(name) = asked.name.clone() else {
         return Err(Problem::invalid_body(Invalid::field("name", "the tenant needs a name")));
     };
@@ -151,7 +151,7 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 /// `PATCH /tenants/{t}`
 pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Asked = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
+    let asked: Input = super::read(&state, &context, body, EXPECTED_CHANGE).await?;
     if asked.name.as_ref().is_some_and(|other| *other != name) {
         return Err(Problem::invalid_body(Invalid::field("name", "a tenant keeps its name")));
     }

@@ -20,7 +20,7 @@ use serde::Deserialize;
 /// The body of a request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct Input {
     tenant: Option<String>,
     role: String,
     collections: Option<String>,
@@ -33,7 +33,7 @@ const EXPECTED: &str = "an object such as {\"role\":\"reader\",\"collections\":\
 /// `POST /tokens`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: Input = super::read(&state, &context, body, EXPECTED).await?;
     let new = new_token(&state, asked)?;
     let (token, text) = super::change(&state, move |state| state.registry.create_token(&new, state.now())).await?;
     tracing::info!(by = &*state.caller().name, token = token.id, role = %token.role, "token created");
@@ -58,7 +58,7 @@ fn note(token: &Token) -> Note {
     }
 }
 
-fn new_token(state: &Scope, asked: Asked) -> Result<NewToken> {
+fn new_token(state: &Scope, asked: Input) -> Result<NewToken> {
     let role: Role = asked.role.parse().map_err(Problem::invalid_body)?;
     let collections = match &asked.collections {
         Some(text) => text.parse().map_err(Problem::invalid_body)?,

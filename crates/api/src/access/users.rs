@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The request for a new user.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct Input {
     name: String,
     tenant: Option<String>,
     role: String,
@@ -46,7 +46,7 @@ const EXPECTED_CHANGE: &str = "an object such as {\"disabled\":true} or {\"passw
 /// `POST /users`
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
-    let asked: Asked = super::read(&state, &context, body, EXPECTED).await?;
+    let asked: Input = super::read(&state, &context, body, EXPECTED).await?;
     let collections = asked.collections.as_deref().unwrap_or("*");
     let grant = Grant { role: role(&asked.role)?, collections: pattern(collections)? };
     let caller = state.caller();

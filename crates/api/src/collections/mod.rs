@@ -3,7 +3,7 @@
 mod settings;
 
 #[cfg(feature = "flight")]
-use crate::ask::{Ask, Listed};
+use crate::ask::{Ask, FlightListing};
 use crate::audit::{NEW_NAME, Note};
 use crate::body;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
@@ -68,7 +68,7 @@ fn with_schemas(state: &Scope) -> Result<Response> {
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
     let schema_of = |c: &Arc<dyn Collection>| Ok((c.name().to_owned(), crate::tables::events_schema(&c.schema())?));
     let mut response = Response::default();
-    response.extensions_mut().insert(Listed(collections.iter().map(schema_of).collect::<Result<_>>()?));
+    response.extensions_mut().insert(FlightListing(collections.iter().map(schema_of).collect::<Result<_>>()?));
     Ok(response)
 }
 

@@ -64,7 +64,7 @@ pub async fn run(
     control.take(response.extensions_mut());
     let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
     let stall = response.extensions_mut().remove::<Patience>().map_or(state.config.write_stall, |patience| patience.0);
-    if send(respond, response, is_head, now, stall, &control).await == Sent::Stalled {
+    if send(respond, response, is_head, now, stall, &control).await == SendOutcome::Stalled {
         state.readers.count_slow();
     }
     Ended::Answered
@@ -136,7 +136,7 @@ impl HttpBody for RequestBody {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Sent {
+enum SendOutcome {
     /// All of it was sent, or as much as the client or the body allowed.
     Done,
     /// The client read nothing for too long.
@@ -150,7 +150,7 @@ async fn send(
     now: SystemTime,
     stall: Duration,
     control: &ConnectionControl,
-) -> Sent {
+) -> SendOutcome {
     let (mut parts, body) = response.into_parts();
     let body = pin!(body);
     parts.version = Version::HTTP_2;
@@ -166,9 +166,9 @@ async fn send(
         parts.headers.entry(header::CONTENT_LENGTH).or_insert(length.into());
     }
     let ends = body.is_end_stream();
-    let Ok(mut stream) = respond.send_response(Response::from_parts(parts, ()), ends) else { return Sent::Done };
+    let Ok(mut stream) = respond.send_response(Response::from_parts(parts, ()), ends) else { return SendOutcome::Done };
     if ends {
-        return Sent::Done;
+        return SendOutcome::Done;
     }
     tokio::select! {
         sent = send_body(&mut stream, body, stall) => return sent,
@@ -176,15 +176,15 @@ async fn send(
     }
     // The library drops the buffered part of the response.
     stream.send_reset(Reason::CANCEL);
-    Sent::Done
+    SendOutcome::Done
 }
 
-async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, stall: Duration) -> Sent {
+async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, stall: Duration) -> SendOutcome {
     loop {
         // Also checked while the body has nothing to send: a reset must end the query at once.
         let frame = tokio::select! {
             frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
-            _ = poll_fn(|cx| stream.poll_reset(cx)) => return Sent::Done,
+            _ = poll_fn(|cx| stream.poll_reset(cx)) => return SendOutcome::Done,
         };
         match frame {
             Some(Ok(frame)) => {
@@ -194,13 +194,13 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
                     Err(frame) => match frame.into_trailers() {
                         Ok(trailers) => {
                             let _ = stream.send_trailers(trailers);
-                            return Sent::Done;
+                            return SendOutcome::Done;
                         }
                         Err(_) => continue,
                     },
                 };
                 match push(stream, data, body.is_end_stream(), stall).await {
-                    Ok(true) => return Sent::Done,
+                    Ok(true) => return SendOutcome::Done,
                     Ok(false) => {}
                     Err(sent) => return sent,
                 }
@@ -208,11 +208,11 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
             Some(Err(_)) => {
                 // A reset, so that no client mistakes a partial response for a complete one.
                 stream.send_reset(Reason::INTERNAL_ERROR);
-                return Sent::Done;
+                return SendOutcome::Done;
             }
             None => {
                 let _ = stream.send_data(Bytes::new(), true);
-                return Sent::Done;
+                return SendOutcome::Done;
             }
         }
     }
@@ -220,7 +220,12 @@ async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, sta
 
 /// Sends data as the client's window allows; returns true if it was the last. The library would buffer any amount, so
 /// it is given only what fits.
-async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall: Duration) -> Result<bool, Sent> {
+async fn push(
+    stream: &mut SendStream<Bytes>,
+    mut data: Bytes,
+    last: bool,
+    stall: Duration,
+) -> Result<bool, SendOutcome> {
     let mut until = Instant::now() + stall;
     while !data.is_empty() {
         stream.reserve_capacity(data.len());
@@ -229,10 +234,10 @@ async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall
                 // A client can shrink its window, which is not progress.
                 Ok(Some(Ok(0))) => continue,
                 Ok(Some(Ok(room))) => room,
-                Ok(_) => return Err(Sent::Done),
+                Ok(_) => return Err(SendOutcome::Done),
                 Err(_) => {
                     stream.send_reset(Reason::CANCEL);
-                    return Err(Sent::Stalled);
+                    return Err(SendOutcome::Stalled);
                 }
             },
             room => room,
@@ -241,7 +246,7 @@ async fn push(stream: &mut SendStream<Bytes>, mut data: Bytes, last: bool, stall
         until = Instant::now() + stall;
         let part = data.split_to(room.min(data.len()));
         let ends = last && data.is_empty();
-        stream.send_data(part, ends).map_err(|_| Sent::Done)?;
+        stream.send_data(part, ends).map_err(|_| SendOutcome::Done)?;
         if ends {
             return Ok(true);
         }

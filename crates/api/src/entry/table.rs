@@ -28,7 +28,7 @@ pub struct Row {
 }
 
 /// The rows at a path.
-pub struct Found<'t, 'p> {
+pub struct PathMatch<'t, 'p> {
     /// Number of the path among [`Table::paths`].
     pub number: usize,
     /// The variable segments, as they appear in the URL.
@@ -68,16 +68,16 @@ impl Table {
     }
 
     /// Finds the rows at a path of a URL.
-    pub fn find<'t, 'p>(&'t self, path: &'p str) -> Option<Found<'t, 'p>> {
+    pub fn find<'t, 'p>(&'t self, path: &'p str) -> Option<PathMatch<'t, 'p>> {
         let found = self.paths.at(path).ok()?;
         let number = *found.value;
         // The matcher accepts an empty segment between two slashes; no route does.
         let filled = found.params.iter().all(|(_, segment)| !segment.is_empty());
-        filled.then(|| Found { number, segments: found.params, path: &self.rows[number] })
+        filled.then(|| PathMatch { number, segments: found.params, path: &self.rows[number] })
     }
 }
 
-impl<'t> Found<'t, '_> {
+impl<'t> PathMatch<'t, '_> {
     /// Returns the row for a method; 405 if there is none.
     pub fn row(&self, method: &Method) -> Result<&'t Row> {
         let wanted = if *method == Method::HEAD { &Method::GET } else { method };

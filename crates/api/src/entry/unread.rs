@@ -27,23 +27,23 @@ type Slot = Arc<Mutex<Option<Body>>>;
 
 /// The part of a body that a handler left unread.
 #[derive(Debug)]
-pub struct Rest {
+pub struct UnreadBody {
     slot: Slot,
     /// Whether the client waits for `100 Continue` before it sends.
     expects: bool,
 }
 
 /// Lends a body to a handler. Also returns the handle to the unread rest, unless there is no body.
-pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
+pub fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<UnreadBody>) {
     if body.is_end_stream() {
         return (body, None);
     }
     let slot = Slot::default();
-    let rest = Rest { slot: slot.clone(), expects: headers.contains_key(header::EXPECT) };
+    let rest = UnreadBody { slot: slot.clone(), expects: headers.contains_key(header::EXPECT) };
     (Body::new(LentBody { body: Some(body), slot }), Some(rest))
 }
 
-impl Rest {
+impl UnreadBody {
     /// Reads the rest, or marks the response as the last one of its connection. If a handler still holds the body in
     /// another task, it keeps reading.
     pub async fn settle(self, response: &mut Response) {

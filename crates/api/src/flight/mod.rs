@@ -33,7 +33,7 @@ use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use call::Arrived;
 use meter::{Meter, Metered};
-use question::Asked;
+use question::FlightQuery;
 use service::Service;
 use std::io;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ const DO_PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 /// # Errors
 /// 400 with the member at fault.
 pub fn target_of(command: &[u8]) -> Result<String> {
-    Ok(Asked::of(&FlightDescriptor::new_cmd(command.to_vec()))?.question.target())
+    Ok(FlightQuery::of(&FlightDescriptor::new_cmd(command.to_vec()))?.question.target())
 }
 
 /// Parses, uses and rewrites a ticket, for `crate::fuzzed`.

@@ -70,7 +70,7 @@ pub struct Question {
 
 /// A question, and the number of parts in which its answer is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct FlightQuery {
     /// The question.
     pub question: Question,
     /// The number of parts, at least 1.
@@ -105,23 +105,23 @@ impl Question {
     }
 }
 
-impl Asked {
+impl FlightQuery {
     /// Parses a descriptor: a path naming one collection, or a command.
     ///
     /// # Errors
     /// 400 with the member at fault.
-    pub fn of(descriptor: &FlightDescriptor) -> Result<Asked> {
+    pub fn of(descriptor: &FlightDescriptor) -> Result<FlightQuery> {
         match DescriptorType::try_from(descriptor.r#type) {
             Ok(DescriptorType::Path) => match descriptor.path.as_slice() {
-                [collection] => Ok(Asked { question: Question::all(collection), parts: 1 }),
+                [collection] => Ok(FlightQuery { question: Question::all(collection), parts: 1 }),
                 other => Err(invalid("path", format!("{} segments: expected one, a collection", other.len()))),
             },
-            Ok(DescriptorType::Cmd) => Asked::of_command(&descriptor.cmd),
+            Ok(DescriptorType::Cmd) => FlightQuery::of_command(&descriptor.cmd),
             _ => Err(invalid("descriptor", "expected a path or a command")),
         }
     }
 
-    fn of_command(command: &[u8]) -> Result<Asked> {
+    fn of_command(command: &[u8]) -> Result<FlightQuery> {
         let mut members = object(command)?;
         let collection = take_text(&mut members, "collection")?
             .ok_or_else(|| invalid("collection", "the command names none: expected \"collection\": NAME"))?;
@@ -141,7 +141,7 @@ impl Asked {
         if parts > 1 {
             may_be_cut(&question)?;
         }
-        Ok(Asked { question, parts })
+        Ok(FlightQuery { question, parts })
     }
 }
 
@@ -264,8 +264,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn asked(command: &Value) -> Result<Asked> {
-        Asked::of(&FlightDescriptor::new_cmd(command.to_string()))
+    fn asked(command: &Value) -> Result<FlightQuery> {
+        FlightQuery::of(&FlightDescriptor::new_cmd(command.to_string()))
     }
 
     fn field(command: &Value) -> String {
@@ -278,7 +278,7 @@ mod tests {
             "collection": "a b", "bbox": [1, -2.5, 3, 4], "filter": {"op": "isNull", "args": [{"property": "n"}]},
             "fields": ["n", "m"], "history": true, "limit": 7, "datetime": "../2020-01-01T00:00:00Z"
         });
-        let Asked { question, parts } = asked(&command).unwrap();
+        let FlightQuery { question, parts } = asked(&command).unwrap();
         assert_eq!((parts, question.kind, question.is_ordered()), (1, Kind::Items, false));
         let target = question.target();
         let (path, query) = target.split_once('?').unwrap();
@@ -334,8 +334,8 @@ mod tests {
         }
         assert_eq!(asked(&json!({"collection": "q", "parallel": true})).unwrap().parts, PARTS_DEFAULT);
         assert!(asked(&json!({"collection": "q", "near": [1, 2]})).unwrap().question.is_ordered());
-        assert!(Asked::of(&FlightDescriptor::new_path(vec!["a".into(), "b".into()])).is_err());
-        assert!(Asked::of(&FlightDescriptor::default()).is_err());
+        assert!(FlightQuery::of(&FlightDescriptor::new_path(vec!["a".into(), "b".into()])).is_err());
+        assert!(FlightQuery::of(&FlightDescriptor::default()).is_err());
     }
 
     proptest! {

@@ -2,11 +2,11 @@
 
 use super::call::Call;
 use super::put;
-use super::question::{Asked, Question};
+use super::question::{FlightQuery, Question};
 use super::response;
 use super::status;
 use super::ticket::{self, Ticket, Tickets};
-use crate::ask::{Ask, Described, Listed};
+use crate::ask::{Ask, Described, FlightListing};
 use crate::entry::Entry;
 use crate::problem::Problem;
 use arrow_flight::flight_service_server::FlightService;
@@ -38,7 +38,7 @@ impl Service {
     }
 
     /// Requests the description of the answer to a question.
-    async fn describe(&self, call: &Call, asked: &Asked) -> Result<Described, Status> {
+    async fn describe(&self, call: &Call, asked: &FlightQuery) -> Result<Described, Status> {
         let ask = Ask::Describe { parts: asked.parts };
         let mut response = call.ask(&self.entry, &asked.question.target(), ask).await?;
         let described = response.extensions_mut().remove::<Described>();
@@ -67,7 +67,7 @@ impl Service {
         }
     }
 
-    fn info(&self, call: &Call, asked: Asked, described: Described) -> Result<FlightInfo, Status> {
+    fn info(&self, call: &Call, asked: FlightQuery, described: Described) -> Result<FlightInfo, Status> {
         let Described { schema, rows, snapshot, began, cuts } = described;
         let is_ordered = asked.question.is_ordered();
         let mut info = FlightInfo::new()
@@ -137,12 +137,14 @@ impl FlightService for Service {
             Status::invalid_argument("the expression of the criteria is not UTF-8: expected how names begin")
         })?;
         let mut response = call.ask(&self.entry, "/collections", Ask::List).await?;
-        let Listed(collections) =
-            response.extensions_mut().remove::<Listed>().ok_or_else(|| status::internal("a list that is not one"))?;
+        let FlightListing(collections) = response
+            .extensions_mut()
+            .remove::<FlightListing>()
+            .ok_or_else(|| status::internal("a list that is not one"))?;
         let mut infos = Vec::with_capacity(collections.len());
         for (name, schema) in collections {
             if name.starts_with(begins) {
-                let asked = Asked { question: Question::all(&name), parts: 1 };
+                let asked = FlightQuery { question: Question::all(&name), parts: 1 };
                 let described = Described { schema, rows: None, snapshot: None, began: None, cuts: Vec::new() };
                 let descriptor = FlightDescriptor::new_path(vec![name]);
                 infos.push(self.info(&call, asked, described)?.with_descriptor(descriptor));
@@ -154,14 +156,14 @@ impl FlightService for Service {
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
         let call = Call::of(&request)?;
         let descriptor = request.into_inner();
-        let asked = Asked::of(&descriptor).map_err(refused)?;
+        let asked = FlightQuery::of(&descriptor).map_err(refused)?;
         let described = self.describe(&call, &asked).await?;
         Ok(Response::new(self.info(&call, asked, described)?.with_descriptor(descriptor)))
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         let call = Call::of(&request)?;
-        let asked = Asked { parts: 1, ..Asked::of(&request.into_inner()).map_err(refused)? };
+        let asked = FlightQuery { parts: 1, ..FlightQuery::of(&request.into_inner()).map_err(refused)? };
         let described = self.describe(&call, &asked).await?;
         Ok(Response::new(SchemaResult { schema: described.schema.into() }))
     }

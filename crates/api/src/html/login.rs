@@ -13,7 +13,7 @@ fn alert(wrong: Option<&str>) -> String {
 }
 
 /// The ways to sign in that a server offers.
-pub struct Ways {
+pub struct SignInOptions {
     /// Whether there are users with passwords.
     pub passwords: bool,
     /// The issuers, by name and title.
@@ -21,7 +21,7 @@ pub struct Ways {
 }
 
 /// Renders the ways to sign in, with the error of the last attempt.
-pub fn form(ways: &Ways, next: &str, name: &str, wrong: Option<&str>) -> String {
+pub fn form(ways: &SignInOptions, next: &str, name: &str, wrong: Option<&str>) -> String {
     if !ways.passwords && ways.issuers.is_empty() {
         return nobody();
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_was_typed_stays_text() {
         let issuers = vec![("company".to_owned(), "\"><script>".to_owned())];
-        let ways = Ways { passwords: true, issuers };
+        let ways = SignInOptions { passwords: true, issuers };
         let page = form(&ways, "/\"><script>", "\"><script>", Some("the <b>name</b> is wrong"));
         assert!(!page.contains("<script>") && !page.contains("<b>"));
         assert!(page.contains("The &lt;b&gt;name&lt;/b&gt; is wrong."));

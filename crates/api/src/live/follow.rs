@@ -1,11 +1,11 @@
 //! Follows a collection: waits for writes, for memory and for a permit, then reads one message.
 
-use super::hand::Hand;
 use super::message::{Framing, Message};
 use super::pace::Pace;
+use super::pending_message::PendingMessage;
 use super::reading::{Reading, Step};
 use super::request::StreamRequest;
-use crate::event_streams::{Line, StreamSlot, Turn};
+use crate::event_streams::{ReadQueue, ReadTurn, StreamSlot};
 use crate::problem::Result;
 use crate::readers::Registration;
 use crate::scope::Scope;
@@ -68,11 +68,11 @@ pub(super) struct Follower {
     reading: Reading,
     answers: ByteBudget,
     /// The queue in which it waits behind other streams of its tenant.
-    line: Line,
+    line: ReadQueue,
     pace: Pace,
     /// When it began to wait in the queue.
     waits_since: Option<Instant>,
-    hand: Arc<Hand>,
+    hand: Arc<PendingMessage>,
     notifications: watch::Receiver<()>,
     ends: Instant,
     _registration: Registration,
@@ -94,7 +94,7 @@ impl Follower {
         let notifications = state.live.subscribe(collection.name());
         let objects = state.config.stream_objects_max;
         let reading = Reading::new(collection, account.ledger.clone(), request, framing, answers.clone(), objects)?;
-        let hand = Arc::new(Hand::new(answers.clone()));
+        let hand = Arc::new(PendingMessage::new(answers.clone()));
         Ok(Follower {
             line: state.live.line(&state.caller().tenant, state.config.admission().slots),
             ends: Instant::now() + state.config.stream_lifetime,
@@ -209,7 +209,7 @@ impl Follower {
     }
 
     /// Waits for a turn with memory for a message; `None` if there is none in time, or if the server closes.
-    async fn turn(&mut self, until: Instant) -> Option<Turn> {
+    async fn turn(&mut self, until: Instant) -> Option<ReadTurn> {
         if self.line.is_short() {
             // Streams ahead in the queue may need the memory of this stream's read.
             self.reading.rest();

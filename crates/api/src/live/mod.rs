@@ -13,9 +13,9 @@
 
 mod fence;
 mod follow;
-mod hand;
 mod message;
 mod pace;
+mod pending_message;
 mod reading;
 mod request;
 mod socket;

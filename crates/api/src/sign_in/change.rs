@@ -1,6 +1,6 @@
 //! `POST /password`: changes the password of the signed-in user.
 
-use super::forms::Sent;
+use super::forms::SubmittedForm;
 use super::{acts, begin_session, checked, cookie, csrf, current, info, unstored};
 use crate::access;
 use crate::dispatch::Dispatch;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The current password, and the new one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct ChangeForm {
     password: String,
     new: String,
 }
@@ -37,7 +37,7 @@ pub async fn change(
     context: Context,
     body: Body,
 ) -> Result<Response> {
-    let sent = Sent::receive(&state, &context, body).await?;
+    let sent = SubmittedForm::receive(&state, &context, body).await?;
     let (session, text) = current(&state, &dispatch, &context.headers).ok_or_else(|| {
         Problem::new(Kind::Forbidden, "only a user who has signed in has a password: sign in at /login")
     })?;
@@ -45,7 +45,7 @@ pub async fn change(
         return Err(Problem::new(Kind::Forbidden, "the issuer that signed you in has the password: change it there"));
     };
     sent.check_csrf(&text)?;
-    let asked: Asked = sent.read(EXPECTED)?;
+    let asked: ChangeForm = sent.read(EXPECTED)?;
     let (session, text) = match renew(&state, &dispatch, login, &asked).await {
         Ok(renewed) => renewed,
         Err(problem) => {
@@ -60,7 +60,12 @@ pub async fn change(
     Ok(unstored(response))
 }
 
-async fn renew(state: &Scope, dispatch: &Dispatch, login: &Login, asked: &Asked) -> Result<(Arc<Session>, String)> {
+async fn renew(
+    state: &Scope,
+    dispatch: &Dispatch,
+    login: &Login,
+    asked: &ChangeForm,
+) -> Result<(Arc<Session>, String)> {
     let new = Password::chosen(&asked.new);
     let new = new.map_err(|wrong| Problem::invalid_body(Invalid::field("new", wrong.detail)))?;
     // Read before the password is checked, so that a concurrent change by an admin is not overwritten.

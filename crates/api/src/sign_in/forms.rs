@@ -19,21 +19,21 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A received body.
-pub struct Sent {
+pub struct SubmittedForm {
     /// The JSON document, or a form's fields converted to one.
     document: Vec<u8>,
     is_form: bool,
     csrf_token: Option<String>,
 }
 
-impl Sent {
+impl SubmittedForm {
     /// Receives a body. The request accepts no parameters.
-    pub async fn receive(state: &Scope, context: &Context, body: Body) -> Result<Sent> {
+    pub async fn receive(state: &Scope, context: &Context, body: Body) -> Result<SubmittedForm> {
         Params::parse(context.query.as_deref())?.finish()?;
         let received = body::receive_up_to(state, &context.headers, body, BODY_BYTES_MAX).await?;
         let csrf_token = csrf::shown(&context.headers).map(str::to_owned);
         if !is_form(&context.headers) {
-            return Ok(Sent { document: received.bytes.to_vec(), is_form: false, csrf_token });
+            return Ok(SubmittedForm { document: received.bytes.to_vec(), is_form: false, csrf_token });
         }
         let wrong = || Problem::new(Kind::InvalidBody, "the form cannot be read");
         // Forms are encoded like query strings.
@@ -42,7 +42,7 @@ impl Sent {
         let csrf_token = fields.take("csrf_token").or(csrf_token);
         let fields: Map<String, Value> = fields.rest().into_iter().map(|(name, text)| (name, text.into())).collect();
         let document = serde_json::to_vec(&fields).map_err(Problem::internal)?;
-        Ok(Sent { document, is_form: true, csrf_token })
+        Ok(SubmittedForm { document, is_form: true, csrf_token })
     }
 
     /// Parses the document.

@@ -37,7 +37,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use forms::Sent;
+use forms::SubmittedForm;
 use meridian_admission::identity::{Login, Password, PasswordDigest, Session};
 use meridian_model::time;
 use serde::Deserialize;
@@ -53,7 +53,7 @@ const WRONG: &str = "the name or the password is wrong";
 /// The body of `POST /login`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct SignInForm {
     name: String,
     password: String,
     /// Path on this server to continue at.
@@ -107,10 +107,10 @@ pub async fn page(state: Scope, Extension(dispatch): Extension<Dispatch>, contex
 }
 
 /// Returns the available ways to sign in.
-fn ways(state: &AppState) -> html::login::Ways {
+fn ways(state: &AppState) -> html::login::SignInOptions {
     let issuers = state.registry.issuers().with_sign_in();
     let issuers = issuers.map(|(issuer, sign_in)| (issuer.settings().name.clone(), sign_in.title.clone())).collect();
-    html::login::Ways { passwords: state.registry.has_users(), issuers }
+    html::login::SignInOptions { passwords: state.registry.has_users(), issuers }
 }
 
 /// `POST /login`
@@ -120,8 +120,8 @@ pub async fn post(
     context: Context,
     body: Body,
 ) -> Result<Response> {
-    let sent = Sent::receive(&state, &context, body).await?;
-    let asked: Asked = sent.read(EXPECTED)?;
+    let sent = SubmittedForm::receive(&state, &context, body).await?;
+    let asked: SignInForm = sent.read(EXPECTED)?;
     let next = next::local(asked.next.as_deref());
     let (session, text) = match begin(&state, &dispatch, &asked).await {
         Ok(begun) => begun,
@@ -158,7 +158,7 @@ async fn take_over(
 }
 
 /// Checks name and password, and starts a session.
-async fn begin(state: &Scope, dispatch: &Dispatch, asked: &Asked) -> Result<(Arc<Session>, String)> {
+async fn begin(state: &Scope, dispatch: &Dispatch, asked: &SignInForm) -> Result<(Arc<Session>, String)> {
     let (login, client) = (Login::typed(&asked.name), dispatch.arrival.client);
     let digest = checked(state, client, login.as_ref(), &asked.password).await?;
     // An unknown name takes as long as a wrong password up to this point, and gets the same response.
@@ -219,7 +219,7 @@ pub async fn logout(
     context: Context,
     body: Body,
 ) -> Result<Response> {
-    let sent = Sent::receive(&state, &context, body).await?;
+    let sent = SubmittedForm::receive(&state, &context, body).await?;
     if let Some((session, text)) = current(&state, &dispatch, &context.headers) {
         sent.check_csrf(&text)?;
         end(&state, text).await?;

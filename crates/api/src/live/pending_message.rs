@@ -1,4 +1,4 @@
-//! The message in hand of a stream, for which its client can be evicted.
+//! The pending message of a stream, for which its client can be evicted.
 
 use crate::readers::Unread;
 use meridian_admission::ByteBudget;
@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant};
 const TAKEN_PER_SECOND: u32 = 256 << 10;
 
 /// The message that waits for a client.
-pub(super) struct Hand {
+pub(super) struct PendingMessage {
     answers: ByteBudget,
     state: Mutex<State>,
     evicted: Notify,
@@ -25,10 +25,10 @@ struct State {
     evicted: bool,
 }
 
-impl Hand {
-    /// Creates a hand without a message.
-    pub(super) fn new(answers: ByteBudget) -> Hand {
-        Hand { answers, state: Mutex::default(), evicted: Notify::new() }
+impl PendingMessage {
+    /// Creates one without a message.
+    pub(super) fn new(answers: ByteBudget) -> PendingMessage {
+        PendingMessage { answers, state: Mutex::default(), evicted: Notify::new() }
     }
 
     /// Records that a message holding `bytes` of the memory for responses waits from now on. A client is never evicted
@@ -54,7 +54,7 @@ impl Hand {
     }
 }
 
-impl Unread for Hand {
+impl Unread for PendingMessage {
     fn answers(&self) -> &ByteBudget {
         &self.answers
     }
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
     use tokio::time::{advance, timeout};
 
-    fn hand() -> Hand {
-        Hand::new(ByteBudget::new(1 << 30))
+    fn hand() -> PendingMessage {
+        PendingMessage::new(ByteBudget::new(1 << 30))
     }
 
     #[tokio::test(start_paused = true)]
