@@ -27,7 +27,7 @@ impl Entry {
         let address = match peer {
             Peer::Address(address) => address,
             Peer::Socket => return Ok(Arrival { peer, client: None, secure, at, relayed: None }),
-            // No proxy stands before it, and no gateway forwards to it.
+            // There is no proxy in front of it, and no gateway relays to it.
             Peer::Monitor(address) => return Ok(Arrival { peer, client: Some(address), secure, at, relayed: None }),
         };
         let gateways = self.state.config.gateways.as_ref();

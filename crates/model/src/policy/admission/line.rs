@@ -23,11 +23,11 @@ pub(super) struct Waiting {
 pub(super) struct Line {
     /// The class's right within its tenant.
     pub(super) share: Share,
-    /// Questions in progress without a slot, with the times of their first slots. They run again in this order, and all before the first
-    /// that waits.
+    /// Started queries without a slot, with the time of their first slots, in the order in which they resume. They
+    /// all run before the first waiting one.
     pub(super) paused: VecDeque<(At, Ticket)>,
-    /// Whether the question that began first runs first. Only questions of the most urgent class differ little in size: in the other classes
-    /// they take turns, as a long one would hold up short ones.
+    /// Whether the query that started first resumes first. Only queries of the most urgent class differ little in
+    /// size. In the other classes they take turns, since a long query would hold up short ones.
     in_order: bool,
     /// Questions that wait, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
@@ -53,8 +53,8 @@ impl Line {
         self.paused.insert(place, (since, ticket));
     }
 
-    /// Whether a question that was given its first slot earlier than that has none. It goes first: of equal questions that take turns, all
-    /// end as late as the last.
+    /// Whether a query with an earlier first slot has none now. It goes first: if queries of equal size take turns,
+    /// all finish as late as the last.
     pub(super) fn has_earlier(&self, since: At) -> bool {
         self.in_order && self.paused.front().is_some_and(|(other, _)| *other < since)
     }
@@ -109,8 +109,9 @@ impl Line {
         is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
-    /// Whether more arrives than is worked off. Such a line was not empty for as long as a question waits at most, or its questions would
-    /// wait for that long, or for half as long while it grows. A burst does not grow for long, and is worked off in order.
+    /// Whether arrivals outpace service. The queue has been non-empty for longer than `patience`, or its queries would
+    /// wait that long at the current pace. While the queue grows, half of `patience` suffices. A burst does not grow
+    /// for long, and is worked off in order.
     fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {
         self.overloaded = self.overloaded
             || now.saturating_sub(self.filled) > patience
@@ -125,7 +126,7 @@ impl Line {
         stood.saturating_mul(count(self.waiting.len())) > wait_max.saturating_mul(self.next())
     }
 
-    /// Whether more questions arrived lately than began in that time.
+    /// Whether more queries arrived recently than started in that time.
     fn grows(&self, now: At) -> bool {
         let stood = now.saturating_sub(self.filled);
         let earlier = self.waiting.partition_point(|waiting| waiting.since + LATELY <= now);
