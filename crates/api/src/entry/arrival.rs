@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 /// Paths that monitors are served, without a credential.
 const MONITORED: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 
-/// The access that a peer needs for a route; `None` if the route is not served to it.
+/// Returns the access that a peer needs for a route; `None` if the route is not served to it.
 pub(super) fn access(peer: Peer, route: &Route) -> Option<Access> {
     match peer {
         Peer::Address(_) | Peer::Socket => Some(route.access),
