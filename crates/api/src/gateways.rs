@@ -180,7 +180,7 @@ impl Gateways {
     }
 }
 
-/// Compares keys in constant time, wherever they differ.
+/// Compares keys of equal length in a time that does not depend on where they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
