@@ -31,25 +31,26 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::Semaphore;
 
-/// Requests of operators and their monitors that run at once; as many may wait.
+/// Max concurrent requests of operators and their monitors; the same number may wait.
 const RESERVED_MAX: usize = 16;
 
-/// One part in this many of the memory for responses is for the conditions of streams.
+/// The conditions of streams get one part in this many of the memory for responses.
 const CONDITIONS_PART: usize = 8;
 
 impl AppState {
-    /// State over a server's collections; clock and randomness come from the same seams as theirs.
+    /// Creates the state over a server's collections; clock and randomness come from the same seams as theirs.
     ///
     /// # Errors
-    /// Those of [`Registry::open`], and keys of issuers in files that cannot be read.
+    /// Those of [`Registry::open`], and files of issuers' keys that cannot be read.
     pub fn new(backend: Arc<dyn Backend>, seams: &Seams, config: ServerConfig) -> Result<AppState, Fault> {
         AppState::with(backend, seams, config, Tracer::default(), None)
     }
 
-    /// The same, whose requests are recorded by `tracer`. `member`: its place in a cluster, if it is not one process.
+    /// Creates the same state, with requests recorded by `tracer`. `member` is the server's place in its cluster;
+    /// `None` if it is a single process.
     ///
     /// # Errors
-    /// Those of [`Registry::open`].
+    /// Those of [`Self::new`].
     pub fn with(
         backend: Arc<dyn Backend>,
         seams: &Seams,
@@ -92,7 +93,7 @@ impl AppState {
             shares_registry,
             changes: Arc::new(Semaphore::new(access::CHANGES_MAX)),
             gate,
-            // A gate of its own: a full server must still answer health checks and operators.
+            // A separate gate: a full server must still answer health checks and operators.
             reserved: Gate::new(Settings {
                 slots: RESERVED_MAX,
                 slots_max: RESERVED_MAX,
@@ -141,7 +142,8 @@ impl AppState {
     }
 }
 
-/// How this process opens saved searches: a gateway runs those of some slots, and any other process all or none of them.
+/// Returns how this process opens saved searches: a gateway runs those of some slots; any other process runs all or
+/// none.
 fn saved_of(config: &ServerConfig) -> fn(Parts) -> SavedSlots {
     match config.gateways {
         Some(_) => SavedSlots::divided,

@@ -46,12 +46,12 @@ pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
 
 /// A part of a file.
 struct Part {
-    /// Its first byte.
+    /// Offset of its first byte.
     from: u64,
     bytes: Vec<u8>,
 }
 
-/// Reads the length of a file, and a part of it unless that lies beyond the end.
+/// Reads the length of a file, and the requested part; `None` if that lies beyond the end.
 fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<Part>)> {
     let file = disk.open(path, OpenMode::Read)?;
     let length = file.len()?;

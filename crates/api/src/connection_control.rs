@@ -22,14 +22,14 @@ struct Call {
 }
 
 impl HangUp {
-    /// Ends it.
+    /// Ends the connection.
     pub fn call(&self) {
         // The order matters: the connection registers before it reads the flag, so one of the two sides sees the other.
         self.0.called.store(true, Ordering::Release);
         self.0.waker.wake();
     }
 
-    /// Ready once it was called.
+    /// Returns ready once [`Self::call`] was called.
     pub fn poll_called(&self, cx: &Context<'_>) -> Poll<()> {
         self.0.waker.register(cx.waker());
         match self.0.called.load(Ordering::Acquire) {
@@ -67,18 +67,18 @@ pub struct ConnectionControl {
 }
 
 impl ConnectionControl {
-    /// Takes the requests of a response, in place of those of the previous one.
+    /// Takes the instructions of a response, in place of those of the previous one.
     pub fn take(&self, extensions: &mut Extensions) {
         *self.hang_up.lock() = extensions.remove();
         *self.after.lock() = extensions.remove();
     }
 
-    /// Ready once the response in progress ends the connection. Poll it after [`Self::take`].
+    /// Returns ready once the response in progress ends the connection. Poll it after [`Self::take`].
     pub fn poll_hang_up(&self, cx: &Context<'_>) -> Poll<()> {
         self.hang_up.lock().as_ref().map_or(Poll::Pending, |hang_up| hang_up.poll_called(cx))
     }
 
-    /// The work that follows the switch of protocols, if there was one.
+    /// Returns the work that follows the protocol switch, if there was one.
     pub fn after_switch(&self) -> Option<Work> {
         self.after.lock().take().and_then(|after| after.0.lock().take())
     }

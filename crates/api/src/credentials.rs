@@ -9,21 +9,23 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-/// All kinds of records that servers keep. That of tokens is the last: where records are moved, it says that all are there.
+/// All kinds of records that servers keep. Tokens come last: when records are moved, their presence shows that all
+/// kinds have arrived.
 pub const RECORD_KINDS: [&str; 2] = [meridian_saved::RECORDS, RECORDS];
-/// Why no credential is accepted.
+/// The reason given while no credential is accepted.
 pub const BEHIND: &str =
     "the server cannot read which tokens, tenants and users there are, and lets nobody in until it can";
 
 /// Interval between reads of shared records. Together with the interval of `entry::revocation`, a stream ends within a
 /// second of a revocation elsewhere.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time within which other servers have learned of a change, if they can read the records.
+/// Time within which other servers apply a change, if they can read the records.
 pub const HEARD: Duration = Duration::from_millis(300);
 /// How long callers are served from the known state while the shared records cannot be read.
 const BEHIND_MAX: Duration = Duration::from_secs(30);
 
-/// Takes up what other servers change of shared records. Runs until it is dropped; ends at once where nobody else changes them.
+/// Applies other servers' changes to shared records. Runs until dropped; returns at once if no other server changes
+/// them.
 pub async fn follow(state: AppState) {
     if !state.backend.records(RECORDS).is_shared() {
         return;
@@ -39,7 +41,7 @@ pub async fn follow(state: AppState) {
         let followed = loop {
             match timeout(LOOK, &mut look).await {
                 Ok(followed) => break followed,
-                // An unresponsive store is waited for until its own deadline.
+                // An unresponsive store has a deadline of its own, until which this waits.
                 Err(_) => judge(&state, current),
             }
         };

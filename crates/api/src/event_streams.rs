@@ -41,7 +41,7 @@ pub struct ReadQueue {
     turns: Arc<Semaphore>,
     /// Held by the stream that waits for memory, so that small messages do not overtake a large one forever.
     first: Arc<tokio::sync::Mutex<()>>,
-    /// Whether that stream has found none.
+    /// Whether that stream is still short of memory.
     short: Arc<AtomicBool>,
 }
 
@@ -61,7 +61,7 @@ impl Drop for MemoryWait<'_> {
     }
 }
 
-/// The right to read, with memory for a message.
+/// The permission to read, with memory for a message.
 pub struct ReadTurn {
     pub share: ByteShare,
     _turn: OwnedSemaphorePermit,
@@ -72,10 +72,10 @@ impl ReadQueue {
         ReadQueue { turns: Arc::new(Semaphore::new(turns.max(1))), first: Arc::default(), short: Arc::default() }
     }
 
-    /// Waits for a turn, and for memory for a message, for which idle clients are evicted. More than the tenant could ever
-    /// have is reduced to that.
+    /// Waits for a turn and for a message's memory, for which idle clients are evicted. A size beyond what the tenant
+    /// could ever have is reduced to that.
     pub async fn turn(&self, readers: &Readers, answers: &ByteBudget, bytes: usize) -> ReadTurn {
-        // Both are fair, so the wait is a queue. Who gives it up, for a sign of life, goes to its end.
+        // Both are fair, so the wait is a queue. A stream that interrupts its wait, for a keep-alive, goes to the end.
         let Ok(turn) = self.turns.clone().acquire_owned().await else {
             // Unreachable: the semaphore is never closed.
             return std::future::pending().await;
@@ -92,7 +92,7 @@ impl ReadQueue {
         }
     }
 
-    /// Whether a stream waits for memory.
+    /// Returns whether a stream waits for memory.
     pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }
@@ -129,7 +129,7 @@ impl EventStreams {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// A slot for a tenant, whose own quota is held by `held`; `None` if it may have no more of the server's.
+    /// Takes a slot for a tenant, whose own quota is held by `held`; `None` if the server has no more slots for it.
     pub fn take(self: &Arc<Self>, tenant: &Arc<str>, held: Held) -> Option<StreamSlot> {
         if !self.slots.lock().take(tenant.clone(), 1) {
             return None;
@@ -139,8 +139,8 @@ impl EventStreams {
         Some(StreamSlot { streams: self.clone(), tenant: tenant.clone(), _held: held })
     }
 
-    /// Notifications of writes to collections of this name, and of the server's shutdown. Check for writes after the
-    /// call: later ones are notified.
+    /// Subscribes to writes to collections of this name, and to the server's shutdown. Check for writes after the call:
+    /// later ones are notified.
     pub fn subscribe(&self, collection: &str) -> watch::Receiver<()> {
         let mut notifiers = self.notifiers.lock();
         // A notifier outlives its last stream, so each new stream removes unused ones.
@@ -155,7 +155,7 @@ impl EventStreams {
         }
     }
 
-    /// The line of a tenant, in which `turns` streams have their turn at once.
+    /// Returns the queue of a tenant, in which `turns` streams have their turn at once.
     pub fn line(&self, tenant: &Arc<str>, turns: usize) -> ReadQueue {
         let mut lines = self.lines.lock();
         // A queue outlives its last stream, so each new stream removes unused ones.
@@ -170,12 +170,12 @@ impl EventStreams {
         self.notifiers.lock().values().for_each(|notifier| notifier.send_replace(()));
     }
 
-    /// Whether the server is closing.
+    /// Returns whether the server is closing.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Completes when the server is closing, by these notifications. Those of writes are taken out of them.
+    /// Completes when the server is closing. Consumes the notifications of writes meanwhile.
     pub async fn closed(&self, notifications: &mut watch::Receiver<()>) {
         while !self.is_closed() {
             // A notifier exists as long as it has a subscriber.

@@ -15,7 +15,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long an idle connection to another gateway is kept: shorter than a server keeps it.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long to wait for news of an unknown gateway: each announces itself every second.
+/// How long to wait for the announcement of an unknown gateway; each announces itself every second.
 const HEARD: Duration = Duration::from_secs(2);
 
 /// Another gateway.
@@ -39,10 +39,10 @@ pub enum Runs {
     At(u64),
 }
 
-/// Which gateway runs each slot.
+/// The runner of each slot.
 pub type RunsEach = [Runs; SLOTS as usize];
 
-/// The other gateways, and which one runs the saved searches of each slot.
+/// The other gateways, and the runner of each slot's saved searches.
 #[derive(Debug)]
 pub struct Gateways {
     /// The number of this gateway: random, and the first half of the ids of its searches.
@@ -125,17 +125,18 @@ impl Gateways {
         });
     }
 
-    /// Which gateway runs the saved searches of each slot.
+    /// Returns which gateway runs the saved searches of each slot.
     pub fn runs(&self) -> RunsEach {
         *self.runs.borrow()
     }
 
-    /// Which gateway runs the saved searches of a slot.
+    /// Returns which gateway runs the saved searches of a slot.
     pub fn runs_of(&self, slot: Slot) -> Runs {
         self.runs().get(usize::from(slot.number())).copied().unwrap_or_default()
     }
 
-    /// Another gateway, by its number. One that is not known yet may just have started: it is waited for until it must have been heard of.
+    /// Returns another gateway by its number. An unknown one may have just started, so this waits until its
+    /// announcement must have arrived.
     pub async fn find(&self, number: u64) -> Option<Gateway> {
         let (mut others, until) = (self.others.subscribe(), Instant::now() + HEARD);
         loop {
@@ -146,22 +147,22 @@ impl Gateways {
         }
     }
 
-    /// The client for calls of other gateways.
+    /// Returns the client for requests to other gateways.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Ends what is passed on: this gateway stops.
+    /// Ends all relayed requests: this gateway stops.
     pub fn close(&self) {
         self.stopping.send_replace(true);
     }
 
-    /// Completes once this gateway stops, or another one than named runs the saved searches of a slot, if that is asked: it may be paused, and
-    /// say nothing of it.
+    /// Completes once this gateway stops. Given a slot, also completes once a gateway other than the named one runs its
+    /// saved searches: the previous one may be paused, and unable to report that.
     pub fn closed(&self, of: Option<(Slot, Runs)>) -> impl Future<Output = ()> + Send + 'static {
         let (mut stopping, mut now) = (self.stopping.subscribe(), self.runs.subscribe());
         async move {
-            // An error means that the sender is gone, too.
+            // An error means that the sender has been dropped too.
             tokio::select! {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
                 _ = now.wait_for(|now| of.is_some_and(|(slot, runs)| now[usize::from(slot.number())] != runs)) => {}
@@ -169,7 +170,8 @@ impl Gateways {
         }
     }
 
-    /// Reads what another gateway says of a request: its key, the client's address and the base of URLs. `None`: it is not for this process.
+    /// Parses another gateway's statement about a request: its key, the client's address and the base of URLs. Returns
+    /// `None` if it is not meant for this process.
     pub fn read(&self, header: &[u8]) -> Option<Relayed> {
         let mut parts = std::str::from_utf8(header).ok()?.split(' ');
         let (key, client, base) = (parts.next()?, parts.next()?, parts.next()?);
@@ -178,13 +180,13 @@ impl Gateways {
     }
 }
 
-/// Compares keys in a time that does not depend on where they differ.
+/// Compares keys of equal length in a time that does not depend on where they differ.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
 impl Relayed {
-    /// The headers for the next gateway.
+    /// Formats the header for the next gateway.
     pub fn written(&self, key: &str) -> String {
         format!("{key} {} {}", self.client, self.base)
     }
@@ -198,7 +200,7 @@ impl Relayed {
 /// Checks a URL under which other gateways reach this one. Returns its host, which becomes one of the server's names.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence that describes the fault.
 pub fn advertised(url: &str) -> Result<HostName, String> {
     let wrong = || {
         format!(

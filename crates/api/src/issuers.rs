@@ -16,7 +16,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 /// Max time for a document of an issuer to arrive.
 const FETCH: Duration = Duration::from_secs(10);
 
-/// Reads the keys of all issuers periodically, until it is dropped.
+/// Reloads the keys of all issuers periodically, until dropped.
 pub async fn tend(state: AppState) {
     let mut each = JoinSet::new();
     for n in 0..state.registry.issuers().iter().len() {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// How long what was found answers others too.
+/// How long a result is reused for other requests.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long a request waits for a look, which goes on without it.
+/// How long a request waits for a survey, which continues without it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server's place in its cluster.
@@ -30,12 +30,12 @@ struct CachedSurvey {
 }
 
 impl Member {
-    /// A server of this role (`gateway` or `scan`) and name, which looks at the bucket of its cluster.
+    /// Creates a server with this role (`gateway` or `scan`) and name, which surveys the bucket of its cluster.
     pub fn new(role: &'static str, node: String, survey: ClusterSurvey) -> Member {
         Member { role, node, survey: Arc::new(survey), latest: Arc::default() }
     }
 
-    /// The cluster, as it was a second ago at the earliest.
+    /// Returns the state of the cluster, at most a second old.
     ///
     /// # Errors
     /// The bucket cannot be read, or takes too long.
@@ -47,7 +47,7 @@ impl Member {
             if let Some(found) = latest.as_ref().filter(|found| found.at.elapsed() < FRESH) {
                 return Ok(found.cluster.clone());
             }
-            // The lock goes with the look: one whose request has gone is not joined by a second.
+            // The survey owns the lock: if its request is dropped, no second survey starts beside it.
             let look = move || -> std::result::Result<_, StoreError> {
                 let cluster = Arc::new(survey.run()?);
                 *latest = Some(CachedSurvey { at: Instant::now(), cluster: cluster.clone() });
@@ -62,7 +62,7 @@ impl Member {
     }
 }
 
-/// The problem for a bucket that cannot be read. Operators alone see it, so it names the object.
+/// Returns the problem for a bucket that cannot be read. Only operators see it, so it names the object.
 fn unread(error: StoreError) -> Problem {
     let kind = if matches!(error, StoreError::Corrupt { .. }) { Kind::Damaged } else { Kind::Overloaded };
     Problem::new(kind, format!("the bucket of the cluster cannot be read: {error}"))

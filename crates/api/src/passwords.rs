@@ -81,7 +81,7 @@ impl Passwords {
     /// Runs `work` for a tenant when its turn comes.
     ///
     /// # Errors
-    /// `busy` of the number of slots, if too many wait or the wait is too long.
+    /// `busy`, called with the number of slots, if too many requests wait or the wait is too long.
     pub async fn run<T: Send + 'static>(
         &self,
         tenant: &str,

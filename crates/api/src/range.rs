@@ -1,19 +1,19 @@
-//! Ranges of bytes in requests (RFC 9110, 14).
+//! Byte ranges in requests (RFC 9110, 14).
 
 use axum::http::HeaderValue;
 
-/// A range of bytes, as a client asks for it.
+/// A byte range, as requested by a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// From the first to the second, inclusive; to the end without a second.
+    /// From the first byte to the last, inclusive; to the end if no last byte is named.
     From(u64, Option<u64>),
-    /// This many at the end.
+    /// The last bytes, this many.
     Last(u64),
 }
 
 impl Range {
-    /// Reads the one range of a header. `None` for several ranges, another unit and what cannot be read: all of it is sent
-    /// then (RFC 9110, 14.2).
+    /// Parses a header that names one range. Returns `None` for several ranges, another unit or a malformed value,
+    /// which a server may ignore (RFC 9110, 14.2).
     pub fn of(value: &HeaderValue) -> Option<Range> {
         let (unit, spec) = value.to_str().ok()?.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -34,7 +34,7 @@ impl Range {
         }
     }
 
-    /// The first byte and the one after the last; `None` where there is no such byte.
+    /// Returns the first byte and the one after the last; `None` if the range contains no byte.
     pub fn within(self, length: u64) -> Option<(u64, u64)> {
         let (from, to) = match self {
             Range::From(first, last) => (first, last.map_or(length, |last| last.saturating_add(1)).min(length)),

@@ -42,7 +42,7 @@ pub trait Unread: Send + Sync {
     fn evict(&self) -> bool;
 }
 
-/// The clients whose responses are being streamed. Clones share them.
+/// The clients whose responses are being streamed. Clones share the same set.
 #[derive(Clone, Default)]
 pub struct Readers(Arc<Inner>);
 
@@ -67,7 +67,7 @@ impl Drop for Registration {
     }
 }
 
-/// Counts a query that is parked until its client has taken some of the response.
+/// Counts a query that is parked until its client has read some of the response.
 pub struct Parked(Readers);
 
 impl Parked {
@@ -124,11 +124,11 @@ impl Readers {
         }
     }
 
-    /// A share of the memory for responses, for which idle clients are evicted; `None` if clients that read reserve all of
-    /// it.
+    /// Reserves a share of the memory for responses, evicting idle clients if necessary; `None` if all of it is
+    /// reserved by clients that read.
     ///
-    /// It blocks for at most [`EVICT_AFTER`], by when a client that has taken nothing since the wait began can be evicted. If
-    /// evicted clients are still leaving then, it waits for them, for at most [`LEAVE_MAX`].
+    /// Blocks for at most [`EVICT_AFTER`], when a client that has read nothing since the wait began becomes evictable.
+    /// If evicted clients are still leaving then, waits for them for at most [`LEAVE_MAX`].
     pub fn reserve(&self, clock: &dyn Clock, answers: &ByteBudget, bytes: usize) -> Option<ByteShare> {
         let (begun, mut wait) = (Instant::now(), EVICT_AFTER);
         loop {
@@ -143,14 +143,14 @@ impl Readers {
                 }
                 wait += LEAVE_MAX;
             }
-            // Polled: this thread cannot await the notification of the budget.
+            // Polled: this thread cannot await the budget's notification.
             clock.sleep(RETRY_INTERVAL);
         }
     }
 
-    /// The clients that may be evicted for a tenant.
+    /// Returns the clients that may be evicted for a tenant.
     fn owing(&self, answers: &ByteBudget) -> Vec<Arc<dyn Unread>> {
-        // Cloned out of the registry's lock, which is never held together with the lock of a client.
+        // Cloned outside the registry's lock, which is never held together with a client's lock.
         let mut clients: Vec<Arc<dyn Unread>> = self.0.all.lock().values().cloned().collect();
         clients.retain(|one| one.answers().is_of_same_tenant(answers) || one.answers().exceeds_guarantee());
         clients
@@ -185,7 +185,7 @@ impl Readers {
     }
 }
 
-/// Bytes of evicted clients that are still there.
+/// Returns the bytes of evicted clients that have not left yet.
 fn leaving(clients: &[Arc<dyn Unread>]) -> usize {
     clients.iter().filter(|one| one.is_leaving()).map(|one| one.bytes()).sum()
 }

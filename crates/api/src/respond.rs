@@ -21,7 +21,7 @@ pub static SNAPSHOT: HeaderName = HeaderName::from_static("meridian-snapshot");
 pub static CONSISTENCY: HeaderName = HeaderName::from_static("meridian-consistency");
 /// The log position of a write.
 pub static POSITION: HeaderName = HeaderName::from_static("meridian-position");
-/// Set when some events could not be read because files are damaged: the response is incomplete.
+/// Set if some events could not be read because files are damaged: the response is incomplete.
 pub static MISSING: HeaderName = HeaderName::from_static("meridian-missing");
 static SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 

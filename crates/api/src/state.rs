@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 #[derive(Clone)]
 pub struct AppState(Arc<StateInner>);
 
-/// The callers that show no token.
+/// The callers without a token.
 pub struct Callers {
     /// A client of the control socket: the owner of the data folder.
     pub socket: Caller,
@@ -43,7 +43,7 @@ pub struct Callers {
 pub const LOCAL: &str = "local";
 
 impl Callers {
-    /// Those of a server with this registry.
+    /// Creates the callers of a server with this registry.
     pub fn new(registry: &Registry) -> Callers {
         let default = registry.ledger(DEFAULT_TENANT).unwrap_or_else(|| Arc::new(Ledger::new(DEFAULT_TENANT)));
         let caller = |grant, name| Arc::new(Identity::of(&default, grant, name));
@@ -51,14 +51,14 @@ impl Callers {
         Callers {
             socket: caller(Grant::over_all(Role::Operator), "socket"),
             local: caller(Grant::over_all(Role::Operator), LOCAL),
-            // Not charged to a tenant: no tenant is behind these requests.
+            // Not charged, since there is no tenant behind these requests.
             nobody: Arc::new(Identity::new(DEFAULT_TENANT, nothing, "nobody")),
         }
     }
 
-    /// Whether a caller is what it is whatever the records say.
+    /// Returns whether a caller is independent of the records.
     fn is_fixed(&self, caller: &Identity) -> bool {
-        // By name: one that works in another tenant is a copy.
+        // Compared by name, since a caller that works in another tenant is a copy.
         [&self.socket, &self.nobody].iter().any(|fixed| fixed.name == caller.name)
     }
 }
@@ -71,15 +71,15 @@ pub struct StateInner {
     pub audit: Audit,
     /// Tokens, tenants, users and sessions.
     pub registry: Arc<Registry>,
-    /// Whether other servers change them too.
+    /// Whether other servers may change the registry too.
     pub shares_registry: bool,
     /// Permits for changes of the registry.
     pub changes: Arc<Semaphore>,
-    /// The callers that show no token.
+    /// The callers without a token.
     pub callers: Callers,
     /// Work on passwords.
     pub passwords: Passwords,
-    /// Codes of issuers that are being exchanged.
+    /// Permits for exchanges of codes with issuers.
     pub exchanges: Exchanges,
     /// Attempts to sign in.
     pub throttle: Throttle,
@@ -91,23 +91,23 @@ pub struct StateInner {
     pub reserved: Gate,
     /// Bytes of request bodies in memory.
     pub bodies: ByteBudget,
-    /// Bytes of events that are being read from bodies, until they are stored.
+    /// Bytes of events that are being read from bodies and are not stored yet.
     pub batches: ByteBudget,
-    /// Bytes of responses that clients have not taken yet, and of the queries parked meanwhile.
+    /// Bytes of responses that clients have not received yet, and of the queries parked meanwhile.
     pub answers: ByteBudget,
-    /// Bytes of the conditions of open streams of events: no eviction frees them.
+    /// Bytes of the conditions of open event streams; no eviction frees them.
     pub conditions: ByteBudget,
-    /// Memory that queries collect before they can answer.
+    /// Memory in which queries collect data before they can respond.
     pub memory: ByteBudget,
-    /// The clients with a streamed response.
+    /// The clients whose responses are being streamed.
     pub readers: Readers,
-    /// Permits for backups, which keep a thread while their clients do not read.
+    /// Permits for backups, each of which occupies a thread even while its client does not read.
     pub backups: Arc<Semaphore>,
     /// Counters.
     pub metrics: Metrics,
-    /// The permit to count what collections hold, for scrapes.
+    /// The permit for a scrape to count the contents of collections.
     pub scrapes: Arc<Semaphore>,
-    /// The disk, for files of the operator.
+    /// The disk, for the operator's files.
     pub disk: Arc<dyn Disk>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -121,9 +121,9 @@ pub struct StateInner {
     pub saved: SavedSlots,
     /// Streams of events.
     pub live: Arc<EventStreams>,
-    /// Set when a shutdown began: the server is no longer ready.
+    /// Set once a shutdown has begun: the server is no longer ready.
     pub stopping: AtomicBool,
-    /// Set while an operator has drained the server: it is not ready, and serves what still comes.
+    /// Set while the server is drained by an operator: it is not ready, but still serves requests.
     pub drained: AtomicBool,
     /// Begins traces.
     pub tracer: Tracer,
@@ -131,21 +131,22 @@ pub struct StateInner {
     pub stopwatch: Stopwatch,
     /// The slow requests of the last minutes.
     pub slow: SlowRequests,
-    /// Earlier use of tenants.
+    /// Past usage of tenants.
     pub load_history: History,
-    /// The server's place in its cluster; `None`: it is one process.
+    /// The server's place in its cluster; `None` if it is a single process.
     pub member: Option<Member>,
     /// Distinguishes the request ids of two runs.
     pub request_prefix: u64,
 }
 
 impl AppState {
-    /// A state of these fields.
+    /// Creates the state from its fields.
     pub fn of(fields: StateInner) -> AppState {
         AppState(Arc::new(fields))
     }
 
-    /// Guarantees each tenant its part of all shared pools; called after tenants were created, changed or removed.
+    /// Guarantees each tenant its part of all shared pools. Must be called after tenants were created, changed or
+    /// removed.
     pub fn share_out(&self) {
         let weights: Vec<_> =
             self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();
@@ -158,7 +159,8 @@ impl AppState {
         self.searches.guarantee(&weights);
     }
 
-    /// Runs the saved searches of a slot for as long as `holds`, once they are assigned to this gateway in this epoch. Blocks.
+    /// Runs the saved searches of a slot for as long as `holds`, once this gateway is assigned the slot in this epoch.
+    /// Blocks.
     ///
     /// # Errors
     /// Those of [`SavedSlots::take`].
@@ -168,7 +170,7 @@ impl AppState {
         Ok(())
     }
 
-    /// The collections of all tenants.
+    /// Returns the collections of all tenants.
     ///
     /// # Errors
     /// Those of [`Backend::list`].
@@ -176,7 +178,7 @@ impl AppState {
         self.of_all_tenants(|tenant| self.backend.list(tenant))
     }
 
-    /// The collections of all tenants that cannot be opened.
+    /// Returns the collections of all tenants that cannot be opened.
     ///
     /// # Errors
     /// Those of [`Backend::damaged`].
@@ -192,23 +194,24 @@ impl AppState {
         Ok(all)
     }
 
-    /// Microseconds since 1970.
+    /// Returns the time in microseconds since 1970.
     pub fn now(&self) -> i64 {
         self.clock.now()
     }
 
-    /// Whether a caller's credential was revoked or has expired since it was checked, or that cannot be known. Of one without a credential
-    /// it cannot be known whether it is still served.
+    /// Returns whether a caller's credential was revoked or has expired since it was checked, or whether that is
+    /// unknown. While the registry is behind, it is unknown for every caller that is not fixed.
     pub fn is_void(&self, caller: &Identity) -> bool {
         caller.is_void(self.now()) || self.registry.is_behind() && !self.callers.is_fixed(caller)
     }
 
-    /// Whether a caller may become void: by its credential, or where other servers may have changed who is served.
+    /// Returns whether a caller may become void: through its credential, or because other servers may change the
+    /// registry.
     pub fn may_become_void(&self, caller: &Identity) -> bool {
         caller.is_revocable() || self.shares_registry && !self.callers.is_fixed(caller)
     }
 
-    /// An id for a request that came without one, unique in this process.
+    /// Returns an id for a request that came without one, unique in this process.
     pub fn next_request_id(&self) -> u64 {
         let n = next_number();
         // An odd multiplier permutes the 64-bit numbers, so ids do not repeat and consecutive ones look different.
@@ -216,10 +219,10 @@ impl AppState {
     }
 }
 
-/// A number that no other call in this process gets. Each thread counts for itself: a count of all threads would pass from processor to
-/// processor with each request.
+/// Returns a number that is unique in this process. Each thread counts for itself: a shared counter's cache line would
+/// move between processors with each request.
 fn next_number() -> u64 {
-    /// Numbers of one thread.
+    /// Size of the range of numbers of one thread.
     const OF_THREAD: u64 = 1 << 40;
     static THREADS: AtomicU64 = AtomicU64::new(0);
     thread_local! {

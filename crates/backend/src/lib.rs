@@ -1,5 +1,5 @@
-//! The interface between the crates that serve clients (`api`, `federation`) and the crates that store and query
-//! (`store`, `query`).
+//! The interface between the crates that serve clients (`api`, `saved`, `federation`) and the crates that store and
+//! query (`store`, `query`).
 //!
 //! [`Backend`] is a server's collections, [`Collection`] is one of them. Callers hold them as trait objects and know
 //! neither a data folder nor the parts of a snapshot. So collections on other machines can be served through the same

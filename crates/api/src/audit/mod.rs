@@ -1,9 +1,9 @@
 //! The audit log of administrative acts.
 //!
-//! The entry point records every request to a row whose access is *manage*. It writes a line before the handler runs, and one
-//! with the status of its response. If the first cannot be written, the handler does not run. Requests to other rows that
-//! create a collection do so by [`creating`]. Other code, such as sign-in, records its acts by [`crate::audit_log::Audit::record`] and
-//! [`crate::audit_log::Audit::refused`].
+//! The entry point records every request to a route whose access is *manage*. It writes one line before the handler
+//! runs, and another with the response's status. If the first cannot be written, the handler does not run. Requests to
+//! other routes create collections through [`creating`]. Other code, such as sign-in, records its acts through
+//! [`crate::audit_log::Audit::record`] and [`crate::audit_log::Audit::refused`].
 
 mod acts;
 pub mod list;

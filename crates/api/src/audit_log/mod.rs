@@ -20,33 +20,33 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A writer of this log.
+    /// Creates a writer for this log.
     pub fn new(log: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Audit {
         Audit { writer: Arc::new(Writer::new(log)), clock, refusals: Mutex::default() }
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &Arc<dyn AuditLog> {
         self.writer.log()
     }
 
-    /// Max lines that wait for the disk, if as many do.
+    /// Returns the max number of waiting lines if that many wait for the disk; `None` otherwise.
     pub fn full(&self) -> Option<usize> {
         self.writer.is_full().then_some(WAITING_MAX)
     }
 
-    /// Records an act, durably, and returns the number of its line.
+    /// Records an act durably and returns its line number.
     ///
     /// # Errors
-    /// 507 if it cannot be written: the act must not be done, or not be acknowledged.
+    /// 507 if it cannot be written: then the act must not be done, or not be acknowledged.
     pub async fn record(&self, act: Act) -> Result<u64> {
         self.writer.append(act).await?.ok_or_else(|| {
             Problem::new(Kind::StorageUnavailable, "the audit log cannot be written now, so nothing is administered")
         })
     }
 
-    /// Records a refused attempt, without waiting for the disk. Callers without rights must not fill the log: beyond a
-    /// number a minute, attempts of one source are only counted.
+    /// Records a refused attempt without waiting for the disk. Callers without rights must not fill the log: above a
+    /// rate per minute, a source's attempts are only counted.
     pub fn refused(&self, source: Source, mut act: Act) {
         if self.writer.is_full() {
             return self.counted(source);
@@ -58,7 +58,7 @@ impl Audit {
         drop(tokio::spawn(async move { writer.append(act).await }));
     }
 
-    /// Counts an attempt that was refused unread: the next line of its source has the count.
+    /// Counts an attempt that was refused unread; the next line of its source reports the count.
     pub fn counted(&self, source: Source) {
         self.refusals.lock().count(source);
     }

@@ -13,7 +13,7 @@ const MINUTE: i64 = 60_000_000;
 pub enum Source {
     /// Callers of a tenant.
     Tenant(Arc<str>),
-    /// Callers without a credential.
+    /// Callers without a revocable credential.
     Anonymous,
     /// Attempts to sign in as a user of this tenant; empty for operators, `None` for unknown users.
     SignIn(Option<Arc<str>>),
@@ -44,7 +44,7 @@ struct Count {
 
 impl Refusals {
     /// Takes a line at this time, in microseconds since 1970. Returns the number of unrecorded attempts before it;
-    /// `None` if the source has no lines left.
+    /// `None` if the source has no lines left in this minute.
     pub fn take(&mut self, source: Source, now: i64) -> Option<u64> {
         let minute = now.div_euclid(MINUTE);
         if minute != self.minute {
@@ -79,7 +79,7 @@ mod tests {
         let red = || Source::Tenant("red".into());
         let recorded = (0..1_000).filter(|n| refusals.take(red(), MINUTE + n).is_some()).count();
         assert_eq!(recorded, LINES_A_MINUTE as usize);
-        // Attempts by other sources in the same minute are recorded.
+        // Attempts from other sources in the same minute are recorded.
         for other in [Source::Tenant("blue".into()), Source::Anonymous, Source::SignIn(Some("red".into()))] {
             assert_eq!(refusals.take(other, MINUTE), Some(0));
         }

@@ -36,7 +36,7 @@ pub fn take(params: &mut Params) -> Result<SettingsChange> {
     Ok(SettingsChange { durability, retention, retention_bytes, partitions: partitions.transpose()? })
 }
 
-/// Returns the number of partitions of a new collection whose request names none.
+/// Returns the number of partitions of a new collection if the request names none.
 pub fn partitions(state: &AppState, schema: &Schema) -> u16 {
     // With both, an event would have one partition by its id and another by its object.
     match schema.mode == Mode::Latest && schema.id == IdRole::Given {
@@ -65,7 +65,7 @@ fn duration(text: &str) -> Result<Duration, Invalid> {
     }
 }
 
-/// Takes the new name of a collection out of the body of a PATCH; `None` if it keeps its own.
+/// Takes the new name of a collection from the body of a PATCH; `None` if the name stays.
 pub fn take_name(change: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Invalid> {
     let new = match change.shift_remove("id") {
         None => return Ok(None),

@@ -1,11 +1,11 @@
-//! The base map that an operator sets in place of the program's.
+//! The base map that an operator configures in place of the built-in one.
 
 use crate::guard::WebOrigin;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Address of the file of tiles.
+/// Path of the tile file on this server.
 const TILES: &str = "/base-map.pmtiles";
 
 /// The setting `server.base_map`.
@@ -46,7 +46,7 @@ impl fmt::Display for BaseMap {
 }
 
 impl BaseMap {
-    /// The address that the map page loads it from.
+    /// Returns the address from which the map page loads it.
     pub fn address(&self) -> &str {
         match self {
             BaseMap::Tiles(_) => TILES,
@@ -54,7 +54,7 @@ impl BaseMap {
         }
     }
 
-    /// The origin of another server that it is on.
+    /// Returns the origin of the other server that hosts it; `None` if it is a local file.
     pub fn origin(&self) -> Option<WebOrigin> {
         match self {
             BaseMap::Tiles(_) => None,

@@ -15,11 +15,11 @@ pub struct Arrival {
     pub secure: bool,
     /// When its head had been read.
     pub at: Instant,
-    /// The statement of another gateway that has passed it on.
+    /// The statement of the gateway that relayed it, if any.
     pub relayed: Option<Relayed>,
 }
 
-/// A connection, as its requests see it.
+/// A connection, as seen by its requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Connection {
     /// Its other end.

@@ -74,7 +74,7 @@ pub fn client(peer: Client, proxies: &[Network], headers: &HeaderMap) -> Result<
 fn walk(peer: Client, trusted: impl Fn(IpAddr) -> bool, hops: Vec<Hop>) -> Client {
     let mut client = peer;
     for hop in hops.into_iter().rev() {
-        // Only the proxy that a client is connected to knows how it is connected.
+        // Only the proxy to which a client is connected knows how it is connected.
         client.secure = hop.secure.unwrap_or(false);
         match hop.from {
             Some(from) => client.address = from,
@@ -113,7 +113,7 @@ fn forwarded(headers: &HeaderMap) -> Result<Vec<Hop>> {
 fn x_forwarded(headers: &HeaderMap) -> Vec<Hop> {
     let mut hops: Vec<Hop> = values(headers, &FOR).map(|from| Hop { from: node(from), secure: None }).collect();
     let protocols: Vec<bool> = protocols(headers).map(is_https).collect();
-    // Some proxies append one value each. Others replace the value, so that the last proxy's value stands for all hops.
+    // Some proxies append one value each. Others replace the value, so the last proxy's value applies to all hops.
     let replaced = protocols.len() != hops.len();
     for (n, hop) in hops.iter_mut().enumerate() {
         hop.secure = if replaced { protocols.last() } else { protocols.get(n) }.copied();

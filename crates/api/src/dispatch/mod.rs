@@ -1,6 +1,6 @@
-//! What the entry point tells a handler about a request: where it came from, its caller, its path and its permit.
+//! The entry point's information about a request for its handler: origin, caller, path and permit.
 //!
-//! The entry point makes it, and handlers take it. So this module knows neither.
+//! The entry point builds it and handlers consume it, so this module depends on neither.
 
 mod arrival;
 mod forwarded;

@@ -19,7 +19,7 @@ pub async fn void(caller: Caller, state: AppState) {
     }
 }
 
-/// When to check a credential again.
+/// Returns the ticks at which to check a credential again.
 pub fn ticks() -> Interval {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 /// Paths that monitors are served, without a credential.
 const MONITORED: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 
-/// The access that a peer needs for a route; `None` if the route is not served to it.
+/// Returns the access that a peer needs for a route; `None` if the route is not served to it.
 pub(super) fn access(peer: Peer, route: &Route) -> Option<Access> {
     match peer {
         Peer::Address(_) | Peer::Socket => Some(route.access),
@@ -27,7 +27,7 @@ impl Entry {
         let address = match peer {
             Peer::Address(address) => address,
             Peer::Socket => return Ok(Arrival { peer, client: None, secure, at, relayed: None }),
-            // No proxy stands before it, and no gateway forwards to it.
+            // There is no proxy in front of it, and no gateway relays to it.
             Peer::Monitor(address) => return Ok(Arrival { peer, client: Some(address), secure, at, relayed: None }),
         };
         let gateways = self.state.config.gateways.as_ref();

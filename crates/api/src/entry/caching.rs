@@ -24,7 +24,7 @@ pub fn shows_credential(headers: &HeaderMap) -> bool {
 }
 
 /// Marks a response so that a shared cache never serves it to another caller. Uses static values only, since every
-/// response passes here, including those of the near query. `by_format` and `by_coding` tell whether the response
+/// response passes here, including those of the near query. `by_format` and `by_coding` state whether the response
 /// depends on `Accept` and on `Accept-Encoding`.
 pub fn mark(headers: &mut HeaderMap, shown: bool, by_format: bool, by_coding: bool) {
     match headers.get(header::CACHE_CONTROL).map(HeaderValue::as_bytes) {

@@ -49,7 +49,7 @@ pub fn check(route: &Route, headers: &HeaderMap) -> Result<()> {
 }
 
 impl Conditions {
-    /// Parses the conditions of a read; `None` if there are none.
+    /// Parses the conditions of a read; `None` if it has no conditions.
     pub fn of(method: &Method, headers: &HeaderMap) -> Option<Conditions> {
         let is_read = matches!(*method, Method::GET | Method::HEAD);
         if !is_read || !(fields::has_any(headers, &HEADERS) || fields::has(headers, &header::RANGE)) {
@@ -129,7 +129,7 @@ fn not_modified(response: Response, tag: Option<HeaderValue>) -> Response {
     Response::from_parts(parts, Body::empty())
 }
 
-/// The part of a complete response that a client asks for.
+/// Returns the requested part of a complete response.
 async fn part(response: Response, asked: &HeaderValue) -> Response {
     let (Some(range), Some(length)) = (Range::of(asked), response.body().size_hint().exact()) else { return response };
     let Some((from, to)) = range.within(length) else {

@@ -14,7 +14,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 
 /// Returns the response to a request that ends with a problem.
 pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
-    // Without users and issuers no one can sign in; the challenge then makes a browser ask for a token.
+    // Without users and issuers there is no way to sign in; the challenge then makes a browser ask for a token.
     if problem.kind() != Kind::Unauthorized || !state.registry.signs_in() {
         return problem.into_response();
     }

@@ -99,7 +99,7 @@ impl HttpBody for LentBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = Pin::new(body).poll_frame(cx);
-        // After an error there is no rest to read.
+        // No rest can be read after an error.
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.body = None;
         }

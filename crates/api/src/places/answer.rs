@@ -97,7 +97,7 @@ fn write_place(
     if let Some((lons, lats)) = batch.points()
         && lons.is_valid(row)
     {
-        // The shortest decimal that reads back as the same number.
+        // The shortest decimal that parses back to the same number.
         let mut number = zmij::Buffer::new();
         out.extend_from_slice(b",\"latitude\":");
         out.extend_from_slice(number.format_finite(lats.value(row)).as_bytes());

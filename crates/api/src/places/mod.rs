@@ -61,7 +61,7 @@ fn schema() -> Schema {
 
 /// Creates the collection. Blocks, since it syncs a folder.
 fn make(state: &Scope) -> Result<Arc<dyn Collection>> {
-    // Two first writes at the same time would both try to create the collection, and one of them would fail.
+    // Two concurrent first writes would both try to create the collection, and one of them would fail.
     let _one_at_a_time = state.places_creation.lock();
     if let Some(collection) = existing(state)? {
         return Ok(collection);
@@ -111,7 +111,7 @@ pub async fn near(
     let lat = coordinate("latitude", &text("latitude")?.unwrap_or_default(), 90.0)?;
     let lon = coordinate("longitude", &text("longitude")?.unwrap_or_default(), 180.0)?;
     let page = page(query_string);
-    // A gateway asks another process, and gives the permit back while it waits.
+    // A gateway queries another process, and gives the permit back while it waits.
     let turns = state.config.gateways.as_ref().map(|_| PermitScheduler::of(&permit));
     turns.iter().for_each(observe::hold);
     // All threads contend on the state's reference counts, so a scope is built only in the rare case.

@@ -6,7 +6,7 @@ use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// A place as sent by clients; other members are ignored.
+/// A place as sent by a client; other members are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewPlace {

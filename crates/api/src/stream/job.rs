@@ -111,7 +111,7 @@ impl Job {
         // First of all, since from here on the query waits for its client.
         let released = Released::new(permit);
         let held = self.source.as_mut().map_or(0, |source| source.park());
-        // Before the wait, so that a query that does not fit into the memory for responses fails instead of being parked.
+        // Before the wait, so that a query that does not fit in the memory for responses fails instead of being parked.
         match self.state.readers.reserve(&*self.state.clock, self.sink.pipe().answers(), held + PARKED_BYTES) {
             Some(share) => self.sink.pipe().park(share),
             None => return self.failed(evicted()),

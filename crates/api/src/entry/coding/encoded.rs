@@ -184,7 +184,7 @@ mod tests {
         let (mut body, budget, work) = encoded(pausing(&["one\n", "two\n"], false), Coding::Gzip);
         let mut coded = Vec::new();
         for expected in ["one\n", "one\ntwo\n"] {
-            // The output for the first part is complete before the second is read.
+            // The output for the first part is complete before the second part is read.
             while let Some(Ok(bytes)) = next(&mut body).await {
                 coded.extend(bytes);
                 let (mut out, mut decoder) = ([0; 64], flate2::read::GzDecoder::new(&coded[..]));

@@ -23,7 +23,7 @@ use tokio::time::Duration;
 
 /// Max time for the exchange of a code.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// The addition of OpenID Connect to the answer of a token endpoint.
+/// OpenID Connect's addition to the response of a token endpoint.
 #[derive(Serialize, Deserialize)]
 struct Extra {
     id_token: String,
@@ -119,7 +119,7 @@ pub async fn id_token(
     }
 }
 
-/// Why there is no response.
+/// The failure of a request to the issuer.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer of the issuer")]
 struct NoAnswer(Failure);

@@ -92,8 +92,9 @@ impl Line {
         is_late && 2 * self.waiting.iter().filter(|waiting| waiting.is_write).count() >= self.waiting.len()
     }
 
-    /// Whether more arrives than is worked off. Such a line was not empty for as long as a question waits at most, or its questions would
-    /// wait for that long, or for half as long while it grows. A burst does not grow for long, and is worked off in order.
+    /// Whether arrivals outpace service. The queue has been non-empty for longer than `patience`, or its queries would
+    /// wait that long at the current pace. While the queue grows, half of `patience` suffices. A burst does not grow
+    /// for long, and is worked off in order.
     fn is_overloaded(&mut self, now: At, patience: Duration) -> bool {
         self.overloaded = self.overloaded
             || now.saturating_sub(self.filled) > patience
@@ -109,7 +110,7 @@ impl Line {
         stood.saturating_mul(count(self.waiting.len())) > wait_max.saturating_mul(self.next())
     }
 
-    /// Whether more questions arrived lately than began in that time.
+    /// Whether more queries arrived recently than started in that time.
     fn grows(&self, now: At) -> bool {
         let stood = now.saturating_sub(self.filled);
         let earlier = self.waiting.partition_point(|waiting| waiting.since + LATELY <= now);

@@ -112,7 +112,7 @@ fn a_queue_that_was_never_empty_for_long_refuses_after_the_target() {
         }
     }
     assert!(refused.iter().all(|(_, why)| *why == Refusal::Waited));
-    // After 500 ms the questions that wait would take longer than that, and they grow.
+    // After 500 ms the waiting queries would take longer than that, and their number grows.
     assert!(refused.first().is_some_and(|(at, _)| (500..=600).contains(at)), "{refused:?}");
     assert!(refused.len() > 160, "{}", refused.len());
     assert!(admission.counts().waiting <= 26, "{:?}", admission.counts());
