@@ -2,7 +2,7 @@
 
 use crate::options::{ReadOptions, Unknown};
 use meridian_model::{Invalid, Schema, TimeRole};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Customary names of longitudes, the likeliest first.
@@ -164,10 +164,9 @@ impl Roles {
                 return Err(Invalid::field(name, format!("no such column; the columns are {}", list(names))));
             }
         }
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) {
-                return Err(Invalid::field(name, "two columns have this name"));
-            }
+        let mut seen = HashSet::with_capacity(names.len());
+        if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+            return Err(Invalid::field(twice, "two columns have this name"));
         }
         // Of several customary names for one thing the likeliest wins, and the others are ordinary columns.
         let mut best: [Option<(usize, usize)>; 4] = [None; 4];

@@ -62,6 +62,7 @@ impl Entry {
         };
         if *method != Method::GET && !request.body().is_end_stream() {
             let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
+            types::coding(headers)?;
             // Any page can make a browser submit a form without a preflight, so its origin must be stated.
             if types::check(method, headers, media_types)? == types::Sender::MayBeForm {
                 self.guard.of_own_page(headers)?;

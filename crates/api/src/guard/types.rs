@@ -50,6 +50,25 @@ pub fn check(method: &Method, headers: &HeaderMap, media_types: &[(&str, &str)])
     Ok(Sender::Program)
 }
 
+/// Checks that a body has a coding that is decoded. Which one it is, its content says.
+///
+/// # Errors
+/// 415 with the accepted codings in `Accept-Encoding` (RFC 7694).
+pub fn coding(headers: &HeaderMap) -> Result<()> {
+    const DECODED: [&str; 4] = ["gzip", "x-gzip", "zstd", "identity"];
+    let is_decoded =
+        |value: &HeaderValue| DECODED.iter().any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()));
+    match headers.get_all(header::CONTENT_ENCODING).iter().find(|value| !is_decoded(value)) {
+        None => Ok(()),
+        Some(value) => {
+            let found = String::from_utf8_lossy(value.as_bytes());
+            let detail = format!("the body has the coding {found:?}: expected gzip, zstd or none");
+            Err(Problem::new(Kind::UnsupportedMediaType, detail)
+                .header(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd")))
+        }
+    }
+}
+
 /// Returns a 415 with the accepted types in its detail and in `Accept`.
 pub fn refusal(found: &str, media_types: &[(&str, &str)]) -> Problem {
     let accepted: Vec<&str> = media_types.iter().map(|(name, _)| *name).collect();
@@ -66,6 +85,18 @@ pub fn refusal(found: &str, media_types: &[(&str, &str)]) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codings_that_are_not_decoded_are_refused() {
+        let of = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(value))]);
+            coding(&headers).is_ok()
+        };
+        assert!(
+            coding(&HeaderMap::new()).is_ok() && ["gzip", "GZIP", "x-gzip", "zstd", "identity"].into_iter().all(of)
+        );
+        assert!(!["br", "deflate", "gzip, gzip", "compress", ""].into_iter().any(of));
+    }
 
     fn taken(method: Method, kind: Option<&'static str>, media_types: &[(&str, &str)]) -> bool {
         let mut headers = HeaderMap::new();
