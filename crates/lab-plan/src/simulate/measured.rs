@@ -90,7 +90,7 @@ fn chance(due: &[i64], waits: &[f64]) -> Option<f64> {
 /// Names of [`of_waits`].
 pub(super) const NAMES: [&str; 3] = ["p50_s", "p95_s", "mean_s"];
 
-/// Returns median, 95th percentile and mean of sorted waits; leaves out infinite ones.
+/// Returns median, 95th percentile and mean of sorted waits; `None` for infinite or zero ones.
 pub(super) fn of_waits(sorted: &[f64]) -> [Option<f64>; 3] {
     let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
     let at = |q| percentile::of_sorted(sorted, q).unwrap_or(f64::INFINITY);
