@@ -1,13 +1,13 @@
-//! Driving a target: from a scenario to a results folder.
+//! Drives a target: from a scenario to a results folder.
 //!
-//! One thread sends and receives ([`population`] makes arrivals into jobs, a [`user`] does them over a
-//! [`connection`](crate::protocol::connection)). A second writes rows to disk, a third samples. All that is
-//! shared on the first is in cells: there is nothing to lock.
+//! One thread sends and receives ([`population`] turns arrivals into jobs, a [`user`] executes them over a
+//! [`connection`](crate::protocol::connection)). A second writes rows to disk, a third samples. State shared within
+//! the first thread is in cells, without locks.
 //!
 //! # Accounting
-//! Every due arrival is a record, or several where its user tried again. Sent and unsent ones add up to what
-//! the arrival process wanted. Latency counts from the intended time, so that a server that stalls cannot
-//! hide it by keeping the lab from asking.
+//! Every due arrival is a record, or several if its user retried. Sent and unsent ones add up to the demand of the
+//! arrival process. Latency counts from the intended time, so that a server that stalls cannot hide it by keeping the
+//! lab from sending.
 
 mod follow;
 pub mod live;

@@ -1,4 +1,4 @@
-//! The scenario: populations, their requests and rates, and what a sound answer is, in one TOML file.
+//! The scenario: populations, their requests and rates, and the definition of a sound response, in one TOML file.
 //!
 //! A first scenario needs three tables:
 //!
@@ -14,8 +14,8 @@
 //! path = "/collections/quakes/items?limit=10"
 //! ```
 //!
-//! All else has a default. [`Scenario::load`] reads a file, lays `--set` over it, fills in defaults and
-//! checks the whole. The resolved form is written beside the results and can be run again as it is.
+//! All other settings have defaults. [`Scenario::load`] reads a file, overlays `--set`, fills in defaults and checks
+//! the whole. The resolved form is written beside the results and can be run again unchanged.
 
 mod arrival;
 mod beside;

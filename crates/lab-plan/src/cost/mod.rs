@@ -1,12 +1,12 @@
 //! The cost of a satisfied user, and the cheapest size that keeps a promise.
 //!
-//! A folder's `cost.toml` ([`Plan`]) names what predicts a size's behaviour ([`Model`]). That is a scenario of the simulator,
-//! or runs of a real server at several numbers of users. It also names the unit that can be bought (workers, servers,
-//! machines), prices, patterns of arrival over a day, and promises in order of strictness. [`Plan::price`] asks every size
-//! about every hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays
-//! nothing, but what it cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction,
-//! and rises when it only buys idleness. The curve has a bottom. The cheapest size that keeps the promise lies at it or to its
-//! right.
+//! A folder's `cost.toml` ([`Plan`]) names the basis for predicting a size's behaviour ([`Model`]). That is a scenario
+//! of the simulator, or runs of a real server at several numbers of users. It also names the unit that can be bought
+//! (workers, servers, machines), prices, patterns of arrival over a day, and promises in order of strictness.
+//! [`Plan::price`] evaluates every size for every hour of every pattern. A request is satisfied if it keeps the whole
+//! promise; a late or partial one earns nothing, but its cost is spent. So the cost per thousand satisfied requests
+//! falls while more size adds satisfaction, and rises when it only adds idleness. The curve has a min. The cheapest
+//! size that keeps the promise is at the min or to its right.
 
 mod hour;
 mod law;

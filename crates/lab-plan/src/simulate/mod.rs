@@ -1,15 +1,15 @@
-//! Simulation: what would happen at a size that was not tried.
+//! Simulation: predicts the behaviour at an untested size.
 //!
-//! Four models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a seed
-//! gives the same run everywhere. [`pipeline`] has staged queues, and workers that are held while outside sources answer.
-//! [`scan`] has scan servers before shared storage, chosen by the selector of `model`. [`tenants`] has questions of
-//! tenants that share a server, admitted by the scheduler of `model`. [`closed`]
-//! has users who wait for each answer of processes on machines. [`calibrate`] fits a few of a scenario's numbers to
-//! published or measured figures and says how well the others are predicted. [`forecast`] lays every trial of such a table
-//! beside its simulation.
+//! Four models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a
+//! seed gives the same run everywhere. [`pipeline`] has staged queues, and workers that are held while outside sources
+//! respond. [`scan`] has scan servers before shared storage, chosen by the selector of `model`. [`tenants`] has
+//! questions of tenants that share a server, admitted by the scheduler of `model`. [`closed`] has users who wait for
+//! each response of processes on machines. [`calibrate`] fits a few of a scenario's numbers to published or measured
+//! figures and reports how well the others are predicted. [`forecast`] compares every trial of such a table with its
+//! simulation.
 //!
-//! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
-//! said in `docs/simulate.md`.
+//! A scenario is a TOML file; [`Scenario::read`] reads it with the changes of `--set`. `docs/simulate.md` lists the
+//! effects that the models leave out.
 
 pub mod calibrate;
 pub mod closed;

@@ -1,15 +1,15 @@
-//! The results folder: what a run leaves behind, written by drivers and by the simulator, read by all analysis.
+//! The results folder of a run, written by drivers and by the simulator, and read by all analysis.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `run.json` | format version, what ran and when, names behind the indices of the records, void or not and why |
-//! | `scenario.toml` | the scenario, resolved: it can be run again as it is |
+//! | `run.json` | format version, time and contents of the run, names for the indices of the records, reasons if void |
+//! | `scenario.toml` | the resolved scenario, which can be run again unchanged |
 //! | `requests.parquet` | one row per request, [`crate::record::Record`] |
-//! | `samples.parquet` | what the samplers read, on the same time line |
+//! | `samples.parquet` | readings of the samplers, on the same clock |
 //! | `summary.json` | counts, rates and percentiles by phase, target, population and request |
 //!
-//! The folder is written beside its place under the name `DIR.partial` and renamed when all is in it. So a
-//! folder with the final name is whole. [`Writer`] makes one, [`open`] reads one.
+//! The folder is written next to its place under the name `DIR.partial` and renamed when complete. So a folder with
+//! the final name is complete. [`Writer`] makes one, [`open`] reads one.
 
 mod columns;
 mod read;

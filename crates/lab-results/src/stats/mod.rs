@@ -1,19 +1,19 @@
 //! Statistics of measured numbers, with their confidence.
 //!
-//! Pure computation over samples and [`Record`](crate::record::Record)s; nothing here reads a file. Whatever draws takes a seed,
-//! so that a report says the same thing twice. Intervals are of 95 % unless a name says otherwise.
+//! Pure computation over samples and [`Record`](crate::record::Record)s; no file is read here. All random functions
+//! take a seed, so that a report is reproducible. Intervals are of 95 % unless a name states otherwise.
 //!
 //! | question | module |
 //! |---|---|
-//! | how long does it take, and how sure is that? | [`percentile`] |
+//! | how long does it take, with which confidence? | [`percentile`] |
 //! | is B faster than A? | [`compare`] |
 //! | how does it grow with size or concurrency? | [`slope`], [`usl`] |
 //! | one kind of request or two? | [`shape`] |
 //! | flat, growing, or timing out? | [`mode`] |
 //! | did it stop meanwhile? | [`stall`] |
-//! | does it wear out over hours? | [`drift`] |
-//! | up to which load does it hold? | [`breakpoint`] |
-//! | do forecast and measurement have one order? | [`spearman`] |
+//! | does it degrade over hours? | [`drift`] |
+//! | what is the max load that it sustains? | [`breakpoint`] |
+//! | do forecast and measurement have the same order? | [`spearman`] |
 
 pub mod breakpoint;
 pub mod compare;

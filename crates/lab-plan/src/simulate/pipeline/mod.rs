@@ -1,9 +1,8 @@
-//! Staged pipelines: requests that become jobs in queues, served by workers that are held while an outside source answers.
+//! Staged pipelines: requests become jobs in queues, served by workers that are held while an outside source responds.
 //!
-//! A request enters the first stage. A finished job makes the jobs of the next stage: one, one for each source
-//! (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first
-//! in, first out. An idle worker checks for work every `poll_s` seconds. A worker that has just finished
-//! checks at once.
+//! A request enters the first stage. A finished job creates the jobs of the next stage: one, one for each source
+//! (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first in,
+//! first out. An idle worker polls for work every `poll_s` seconds. A worker that has just finished polls at once.
 
 mod outcome;
 mod run;

@@ -1,10 +1,11 @@
 //! Scan tiers: clients that scan tablets, servers that read them from shared storage, and the selector between them.
 //!
-//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy timeout. A server that has not
-//! started it by then answers busy, and the client asks the selector's next one. Once started, every further batch goes to the end of the
-//! same server's queue, and no timeout applies. A batch first reads from a storage node, then takes processor time, which the batches in work
-//! share. What a server has in its cache it neither reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients
-//! live on machines of their own, whose cores begin scans and take batches in.
+//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy
+//! timeout. A server that has not started it by then responds busy, and the client tries the selector's next one. Once
+//! started, every further batch goes to the end of the same server's queue, and no timeout applies. A batch first
+//! reads from a storage node, then takes processor time, which the batches in work share. Cached data is neither read
+//! nor unpacked again. Immediate scans go to the tablet server that holds the tablet. Clients run on machines of their
+//! own, whose cores start scans and process batches.
 
 mod client;
 mod clients;

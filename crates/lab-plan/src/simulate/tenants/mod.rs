@@ -1,10 +1,10 @@
 //! Tenants that share a server: open arrivals, processors, and the rule that runs or refuses questions.
 //!
-//! Questions of each tenant arrive without memory, at a rate, and need processor time. Running questions share the processors
-//! evenly. Clients leave at their deadline; refused and disappointed ones may come back ([`Users`]). The rule is
-//! [`Rule::Fair`], the server's own ([`meridian_model::policy::admission`]), or [`Rule::Queue`], the plain queue that it
-//! replaced, kept for comparison. Before it a tenant's quota of requests may refuse, as in the server
-//! ([`meridian_model::policy::quota`]).
+//! Questions of each tenant arrive without memory, at a rate, and need processor time. Running questions share the
+//! processors evenly. Clients leave at their deadline; refused and disappointed ones may return ([`Users`]). The rule
+//! is [`Rule::Fair`], the server's own ([`meridian_model::policy::admission`]), or [`Rule::Queue`], the plain queue
+//! that it replaced, kept for comparison. Before the rule, a tenant's quota of requests may refuse a question, as in
+//! the server ([`meridian_model::policy::quota`]).
 
 mod outcome;
 mod rules;
