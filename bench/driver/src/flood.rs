@@ -59,7 +59,7 @@ pub struct Options {
 struct Flood {
     options: Options,
     template: Vec<u8>,
-    /// Returns the position of the number in the template.
+    /// Positions of the number in the template.
     places: Vec<usize>,
     began: Instant,
     next: Cell<usize>,

@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// Timeout of a reload.
 const READING: Duration = Duration::from_secs(60);
 
-/// Returns a gazetteer over a collection, if it exists.
+/// A gazetteer over a collection, if that exists.
 pub struct PlaceNames {
     backend: Arc<dyn Backend>,
     tenant: String,

@@ -180,7 +180,7 @@ impl Search {
         true
     }
 
-    /// As [`Search::send`], once a reader has made space. Waits until the search ends.
+    /// Like [`Search::send`], once a reader has made space. Waits at most until the search ends.
     pub(crate) async fn send_when_read(&self, provider: &str, features: &[String]) {
         loop {
             let mut changed = pin!(self.outbox.changed());

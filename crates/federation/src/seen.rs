@@ -45,7 +45,7 @@ impl Seen {
     }
 }
 
-/// A link reduced to the parts that identify its page.
+/// Returns a link reduced to the parts that identify its page.
 fn bare(link: &str) -> String {
     let link = link.split('#').next().unwrap_or(link);
     let link = link.strip_prefix("https://").or_else(|| link.strip_prefix("http://")).unwrap_or(link);

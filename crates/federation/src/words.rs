@@ -50,11 +50,11 @@ impl Hashes {
 
 /// A consumer of the words of a text.
 pub(crate) trait WordSink {
-    /// ASCII letters and digits within a word.
+    /// Receives ASCII letters and digits within a word.
     fn run(&mut self, ascii: &str);
-    /// Another character of a word, case-folded.
+    /// Receives another character of a word, case-folded.
     fn sign(&mut self, sign: char);
-    /// The end of a word.
+    /// Receives the end of a word.
     fn end(&mut self);
 }
 

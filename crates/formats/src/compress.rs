@@ -49,7 +49,7 @@ pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8
     Ok((first.clone(), Box::new(Cursor::new(first).chain(input))))
 }
 
-/// Describes an error in compressed data for users.
+/// A reader that describes errors in compressed data for users.
 struct Explained<R> {
     plain: R,
     name: &'static str,

@@ -184,7 +184,7 @@ mod tests {
             let _ = GeoColumns::of(&ArrowSchema::empty(), Some(&text[..cut]));
         }
 
-        /// The extension types of GeoArrow name the geometry if the file's own metadata do not.
+        /// Finds the geometry by the extension types of GeoArrow, if the file's own metadata do not name it.
         #[test]
         fn geoarrow_tells_the_first_geometry_and_every_box(
             kinds in prop::collection::vec((select(vec!["geoarrow.wkb", "geoarrow.point", "ogc.wkb", "arrow.json", ""]), systems()), 0..5),

@@ -1,9 +1,9 @@
 //! Readers and writers of event files: from bytes to batches, and back.
 //!
-//! The crate reads and writes [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GDELT event exports,
-//! GeoParquet and Arrow. It also reads FlatGeobuf, GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime (decision
-//! 073). Each of these is a source of records with typed columns for the columnar reader, except KML, which is a source
-//! of GeoJSON features. Guarantees:
+//! The crate reads and writes [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GeoParquet and
+//! Arrow. It also reads GDELT event exports, and FlatGeobuf, GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime
+//! (decision 073). KML is converted to GeoJSON features; the other formats of that decision are sources of records with
+//! typed columns, which the columnar reader reads. Guarantees:
 //! - Memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input.
 //! - Each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the event) and the field, up to
 //!   [`MISTAKES_MAX`] of them, and no event of a bad batch is returned.

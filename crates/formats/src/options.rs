@@ -53,7 +53,7 @@ impl Epoch {
     }
 }
 
-/// Decides whether to continue, given the bytes in memory: of events, and of input that is not an event yet. Called
+/// A callback that decides whether to continue, given the bytes in memory: of events, and of input that is not an event yet. Called
 /// before bytes are read, and every few hundred events.
 #[derive(Clone)]
 pub struct Watch {
@@ -75,13 +75,13 @@ impl Watch {
         (self.ask)(self.events.load(Ordering::Relaxed) + self.input.load(Ordering::Relaxed))
     }
 
-    /// Like `ok`, with the current bytes of events.
+    /// Like [`Watch::goes_on`], with the current bytes of events.
     pub(crate) fn goes_on_with(&self, events: usize) -> bool {
         self.events.store(events, Ordering::Relaxed);
         self.goes_on()
     }
 
-    /// Like `ok`, with the current size of the input buffer: a single event may be large.
+    /// Like [`Watch::goes_on`], with the current size of the input buffer: a single event may be large.
     pub(crate) fn goes_on_reading(&self, input: usize) -> bool {
         self.input.store(input, Ordering::Relaxed);
         self.goes_on()
@@ -149,7 +149,7 @@ pub struct ReadOptions {
     pub spool_bytes: usize,
     /// Max bytes of the whole input, decompressed; a longer one is [`crate::ReadError::TooLong`].
     pub input_bytes: u64,
-    /// Decides whether to continue reading; `None` reads to the end.
+    /// Watch that decides whether to continue reading; `None` reads to the end.
     pub watch: Option<Watch>,
     /// Events sampled by [`crate::infer()`].
     pub sample_rows: usize,

@@ -211,7 +211,7 @@ fn until_line_end(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())]
 }
 
-/// Finds the end of a row, where quotes may contain line ends.
+/// A search for the end of a row whose quotes may contain line ends.
 struct QuotedEnd {
     delimiter: u8,
     at: usize,

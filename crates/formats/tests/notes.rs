@@ -19,7 +19,7 @@ fn table(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
     format!("{header}\n{}\n", rows.join("\n"))
 }
 
-/// Returns the only note on a table, which contains each of these parts.
+/// Asserts that a table has a single note, which contains each of these parts.
 fn noted(text: &str, options: &ReadOptions, words: &[&str]) {
     let notes = guess(Format::Csv, text, options).notes;
     assert_eq!(notes.len(), 1, "{notes:?}");

@@ -83,7 +83,7 @@ impl Drop for NewFolder {
     }
 }
 
-/// Error for results that cannot be written.
+/// Returns the error for results that cannot be written.
 pub fn broken(path: &Path, error: &dyn std::fmt::Display) -> LabError {
     LabError::results(format!("{}: results cannot be written: {error}", path.display()))
 }

@@ -152,7 +152,7 @@ pub enum Outcome {
 macro_rules! names {
     ($kind:ty { $($variant:ident = $code:literal $name:literal),+ $(,)? }) => {
         impl $kind {
-            /// Returns every value, in the order of their codes.
+            /// Every value, in the order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// Returns its code in `requests.parquet`.

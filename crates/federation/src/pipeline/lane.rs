@@ -13,13 +13,13 @@ use tokio::time::{Duration, Instant};
 
 /// An item in a queue.
 pub trait Urgent {
-    /// The tenant that it is done for.
+    /// Returns the tenant whose work it is.
     fn tenant(&self) -> &Arc<str>;
-    /// Weight of that tenant.
+    /// Returns the weight of that tenant.
     fn weight(&self) -> u32;
-    /// Its priority class.
+    /// Returns its priority class.
     fn class(&self) -> Class;
-    /// When it expires.
+    /// Returns when it expires.
     fn deadline(&self) -> Instant;
 }
 
@@ -94,7 +94,7 @@ impl<T: Urgent> Lane<T> {
 }
 
 impl<T> State<T> {
-    /// Returns the space of an item that left. Forgets the tenant's space if it has no other item and no waiter. A
+    /// Releases the space of an item that left. Forgets the tenant's space if it has no other item and no waiter. A
     /// waiter holds a reference, taken under the same lock.
     fn give_back(&mut self, tenant: &Arc<str>, class: Class) {
         let Some(space) = self.space.get(tenant) else { return };

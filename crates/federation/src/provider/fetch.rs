@@ -145,7 +145,7 @@ fn builder(allow_private: bool) -> ClientBuilder {
     if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
 }
 
-/// A request of the current work, with its trace context and the span of the call.
+/// Returns a request of the current work with its trace context, and the span of the call.
 pub fn traced(request: RequestBuilder, name: &str) -> (RequestBuilder, Span) {
     let Some(trace) = observe::current().trace else { return (request, Span::none()) };
     let span = trace.child(name.to_owned(), Kind::Client);

@@ -46,12 +46,12 @@ impl Join {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The items of the list by key, each with its size.
+    /// Returns the items of the list by key, each with its size.
     fn index<'a>(&self, answer: &'a Value) -> HashMap<String, (&'a Value, usize)> {
         let things: Vec<&Value> = match &self.list.all(answer)[..] {
             [Value::Array(list)] => list.iter().collect(),

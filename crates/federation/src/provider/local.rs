@@ -28,7 +28,7 @@ const CHECKED: usize = 64;
 /// Max places of one name that are read.
 const PLACES_MAX: usize = 10_000;
 
-/// Returns the collections that the client sees.
+/// The provider of the collections that the client sees.
 pub struct LocalProvider {
     clock: Arc<dyn Clock>,
     gate: Option<Gate>,
@@ -168,7 +168,7 @@ impl Door {
     }
 }
 
-/// Reads collections for a search, on a thread of its own. It finds the number of results requested and then waits for
+/// A read of collections for a search, on a thread of its own. It finds the number of results requested and then waits for
 /// further demand. So memory holds no more than that, and nothing is read without demand.
 struct Reading {
     question: Arc<Question>,

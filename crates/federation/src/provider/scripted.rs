@@ -19,7 +19,7 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// A provider for one search at a time, whose links may not lead to private addresses.
+    /// Creates a provider for one search at a time, whose links may not lead to private addresses.
     pub fn new(
         name: &'static str,
         does: impl Fn(Sink) -> ProviderFuture<'static> + Send + Sync + 'static,

@@ -22,7 +22,7 @@ pub struct FlatGeobufWriter {
 }
 
 impl FlatGeobufWriter {
-    /// A file of one layer.
+    /// Creates a file of one layer.
     pub fn new(name: &str, schema: &Schema) -> Result<FlatGeobufWriter, WriteError> {
         let columns = Columns::of(schema)?;
         let options = FgbWriterOptions {
@@ -107,7 +107,7 @@ fn property(
     value.map_or(Ok(()), |value| feature.property(at, name, &value).map(drop))
 }
 
-/// Returns a geometry for the writer, in the multi form if the layer is of one type.
+/// A geometry for the writer, in the multi form if the layer is of one type.
 struct TypedGeometry {
     shape: Option<Geometry<f64>>,
     kind: Shape,

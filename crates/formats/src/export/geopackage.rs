@@ -64,7 +64,7 @@ impl GeoPackageWriter {
             GeometryType::Point => "POINT",
             GeometryType::Line => "LINESTRING",
             GeometryType::Polygon => "POLYGON",
-            // Single shapes become multi ones here too. Layers of these types exist only in the general type.
+            // Layers of multi types may hold single shapes too, and only the general type allows both.
             GeometryType::MultiPoint | GeometryType::MultiLine | GeometryType::MultiPolygon | GeometryType::Any => {
                 "GEOMETRY"
             }

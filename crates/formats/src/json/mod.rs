@@ -53,7 +53,7 @@ impl<'a> Json<'a> {
         self.text.as_bytes()
     }
 
-    /// Offset in bytes.
+    /// Returns the offset in bytes.
     pub(crate) fn at(&self) -> usize {
         self.at
     }

@@ -261,7 +261,7 @@ fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>, crs: Crs) 
     }
 }
 
-/// Finds the end of a value without interpreting it.
+/// A search for the end of a value, which it does not interpret.
 #[derive(Default)]
 struct Extent {
     depth: u64,

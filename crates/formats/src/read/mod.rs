@@ -42,7 +42,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns the events of an input, batch by batch.
+/// A reader of the events of an input, batch by batch.
 pub trait EventReader: Send {
     /// Returns the next batch, never empty; `None` at the end.
     ///

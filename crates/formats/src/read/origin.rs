@@ -27,7 +27,7 @@ use std::path::Path;
 /// A source of bytes.
 type Bytes = Box<dyn Read + Send>;
 
-/// Record batches of a stream.
+/// Returns record batches of a stream.
 pub(crate) fn stream(format: Format, input: Bytes, options: &ReadOptions) -> Result<Box<dyn Batches>, ReadError> {
     Ok(match format {
         Format::Arrow => Box::new(Ipc::new(input, options.spool_bytes, options.watch.clone())),
@@ -86,7 +86,7 @@ pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadErro
     Ok(Box::new(Kmz { zip, names: names.into_iter(), document: None, options: options.clone() }))
 }
 
-/// Returns the documents of a KMZ archive in order: the first may only link to the others.
+/// The documents of a KMZ archive, in order: the first may only link to the others.
 struct Kmz {
     zip: Zip,
     names: std::vec::IntoIter<String>,

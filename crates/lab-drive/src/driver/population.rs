@@ -230,7 +230,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns when every job is done.
+    /// Waits until every job is done.
     async fn drained(&self) {
         // A loop, since `notify_one` keeps its permit, which may stem from an earlier idle moment.
         while self.counter.busy.get() > 0 {

@@ -126,11 +126,11 @@ impl Same {
         Err((Outcome::Unsound, detail))
     }
 
-    /// The response is as sound as the other checks determined.
+    /// Returns the finding for a response that is not compared: sound, as the other checks found it.
     fn left_out(&self, why: &str) -> Finding {
         (Outcome::Sound, format!("not compared with {}: {why}", self.name))
     }
 }
 
-/// Returns why comparisons have stopped.
+/// Reason why comparisons have stopped.
 const ENDED: &str = "the run was ended first";

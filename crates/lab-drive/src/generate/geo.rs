@@ -87,7 +87,7 @@ pub(super) fn bbox(west: f64, south: f64, east: f64, north: f64) -> Value {
     Value::text(format!("{west:.6},{south:.6},{east:.6},{north:.6}"))
 }
 
-/// Returns the fields of a cell: column 0 is westmost, row 0 southmost.
+/// Appends the fields of a cell: column 0 is westmost, row 0 southmost.
 #[expect(clippy::cast_precision_loss, reason = "at most 2^24 columns")]
 pub(super) fn cell([west, south, east, north]: [f64; 4], z: u8, col: u64, row: u64, out: &mut Vec<Value>) {
     let width = if west <= east { east - west } else { east - west + 360.0 };

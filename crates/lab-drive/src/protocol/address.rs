@@ -263,7 +263,7 @@ fn read_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("port {text:?}: expected a number from 1 to 65535"))
 }
 
-/// Private networks: loopback, RFC 1918, RFC 4193, link-local.
+/// Returns whether an address is in a private network: loopback, RFC 1918, RFC 4193, link-local.
 fn is_at_home(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),

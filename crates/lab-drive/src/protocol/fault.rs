@@ -20,17 +20,17 @@ pub const CLOSED: &str = "the connection was closed";
 pub const GARBAGE: &str = "the answer is not ";
 
 impl ExchangeError {
-    /// The transport or the protocol failed.
+    /// Returns the error of a failed transport or protocol.
     pub fn failed(detail: impl Into<Cow<'static, str>>) -> ExchangeError {
         ExchangeError { outcome: Outcome::Failed, detail: detail.into() }
     }
 
-    /// The server refused the request on purpose.
+    /// Returns the error of a request that the server refused on purpose.
     pub fn refused(detail: impl Into<Cow<'static, str>>) -> ExchangeError {
         ExchangeError { outcome: Outcome::Refused, detail: detail.into() }
     }
 
-    /// Failure to connect. A lack of ports or descriptors on this machine is the lab's limit; all else is the
+    /// Returns the error of a failure to connect. A lack of ports or descriptors on this machine is the lab's limit; all else is the
     /// target's.
     pub fn not_connected(error: &Error) -> ExchangeError {
         // EMFILE, ENFILE, EADDRNOTAVAIL of Linux.
@@ -51,7 +51,7 @@ impl ExchangeError {
         })
     }
 
-    /// Failure of a connection in use.
+    /// Returns the error of a connection that failed in use.
     pub fn broken(error: &Error) -> ExchangeError {
         ExchangeError::failed(match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => CLOSED,

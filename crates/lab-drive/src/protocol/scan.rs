@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 /// Max bytes of a body kept for checks, and of one event of a stream.
 pub const BODY_MAX: usize = 64 << 20;
 
-/// Counts the results of one response.
+/// A counter of the results of one response.
 #[derive(Debug, Default)]
 pub struct Scan {
     unit: ResultUnit,

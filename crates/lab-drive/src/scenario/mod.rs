@@ -322,7 +322,7 @@ impl Request {
 pub(crate) const LOG: &str = "replay";
 
 impl Scenario {
-    /// The request that represents the lines of access logs, if one is replayed: a line is checked only by its status.
+    /// Returns the request that represents the lines of access logs, if one is replayed: a line is checked only by its status.
     /// Its index follows those of `request`.
     pub(crate) fn log(&self) -> Option<Request> {
         let replays = self.population.iter().any(|population| population.arrival.is_replay());

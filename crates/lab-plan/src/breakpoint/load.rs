@@ -62,7 +62,7 @@ impl Load {
         }
     }
 
-    /// Returns the same scenario under another load.
+    /// Changes the load of a scenario.
     pub fn set(self, scenario: &mut Scenario, load: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "users; a cast saturates")]
         // A load of no user or no request would end a step with nothing measured.

@@ -70,7 +70,7 @@ fn row(step: &Step) -> Vec<String> {
     ]
 }
 
-/// Throughput and waits over the load.
+/// Plots throughput and waits over the load.
 fn plots(found: &Found) -> Vec<Plot> {
     let loads = || found.steps.iter().map(|step| step.load);
     let x = Axis::over(&found.unit, Unit::Count, Scale::Linear, loads());

@@ -79,7 +79,7 @@ impl Level {
     }
 }
 
-/// Returns the requests of the runs.
+/// The requests of the runs.
 #[derive(Default)]
 struct Sent {
     bytes: u64,

@@ -67,7 +67,7 @@ impl Priced {
         format!("{size} = {} at {day} {currency} a day, {thousand} per thousand satisfied", bill.size)
     }
 
-    /// Every size of every offer.
+    /// Returns a table of every size of every offer.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let wide = self.size.len().max(10);
@@ -174,7 +174,7 @@ fn words(machine: &Machine) -> String {
     text
 }
 
-/// Throughput over users: the measurements, and the law through them.
+/// Plots throughput over users: the measurements, and the law through them.
 fn curve(machine: &Machine) -> Plot {
     let (law, most) = (&machine.law, machine.users_most);
     let measured: Vec<(f64, f64)> = law.measured().collect();

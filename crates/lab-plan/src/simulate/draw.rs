@@ -81,7 +81,7 @@ impl Sizes {
             .map_err(|_| format!("mean {}, sd {}, {} to {}: {wrong}", self.mean, self.sd, self.min, self.max))
     }
 
-    /// A sampler of these sizes.
+    /// Returns a sampler of these sizes.
     pub fn drawer(&self) -> Result<impl Fn(&mut SeededRng) -> f64 + use<>, String> {
         let (beta, min, width) = (self.beta()?, self.min, self.max - self.min);
         Ok(move |rng: &mut SeededRng| min + width * rng.sample(&beta))

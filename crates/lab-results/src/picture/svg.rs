@@ -289,7 +289,7 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
     path
 }
 
-/// Returns a rectangle between two corners as a piece of a path, with a min width so that every event is visible.
+/// Appends a rectangle between two corners as a piece of a path, with a min width so that every event is visible.
 fn rectangle(path: &mut String, frame: &Frame<'_>, (x, y, to_x, to_y): (f64, f64, f64, f64)) {
     let (Some(a), Some(b)) = (frame.x(x), frame.x(to_x)) else { return };
     let (Some(c), Some(d)) = (frame.y(y), frame.y(to_y)) else { return };

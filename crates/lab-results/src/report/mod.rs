@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// Max samples from which pictures are drawn.
 const SAMPLES_MAX: usize = 200_000;
 
-/// The style of a report page, for pages beside it.
+/// Returns the style of a report page, for pages beside it.
 pub fn style() -> &'static str {
     page::STYLE
 }

@@ -67,7 +67,7 @@ fn start(scenario: &str) -> String {
     start.map_or_else(String::new, |start| format!(" The target began {}.", escaped(start)))
 }
 
-/// Returns the requests of a mix separately, from the summary.
+/// Appends a table of the requests of a mix, from the summary.
 fn by_request(out: &mut String, results: &Results) {
     let run = &results.run;
     if run.requests.len() < 2 {
@@ -129,17 +129,17 @@ pub fn head(title: &str, first_paragraph: &str) -> String {
     )
 }
 
-/// Returns a drawing and its caption.
+/// Appends a drawing and its caption.
 pub fn figure(out: &mut String, svg: &str, caption: &str) {
     let _ = write!(out, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(caption));
 }
 
-/// Returns a paragraph.
+/// Appends a paragraph.
 pub fn paragraph(out: &mut String, text: &str) {
     let _ = write!(out, "<p>{}</p>", escaped(text));
 }
 
-/// Returns the end of a page.
+/// Appends the end of a page.
 pub fn tail(out: &mut String, title: &str, text: &str) {
     let _ = write!(out, "<h2>{}</h2><p>{}</p></main></html>", escaped(title), escaped(text));
 }
@@ -164,7 +164,7 @@ fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> LabError {
     LabError::results(format!("{}: cannot be written: {error}", path.display()))
 }
 
-/// Returns a table of rows under a header.
+/// Appends a table of rows under a header.
 pub fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
     out.push_str("<div class=\"scroll\" tabindex=\"0\"><table><tr>");
     for cell in header {

@@ -114,7 +114,7 @@ fn with_first<C: Iterator<Item = char>>(words: &str, change: fn(char) -> C) -> S
 /// Max stretches reported one by one, and max trials.
 const TOLD_MAX: usize = 6;
 
-/// By target and population, the course of each trial.
+/// Describes the course of each trial, by target and population.
 pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, Course)>> {
     let mut out: BTreeMap<(u16, u16), Vec<(u16, Course)>> = BTreeMap::new();
     for ((trial, target, population), felt) in &digest.courses {

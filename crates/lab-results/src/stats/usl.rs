@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Throughput at a size (users, connections, workers, nodes).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Number of users, connections, workers or nodes.
+    /// The size.
     pub n: f64,
     /// Throughput at that size.
     pub throughput: f64,

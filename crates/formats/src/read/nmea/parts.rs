@@ -5,7 +5,7 @@ use super::sentence::Part;
 use meridian_model::Invalid;
 use std::collections::VecDeque;
 
-/// Messages begun while another waits for its parts, before that one is given up. Parts follow within seconds.
+/// Number of messages begun after one that waits for parts, at which it is given up. Parts follow within seconds.
 const WINDOW: u64 = 64;
 /// Max characters of a sentence's payload. The standard allows 82 characters in a whole sentence.
 const PAYLOAD_MAX: usize = 1024;

@@ -27,7 +27,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Runs a server that passes every request to `answer`, with its path and number. `answer` writes any response, and
+/// A server that passes every request to `answer`, with its path and number. `answer` writes any response, and
 /// returns whether the connection stays open.
 struct Server {
     url: String,

@@ -42,7 +42,7 @@ impl Postgres {
         }
     }
 
-    /// Returns the messages of a request: prepare if necessary, bind, execute, and sync.
+    /// Writes the messages of a request: prepare if necessary, bind, execute, and sync.
     fn write(&mut self, of: &Exchange<'_>, is_prepared: bool) {
         let question = of.question;
         let name = format!("q{}\0", question.request);
@@ -115,7 +115,7 @@ impl Client for Postgres {
     }
 }
 
-/// Returns a row as checks see it: columns separated by tabs, a line end, null as nothing.
+/// Writes a row as checks see it: columns separated by tabs, a line end, null as nothing.
 fn line(row: &[u8], text: &mut Vec<u8>) {
     for (at, column) in message::columns(row).enumerate() {
         if at > 0 {

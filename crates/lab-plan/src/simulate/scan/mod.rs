@@ -164,7 +164,7 @@ pub struct Workload {
 }
 
 impl Tier {
-    /// The workload in use.
+    /// Returns the workload in use.
     pub fn work(&self) -> Option<&Workload> {
         self.workloads.get(&self.workload)
     }
