@@ -30,7 +30,7 @@ pub enum KeywordQuery {
 }
 
 impl KeywordQuery {
-    /// Parses keywords. An error names the field `keywords` and says what was expected.
+    /// Parses keywords. An error names the field `keywords` and states what was expected.
     pub fn parse(text: &str) -> Result<KeywordQuery, Invalid> {
         if text.len() > KEYWORDS_BYTES_MAX {
             let found = text.len();

@@ -73,7 +73,7 @@ fn no_two_columns_of_a_file_have_one_name() {
                 let text = String::from_utf8(bytes.clone()).unwrap();
                 assert!(text.starts_with("@@id,@@lon,@lat,id,@id,@seq,lon,@lon,"), "{text}");
             }
-            // For ids and places under such names, an option tells the reader.
+            // For ids and places under such names, an option names the column.
             let csv = |name: &str| (format == Format::Csv).then(|| name.to_owned());
             let (lon, lat) = (csv("@@lon"), csv("@lat"));
             let id = Some("@@id".to_owned());

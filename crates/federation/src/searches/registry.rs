@@ -109,7 +109,7 @@ pub(super) struct Running {
     pub(super) searches: Arc<Searches>,
     pub(super) key: RunningKey,
     pub(super) tenant: Arc<str>,
-    /// The slot among those of its tenant.
+    /// Its slot in the tenant's share, released when dropped.
     pub(super) _held: Held,
 }
 

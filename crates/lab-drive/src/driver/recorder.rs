@@ -102,7 +102,7 @@ impl Recorder {
     fn send(&self, batch: Vec<Record>) {
         match self.rows.try_send(Rows::Records(batch)) {
             Err(TrySendError::Full(rows)) => {
-                // A blocked driver sends late. The count tells the reader of the report that the disk was the cause.
+                // A blocked driver sends late. The count shows in the report that the disk was the cause.
                 self.stalls.set(self.stalls.get() + 1);
                 // The thread ends early only if writing failed, which `is_broken` reports.
                 let _ = self.rows.send(rows);

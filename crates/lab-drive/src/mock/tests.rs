@@ -139,7 +139,7 @@ async fn ask(address: std::net::SocketAddr, path: &str) -> Vec<u8> {
     let mut stream = tokio::net::TcpStream::connect(address).await.expect("connects");
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.expect("sends");
     let mut answer = Vec::new();
-    // A client leaves a source that hangs after a moment, and so one that keeps the connection.
+    // The read times out, since some faults hang or keep the connection open.
     let _ = tokio::time::timeout(Duration::from_millis(300), stream.read_to_end(&mut answer)).await;
     answer
 }

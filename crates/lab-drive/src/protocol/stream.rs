@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 pub enum Stream {
     /// Plain TCP.
     Plain(TcpStream),
-    /// Within TLS; boxed, because a plain one is a few bytes.
+    /// Within TLS; boxed, because a plain one takes only a few bytes.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

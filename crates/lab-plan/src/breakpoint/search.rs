@@ -222,7 +222,7 @@ mod tests {
             }
             println!("width {width}: {held} of 100 hold the edge, {found} found, within {narrow:.4} in the mean");
             in_all += held;
-            // By chance a few in a hundred fall outside 95 %; not 400.
+            // 95 of 100 are expected. Chance takes a few of these, but averages out over all 400.
             assert!(held >= 92, "width {width}: {held} of 100 hold the edge");
             // This few trials cannot locate the breakpoint of a gradual edge within five percent.
             assert!(width > 0.01 || (found >= 90 && narrow <= 0.05), "width {width}: {found} found, within {narrow}");

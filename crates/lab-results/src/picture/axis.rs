@@ -135,7 +135,7 @@ pub fn label(value: f64, unit: Unit) -> String {
             }
         }
         Unit::Money if value != 0.0 && value.abs() < 0.1 => {
-            // Cents are too coarse here; two significant digits are not.
+            // Cents are too coarse for this value, so it gets two significant digits.
             let decimals = (1.0 - value.abs().log10().floor()).min(12.0) as usize;
             trimmed(value, decimals)
         }

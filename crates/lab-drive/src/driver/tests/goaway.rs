@@ -22,9 +22,9 @@ const REQUESTS: usize = 20;
 /// How a server handles its connections.
 #[derive(Clone, Copy)]
 struct Behaviour {
-    /// Streams that each connection takes; the server reports later ones as not processed.
+    /// Number of streams that each connection takes; the server reports later ones as not processed.
     takes: usize,
-    /// Streams taken but never answered.
+    /// Number of streams taken but never answered.
     forgets: usize,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Client {
     /// The attempt that started.
     pub(super) attempt: usize,
     pub(super) batches: u32,
-    /// Entries of the running scan's batches, and of the next batch.
+    /// Costs of the running scan's batches, and of the next batch.
     pub(super) costs: Scan,
     pub(super) batch: Batch,
     /// Share of the current batch that was not in the server's cache.
