@@ -1,4 +1,4 @@
-//! Classify: sets the kind of a result and, for questions that need it, its language. If the question asks for a
+//! Classify: sets the kind of a result and, for questions that need it, its language. If the question requires a
 //! language, results in others are dropped here.
 
 use super::{Stage, Work, WorkLane};

@@ -112,7 +112,7 @@ pub struct Course {
     pub stretches: Vec<Stretch>,
 }
 
-/// Number of blocks of answered requests, which are examined for breaks by their medians, so that a few slow responses make none.
+/// Number of blocks of answered requests. Breaks are found from block medians, so that a few slow responses make none.
 const BLOCKS: usize = 60;
 /// Min blocks between two breaks.
 const SHORTEST: usize = 6;
