@@ -113,7 +113,7 @@ pub struct Question {
     pub deadline: Duration,
     /// Its priority in the queues.
     pub priority: Priority,
-    /// Where to store its results, if anywhere.
+    /// Collection and retention for storing its results, if requested.
     pub keep: Option<KeepOptions>,
 }
 

@@ -130,7 +130,7 @@ impl Rows {
             if self.whole {
                 row.end -= 1;
             }
-            // After the line end, if there is one: the last row may end with the input.
+            // After the line end, if any: the last row may end with the input.
             if self.input.bytes(row.clone()).ends_with(b"\r") {
                 row.end -= 1;
             }

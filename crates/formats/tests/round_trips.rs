@@ -151,7 +151,7 @@ fn columns_taken_whole_are_what_events_one_by_one_give() {
                 ));
                 columns.push(("lat", Arc::new((0..rows).map(|i| Some(i as f64 - 9.0)).collect::<Float64Array>())));
             }
-            // A slice does not begin where its buffers do.
+            // A slice need not begin at the start of its buffers.
             let record =
                 RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
             let record = record.slice(rows.min(2), rows - rows.min(2));

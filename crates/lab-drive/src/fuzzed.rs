@@ -1,4 +1,4 @@
-//! Answers of servers for `fuzz/targets`. Not part of the crate's interface.
+//! Parsers of server responses for `fuzz/targets`. Not part of the crate's interface.
 //!
 //! Each function takes an answer whole, and in pieces of a size: what is found does not depend on how it arrives.
 

@@ -31,5 +31,5 @@ impl LabError {
     }
 }
 
-/// The result of most functions of the lab.
+/// Result of most functions of the lab.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;

@@ -187,7 +187,7 @@ impl Placemark {
             }
             ("LinearRing", "outerBoundaryIs") => {
                 let ring = self.coordinates.take();
-                // The outer one comes first, wherever it was written.
+                // The outer ring comes first, wherever it was written.
                 ring.into_iter().for_each(|ring| self.rings.insert(0, ring));
             }
             ("LinearRing", "innerBoundaryIs") => self.rings.extend(self.coordinates.take()),

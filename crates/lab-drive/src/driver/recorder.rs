@@ -83,7 +83,7 @@ impl Recorder {
 
     /// Returns whether the disk has failed: further results would be lost.
     pub fn is_broken(&self) -> bool {
-        // Relaxed: the flag guards no data. The error itself comes with the thread's result.
+        // Relaxed: the flag guards no data. The error itself is in the thread's result.
         self.broken.load(Ordering::Relaxed)
     }
 

@@ -72,7 +72,7 @@ impl Source {
 
     /// Returns the response to the `n`-th call (from 0), `now` after the start of the mock.
     pub fn reply(&mut self, n: u64, path: &str, now: Duration) -> Reply {
-        // A stream for each call, so that the answer does not depend on the order in which calls arrive.
+        // A stream for each call, so that the response does not depend on the order in which calls arrive.
         let mut random = stream(self.seed, &[self.number, n]);
         let drawn: f64 = random.random();
         let wrong = self.file.fault.iter().find(|fault| {

@@ -1,6 +1,6 @@
 //! The body of an HTTP/1.1 response while it arrives: its end is found without copying.
 
-/// Where the body ends (RFC 9112, section 6).
+/// How the end of the body is determined (RFC 9112, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// The number of bytes still to come.

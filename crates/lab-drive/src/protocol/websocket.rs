@@ -46,7 +46,7 @@ const PONG: u8 = 10;
 
 /// The mask of every sent frame.
 const MASK: Option<[u8; 4]> = Some([0; 4]);
-/// The error for a frame that no standard defines.
+/// Error for a frame that no standard defines.
 const ODD: &str = "a frame of an unknown kind came";
 
 impl WebSocket {

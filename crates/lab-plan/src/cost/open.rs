@@ -200,7 +200,7 @@ mod tests {
         let mut rng = SeededRng::new(5);
         let waits = machine.waits(50.0, &mut rng);
         let mean = waits.iter().sum::<f64>() / waits.len() as f64;
-        // 1 / (100 - 50) s in the mean.
+        // 1 / (100 - 50) s on average.
         assert!((mean / 0.02 - 1.0).abs() < 0.1, "{mean}");
         // A lone user at 1 in 50 of that rate gets the distribution of the first level.
         assert!((share(&machine, 1.0, 0.01) - 0.632).abs() < 0.02, "{}", share(&machine, 1.0, 0.01));
