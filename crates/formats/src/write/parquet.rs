@@ -26,7 +26,7 @@ const PAGE_ROWS: usize = 8_192;
 /// Max bytes of a dictionary: beyond it values are stored plain. A reader of one page reads the dictionary too.
 const DICTIONARY_BYTES: usize = 64 << 10;
 
-/// Row counts at which row groups and pages of a file end.
+/// Limits at which row groups and pages of a file end.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     group_rows: usize,
