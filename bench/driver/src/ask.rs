@@ -1,10 +1,10 @@
 //! Closed-loop questions.
 //!
-//! Each of `--connections` connections sends its next question as soon as the answer to the last one is in.
-//! So rates of different servers are compared with one client's cost on top of each. The questions come from
-//! a file, a line each, and are filled into `--template` (`{1}`, `{2}`, … are the line's words, tabs between
-//! them). `--dump N` instead asks the first N questions once and prints each raw answer as a line of
-//! hexadecimal. So a judge can compare the answers of different servers.
+//! Each of `--connections` connections sends its next question as soon as the response to the last one has arrived. So
+//! the rates of different servers are compared at the same client cost. The questions come from a file, one per line,
+//! and are filled into `--template` (`{1}`, `{2}`, … are the line's words, separated by tabs). `--dump N` instead asks
+//! the first N questions once and prints each raw response as a line of hexadecimal. So a judge can compare the
+//! responses of different servers.
 
 use crate::tally::{Tally, cpu_seconds};
 use crate::wire::{self, Connection, Protocol};
@@ -42,7 +42,7 @@ pub struct Options {
     dump: Option<usize>,
 }
 
-/// Asks, and prints what came of it.
+/// Asks, and prints the results.
 pub async fn run(options: Options) -> Result<(), String> {
     let text =
         std::fs::read_to_string(&options.questions).map_err(|e| format!("{}: {e}", options.questions.display()))?;
@@ -68,7 +68,7 @@ pub async fn run(options: Options) -> Result<(), String> {
     refused(&report)
 }
 
-/// An error reply is no answer: figures of a run that had one are shown, and refused.
+/// An error reply is not a valid response: figures of a run that had one are shown, and the run is refused.
 pub fn refused(report: &serde_json::Value) -> Result<(), String> {
     match (report["errors"].as_u64(), report["answers"].as_u64()) {
         (Some(0), Some(answers)) if answers > 0 => Ok(()),
@@ -80,7 +80,7 @@ pub fn refused(report: &serde_json::Value) -> Result<(), String> {
     }
 }
 
-/// Keeps the questions going, and says what came of it.
+/// Keeps the questions going, and returns the results.
 async fn measured(options: &Options, questions: Vec<Vec<u8>>) -> Result<serde_json::Value, String> {
     let warm_until = Instant::now() + Duration::from_secs_f64(options.seconds / 5.0);
     let end = warm_until + Duration::from_secs_f64(options.seconds);
@@ -94,7 +94,7 @@ async fn measured(options: &Options, questions: Vec<Vec<u8>>) -> Result<serde_js
     for handle in handles {
         all.add(handle.await.map_err(|e| e.to_string())??);
     }
-    // Answers that began in time are waited for: the rate counts the time that they took.
+    // Responses that began in time are awaited: the rate counts the time that they took.
     let mut report = all.report(warm_until.elapsed());
     report["client_cpu_s"] = (cpu_seconds() - cpu).into();
     Ok(report)
@@ -127,8 +127,8 @@ async fn drive(
                 tally.bytes += bytes as u64;
             }
             Err(e) => {
-                // An error of the warm-up counts too. What is left of an error reply must not pass for the next answer, so
-                // the connection is given up.
+                // An error in the warm-up counts too. The rest of an error reply must not be taken for the next
+                // response, so the connection is dropped.
                 tally.fail(e);
                 connection = connect(&options).await?;
             }
@@ -143,10 +143,11 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    /// What is sent, piece by piece.
+    /// The reply, piece by piece.
     type Pieces = &'static [&'static [u8]];
 
-    /// A server that says `hello` to what a connection sends first (where there is a hello), and then `says` to all else, piece by piece.
+    /// Runs a server that sends `hello` after the first input of a connection (if there is a hello), and then `says`
+    /// after all further input, piece by piece.
     fn server(hello: Pieces, says: Pieces) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -196,7 +197,8 @@ mod tests {
             (Protocol::Resp, &[], &[b"*2\r\n:0\r\n-ERR no\r\n"], "ERR no"),
             (Protocol::Resp, &[], &[b"$32\r\n{\"ok\":false,\"err\":\"no such key\"}\r\n"], "no such key"),
             (Protocol::Http, &[], &[b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n", b"gone"], "404 Not Found"),
-            // The end of the error comes by itself: it must not pass for the whole answer to the next question.
+            // The end of the error arrives separately: it must not be taken for the whole response to the next
+            // question.
             (Protocol::Pg, PG_HELLO, &[b"E\0\0\0\x0cSERROR\0\0", b"Z\0\0\0\x05I"], "ERROR"),
         ];
         for (protocol, hello, says, why) in cases {

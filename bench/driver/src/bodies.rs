@@ -1,6 +1,6 @@
-//! Made events {symbol, type, price, time} in the words of each server.
+//! Generated events {symbol, type, price, time} in the encoding of each server.
 //!
-//! Times rise by about a millisecond, prices walk in cents, a hundred symbols come in turn at random: a stream of
+//! Times rise by about a millisecond, prices walk in cents, and a hundred symbols alternate at random: a stream of
 //! trades. The same seed makes the same events in every encoding.
 
 use crate::wire::{self, message};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// 2026-01-01T00:00:00Z in microseconds since 1970.
 const START_US: i64 = 1_767_225_600_000_000;
-/// 2000-01-01, from which PostgreSQL counts, in microseconds since 1970.
+/// The epoch of PostgreSQL, 2000-01-01, in microseconds since 1970.
 const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
 
 /// How a batch is written down.
@@ -58,12 +58,12 @@ pub struct Events {
 }
 
 impl Events {
-    /// Events of a seed, the first of them `later_s` seconds after the start.
+    /// Creates events from a seed, the first of them `later_s` seconds after the start.
     pub fn new(seed: u64, later_s: u32) -> Events {
         Events { state: seed, time_us: START_US + i64::from(later_s) * 1_000_000, cents: [10_000; 100] }
     }
 
-    /// A number from 0 to `bound` - 1 (SplitMix64: Steele, Lea and Flood, 2014).
+    /// Returns a number from 0 to `bound` - 1 (SplitMix64: Steele, Lea and Flood, 2014).
     fn random(&mut self, bound: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -79,7 +79,8 @@ impl Events {
         Event { symbol, kind: self.random(8) as i64, cents: self.cents[which], time_us: self.time_us }
     }
 
-    /// The next batch as its bare bytes: what `raw` writes, and what the wire carries without its head.
+    /// Returns the next batch as its bare bytes: the bytes that `raw` writes, and that the protocol carries without
+    /// its head.
     pub fn batch(&mut self, encoding: Encoding, rows: usize) -> Result<Vec<u8>, String> {
         let events: Vec<Event> = (0..rows).map(|_| self.next()).collect();
         match encoding {
@@ -92,7 +93,7 @@ impl Events {
     }
 }
 
-/// A batch with all that goes over the wire around it.
+/// Returns a batch with its protocol framing.
 pub fn request(encoding: Encoding, body: Vec<u8>, target: &str, address: &str) -> Vec<u8> {
     match encoding {
         Encoding::Ndjson => wire::post(target, address, "application/x-ndjson", &body),
@@ -122,7 +123,7 @@ fn ndjson(events: &[Event]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A time within some weeks of the start, which is all that is made here.
+/// Formats a time within some weeks of the start; no others are generated here.
 fn rfc3339(time_us: i64) -> String {
     let us = time_us - START_US;
     let (day, us) = (us / 86_400_000_000, us % 86_400_000_000);
@@ -184,7 +185,7 @@ fn sized(bytes: &mut Vec<u8>, value: &[u8]) {
     bytes.extend_from_slice(value);
 }
 
-/// The parameters of a Bind message: four arrays, all binary.
+/// Returns the parameters of a Bind message: four arrays, all binary.
 fn insert(events: &[Event]) -> Vec<u8> {
     /// Object ids of text, int8, float8 and timestamptz.
     const TYPES: [u32; 4] = [25, 20, 701, 1184];

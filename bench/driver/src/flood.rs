@@ -1,9 +1,9 @@
 //! Batches sent at a rate, whether or not earlier ones were answered.
 //!
-//! Each batch is the template with a number of its own in place of [`PLACEHOLDER`], and is sent with that number as its
-//! idempotency key. A line of the output file tells what became of each: number, status (0: no answer, -1: not sent),
-//! microseconds until the answer, microseconds by which it was sent late. Over NATS the answer is the stream's acknowledgement: 201, or 503 for an
-//! error.
+//! Each batch is the template with a number of its own in place of [`PLACEHOLDER`], and is sent with that number as
+//! its idempotency key. A line of the output file records the outcome of each: number, status (0: no response, -1: not
+//! sent), microseconds until the response, microseconds by which it was sent late. Over NATS the response is the
+//! stream's acknowledgement: 201, or 503 for an error.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What stands for the number of the batch in the template. All numbers have as many digits.
+/// Placeholder for the batch's number in the template. All numbers have the same number of digits.
 const PLACEHOLDER: &[u8] = b"10000000";
-/// How long an answer is waited for.
+/// Timeout of a response.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// What to send, where, how often and for how long.
@@ -59,14 +59,14 @@ pub struct Options {
 struct Flood {
     options: Options,
     template: Vec<u8>,
-    /// Where the number stands in the template.
+    /// Positions of the number in the template.
     places: Vec<usize>,
     began: Instant,
     next: Cell<usize>,
     ended: RefCell<String>,
 }
 
-/// Sends, and prints how many batches there were.
+/// Sends, and prints the number of batches.
 pub async fn run(options: Options) -> std::result::Result<(), String> {
     let template = std::fs::read(&options.template).map_err(|e| format!("{}: {e}", options.template.display()))?;
     let places: Vec<usize> =
@@ -118,7 +118,7 @@ async fn send(flood: Rc<Flood>) {
 type Halves = (OwnedReadHalf, OwnedWriteHalf);
 
 impl Flood {
-    /// A new connection; over NATS one that has subscribed to its acknowledgements.
+    /// Opens a connection; over NATS one that has subscribed to its acknowledgements.
     async fn open(&self) -> Result<Halves> {
         let stream = TcpStream::connect(&self.options.address).await?;
         stream.set_nodelay(true)?;
@@ -130,7 +130,8 @@ impl Flood {
         Ok((read, write))
     }
 
-    /// The status of the answer to a batch. The connection is opened where there is none, and goes where the server closes it.
+    /// Returns the status of the response to a batch. The connection is opened if there is none, and dropped if the
+    /// server closes it.
     async fn post(&self, connection: &mut Option<Halves>, number: usize) -> Result<u16> {
         let Options { address, target, kind, .. } = &self.options;
         let (mut read, mut write) = match connection.take() {
@@ -158,7 +159,7 @@ impl Flood {
             *connection = Some((read, write));
             return Ok(status);
         }
-        // A refusal may come before the body is sent, and the server may not take the rest.
+        // A refusal may arrive before the body is sent, and the server may not read the rest.
         let (written, answered) = tokio::join!(write.write_all(&request), answer(&mut read, &mut buffer));
         let (status, closes) = answered?;
         if written.is_ok() && !closes {
@@ -168,7 +169,7 @@ impl Flood {
     }
 }
 
-/// Reads an answer with a length: its status, and whether the server closes the connection.
+/// Reads a response with a length; returns its status, and whether the server closes the connection.
 async fn answer(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Result<(u16, bool)> {
     let wrong = |what: &str| Error::new(ErrorKind::InvalidData, what.to_owned());
     loop {
@@ -187,12 +188,12 @@ async fn answer(read: &mut OwnedReadHalf, buffer: &mut Vec<u8>) -> Result<(u16, 
     }
 }
 
-/// The subject of a connection's acknowledgements.
+/// Returns the subject of a connection's acknowledgements.
 fn inbox_of(write: &OwnedWriteHalf) -> Result<String> {
     Ok(format!("_INBOX.flood.{}", write.local_addr()?.port()))
 }
 
-/// Reads lines of the NATS protocol until an acknowledgement has come, which says `error` where nothing was stored.
+/// Reads lines of the NATS protocol until an acknowledgement has arrived, which reports `error` if nothing was stored.
 async fn acknowledgement(read: &mut OwnedReadHalf, write: &mut OwnedWriteHalf, buffer: &mut Vec<u8>) -> Result<u16> {
     loop {
         while let Some(end) = buffer.windows(2).position(|w| w == b"\r\n") {

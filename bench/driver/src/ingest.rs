@@ -1,8 +1,8 @@
 //! Batches sent as fast as they are acknowledged.
 //!
-//! All batches are made first. Then `ready` is printed and a line awaited on standard input. So the program
-//! that started this can read the server's counters right before and right after. A connection sends its next
-//! batch once its last one is acknowledged.
+//! All batches are generated first. Then `ready` is printed and a line is awaited on standard input. So the parent
+//! program can read the server's counters right before and right after. A connection sends its next batch once its
+//! last one is acknowledged.
 
 use crate::ask::refused;
 use crate::bodies::{self, Encoding, Events, INSERT};
@@ -47,7 +47,7 @@ pub struct Options {
     database: String,
 }
 
-/// Sends, and prints what came of it.
+/// Sends, and prints the results.
 pub async fn run(options: Options) -> Result<(), String> {
     let mut events = Events::new(options.seed, options.later);
     let mut bodies = Vec::new();

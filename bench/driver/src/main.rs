@@ -1,8 +1,8 @@
-//! What the benches drive servers with, so that no client in Python is what they measure.
+//! Drives servers for the benches, so that they do not measure a Python client.
 //!
-//! `ask` keeps questions in flight over a server's own protocol. `ingest` sends prepared batches and waits
-//! for each acknowledgement. `flood` sends at a rate, whatever is answered. `null` and `raw` are ceilings: a handler that does nothing, and a file that is
-//! written and synced. Each prints one JSON object.
+//! `ask` keeps questions in flight over a server's own protocol. `ingest` sends prepared batches and waits for each
+//! acknowledgement. `flood` sends at a rate, whatever the responses. `null` and `raw` are ceilings: a handler that
+//! does nothing, and a file that is written and synced. Each prints one JSON object.
 #![allow(clippy::disallowed_methods, reason = "the benches measure in real time")]
 
 mod ask;
@@ -45,7 +45,7 @@ fn main() {
     }
 }
 
-/// Runs a client on one thread: what it costs is one figure, and it never takes more than one core from the server.
+/// Runs a client on one thread: its cost is a single figure, and it never takes more than one core from the server.
 fn alone(client: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;

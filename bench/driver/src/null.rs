@@ -1,4 +1,4 @@
-//! The ceiling of any HTTP server of this make: the same library, a handler that reads the body and does nothing.
+//! The ceiling of an HTTP server on this library: a handler that reads the body and does nothing.
 
 use axum::body::Bytes;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! The ceiling of any durable store: the same bytes written to a file, one sync a batch.
+//! The ceiling of any durable store: the same bytes written to a file, with one sync per batch.
 
 use crate::bodies::{Encoding, Events};
 use crate::tally::{Tally, cpu_seconds};
@@ -33,7 +33,7 @@ pub struct Options {
     seed: u64,
 }
 
-/// Writes, and prints how fast.
+/// Writes, and prints the speed.
 pub fn run(options: &Options) -> Result<(), String> {
     let mut events = Events::new(options.seed, 0);
     let batches = options.events.div_ceil(options.batch);

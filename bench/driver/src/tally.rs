@@ -1,23 +1,23 @@
-//! What is counted during a run.
+//! Counts of a run.
 
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What one connection saw during the measured time.
+/// Counts of one connection during the measured time.
 #[derive(Default)]
 pub struct Tally {
-    /// Microseconds of each answer.
+    /// Microseconds of each response.
     pub latencies_us: Vec<u32>,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub bytes: u64,
-    /// Answers that were errors, and connections that broke.
+    /// Number of error responses and broken connections.
     pub errors: u64,
-    /// What the first of them said.
+    /// Text of the first error.
     pub first_error: Option<String>,
 }
 
 impl Tally {
-    /// Takes in what another connection saw.
+    /// Adds the counts of another connection.
     pub fn add(&mut self, other: Tally) {
         self.latencies_us.extend(other.latencies_us);
         self.bytes += other.bytes;
@@ -31,7 +31,7 @@ impl Tally {
         self.first_error.get_or_insert_with(|| error.to_string());
     }
 
-    /// The figures that every run reports; latencies in milliseconds.
+    /// Returns the figures that every run reports; latencies in milliseconds.
     pub fn report(mut self, elapsed: Duration) -> Value {
         self.latencies_us.sort_unstable();
         let last = self.latencies_us.len().saturating_sub(1);
@@ -52,7 +52,7 @@ impl Tally {
     }
 }
 
-/// Processor seconds that this process has used so far, user and system.
+/// Returns the processor seconds that this process has used so far, user and system.
 pub fn cpu_seconds() -> f64 {
     // Linux counts in hundredths of a second, whatever the kernel's own tick is.
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

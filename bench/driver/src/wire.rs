@@ -1,4 +1,4 @@
-//! Just enough of three wire protocols to send a prepared question and find the end of its answer.
+//! The parts of three protocols required to send a prepared question and find the end of its response.
 
 use std::io::{Error, ErrorKind, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,19 +20,19 @@ pub struct Connection {
     protocol: Protocol,
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// How far the answer in the buffer has been walked, so that a long one is walked once.
+    /// Parsed offset in the buffered response, so that a long one is parsed once.
     walked: usize,
     framing: Option<Framing>,
 }
 
-/// How the body of an HTTP answer ends.
+/// How the body of an HTTP response ends.
 #[derive(Clone, Copy)]
 enum Framing {
     Length(usize),
     Chunks,
 }
 
-/// Encodes one question; `token` is shown over HTTP where there is one.
+/// Encodes one question; `token` is sent over HTTP if there is one.
 pub fn request(protocol: Protocol, template: &str, words: &[&str], address: &str, token: Option<&str>) -> Vec<u8> {
     let fill = |text: &str| {
         words.iter().enumerate().fold(text.to_owned(), |t, (i, word)| t.replace(&format!("{{{}}}", i + 1), word))
@@ -85,7 +85,7 @@ fn wrong(text: impl Into<String>) -> Error {
 }
 
 impl Connection {
-    /// Opens the conversation: nothing for HTTP and Redis, start-up and one prepared statement for PostgreSQL.
+    /// Opens the conversation: no message for HTTP and Redis, start-up and one prepared statement for PostgreSQL.
     pub async fn open(
         protocol: Protocol,
         address: &str,
@@ -114,7 +114,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends one question and reads its whole answer; an answer that says "error" is an error.
+    /// Sends one question and reads its whole response; an error response is an error.
     pub async fn ask(&mut self, question: &[u8]) -> Result<&[u8]> {
         self.stream.write_all(question).await?;
         self.buffer.clear();
@@ -140,7 +140,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
 }
 
-/// End of an HTTP/1.1 answer, by Content-Length or chunked encoding, walked on from `at`.
+/// Returns the end of an HTTP/1.1 response, by Content-Length or chunked encoding, continuing at `at`.
 fn http_end(bytes: &[u8], at: &mut usize, framing: &mut Option<Framing>) -> Result<Option<usize>> {
     let framing = match *framing {
         Some(framing) => framing,
@@ -169,7 +169,7 @@ fn http_end(bytes: &[u8], at: &mut usize, framing: &mut Option<Framing>) -> Resu
     }
 }
 
-/// What an HTTP head says of the body; a status that is no success is an error that quotes the body so far.
+/// Returns the body framing of an HTTP head. A status other than success is an error that quotes the body so far.
 fn http_framing(head: &[u8], body: &[u8]) -> Result<Framing> {
     let head = std::str::from_utf8(head).map_err(|_| wrong("a head that is not text"))?;
     if !head.starts_with("HTTP/1.1 2") {
@@ -191,7 +191,7 @@ fn http_framing(head: &[u8], body: &[u8]) -> Result<Framing> {
     Err(wrong("neither a length nor chunks"))
 }
 
-/// End of the RESP value that starts at `at`.
+/// Returns the end of the RESP value that starts at `at`.
 fn resp_end(bytes: &[u8], at: usize) -> Result<Option<usize>> {
     let Some(line_end) = bytes.get(at..).and_then(|b| find(b, b"\r\n")) else { return Ok(None) };
     let line = &bytes[at..at + line_end];
@@ -205,7 +205,7 @@ fn resp_end(bytes: &[u8], at: usize) -> Result<Option<usize>> {
         Some(b'$') => {
             let length = number()?;
             let end = if length < 0 { next } else { next + length as usize + 2 };
-            // Tile38 that speaks JSON says so of an error.
+            // Tile38 in JSON mode reports errors this way.
             match bytes.get(next..end) {
                 Some(text) if text.starts_with(br#"{"ok":false"#) => {
                     Err(wrong(String::from_utf8_lossy(text).into_owned()))
@@ -227,7 +227,7 @@ fn resp_end(bytes: &[u8], at: usize) -> Result<Option<usize>> {
     }
 }
 
-/// End of a PostgreSQL answer, walked on from `at`: the message ReadyForQuery.
+/// Returns the end of a PostgreSQL response, continuing at `at`: the message ReadyForQuery.
 fn pg_end(bytes: &[u8], at: &mut usize) -> Result<Option<usize>> {
     while let Some(head) = bytes.get(*at..*at + 5) {
         let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;

@@ -10,21 +10,21 @@ use meridian_model::{Bounds, geometry, sphere};
 pub enum Area {
     /// Everything within a distance of a position.
     Circle {
-        /// Longitude of the middle in degrees.
+        /// Longitude of the centre in degrees.
         lon: f64,
-        /// Latitude of the middle in degrees.
+        /// Latitude of the centre in degrees.
         lat: f64,
-        /// Metres on the sphere.
+        /// Radius in metres, on the sphere.
         radius_m: f64,
     },
-    /// West, south, east, north in degrees. A box whose west exceeds its east crosses the antimeridian.
+    /// Edges west, south, east, north in degrees. A box whose west exceeds its east crosses the antimeridian.
     Box([f64; 4]),
     /// A polygon, with edges straight in degrees.
     Polygon(Polygon<f64>),
 }
 
 impl Area {
-    /// Whether any part of a geometry lies in it.
+    /// Returns whether any part of a geometry lies in the area.
     pub fn holds(&self, shape: &Geometry<f64>) -> bool {
         match self {
             Area::Circle { lon, lat, radius_m } => distance_to_geometry_m(*lon, *lat, shape) <= *radius_m,
@@ -37,7 +37,8 @@ impl Area {
         }
     }
 
-    /// Its bounding box: west, south, east, north. A circle over the antimeridian or a pole covers all longitudes.
+    /// Returns its bounding box: west, south, east, north. A circle over the antimeridian or a pole covers all
+    /// longitudes.
     pub fn sides(&self) -> [f64; 4] {
         match self {
             Area::Circle { lon, lat, radius_m } => {
@@ -58,9 +59,9 @@ impl Area {
         }
     }
 
-    /// One or two boxes that together cover it, for an index. West never exceeds east.
+    /// Returns one or two boxes that together cover it, for an index. West never exceeds east.
     pub fn boxes(&self) -> Vec<[f64; 4]> {
-        // Margin for rounding errors, in degrees; far below any precision that a question means.
+        // Margin for rounding errors, in degrees. Far below any precision that a question means.
         const ROOM: f64 = 1e-6;
         let [west, south, east, north] = match self {
             Area::Circle { lon, lat, radius_m } => {
@@ -85,7 +86,7 @@ impl Area {
         }
     }
 
-    /// A circle that covers it: longitude, latitude, metres.
+    /// Returns a circle that covers it: longitude, latitude, metres.
     pub fn circle(&self) -> (f64, f64, f64) {
         if let Area::Circle { lon, lat, radius_m } = self {
             return (*lon, *lat, *radius_m);

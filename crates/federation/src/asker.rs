@@ -8,23 +8,24 @@ use sha2::{Digest, Sha256};
 pub struct Asker {
     /// Identifies the client for joining, retries and the ownership of its searches.
     pub key: String,
-    /// The collections that its searches read, and write with `keep`.
+    /// The collections that its searches may read, and write with `keep`.
     pub view: View,
 }
 
-/// Client, rights and question: the identity of a search for joining and retries. A digest, as it outlives the question and
+/// Identity of a search for joining and retries: a digest of client, rights and question. It outlives the question and
 /// must not hold its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SearchKey([u8; 32]);
 
 impl SearchKey {
-    /// That of a question of a client, with the rights that the client has now: narrower or wider ones make another key.
+    /// Returns the key of a client's question under the client's current rights. Narrower or wider rights make another
+    /// key.
     pub fn of(asker: &Asker, question: &str) -> SearchKey {
         let grant = &asker.view.caller().grant;
         let parts = [&*asker.key, grant.role.name(), &grant.collections.to_string(), question];
         let mut digest = Sha256::new();
         for part in parts {
-            // Lengths first, so that parts cannot run together.
+            // Lengths come first, so that parts cannot run together.
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }

@@ -34,20 +34,20 @@ struct State {
     packets: VecDeque<Arc<str>>,
     /// Number of the oldest packet kept.
     first: u64,
-    /// The kept bytes, as a share of the budget of all searches.
+    /// The kept bytes, reserved from the budget of all searches.
     share: ByteShare,
-    /// The number that each reader takes next, by reader id.
+    /// Number of the packet that each reader takes next, by reader id.
     readers: HashMap<u64, u64>,
     readers_made: u64,
     /// Packets below this number were taken by at least one reader.
     taken: u64,
-    /// Since when there has been no reader.
+    /// Time since which there has been no reader.
     unread_since: Option<Instant>,
     had_reader: bool,
     sealed: bool,
-    /// Readers end once they have all packets, though more packets may still be appended.
+    /// Whether readers end once they have all packets, though more may still be appended.
     closed: bool,
-    /// Packets evicted before any reader took them.
+    /// Number of packets evicted before any reader took them.
     lost: u64,
 }
 
@@ -56,14 +56,14 @@ impl State {
         self.first + self.packets.len() as u64
     }
 
-    /// Packets below this number were taken by every present reader, so they may be evicted.
+    /// Returns the number below which every present reader has taken all packets, so that they may be evicted.
     fn floor(&self) -> u64 {
         // Without readers, packets that any reader took may go: a reader that returns for them gets `Gone`.
         self.readers.values().copied().min().unwrap_or(self.taken)
     }
 }
 
-/// The packet asked for has been evicted.
+/// The requested packet has been evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone {
     /// Number of the oldest packet still kept.
@@ -71,12 +71,12 @@ pub struct Gone {
 }
 
 impl Outbox {
-    /// An empty outbox that keeps at most `bytes_max` bytes.
+    /// Creates an empty outbox that keeps at most `bytes_max` bytes.
     pub fn new(bytes_max: usize, budget: ByteBudget, now: Instant) -> Outbox {
         Outbox::from(0, bytes_max, budget, now)
     }
 
-    /// As [`Outbox::new`], with `first` as the number of the first packet.
+    /// Like [`Outbox::new`], with `first` as the number of the first packet.
     pub fn from(first: u64, bytes_max: usize, budget: ByteBudget, now: Instant) -> Outbox {
         let state = State {
             packets: VecDeque::new(),
@@ -103,7 +103,8 @@ impl Outbox {
         let packet = make(state.next());
         let over = |bytes: usize| bytes + packet.len() > self.bytes_max;
         let floor = state.floor();
-        // Only packets that every reader has are evicted, first for this outbox's bound, then for the shared budget.
+        // Only packets that every reader has taken are evicted: first for this outbox's bound, then for the shared
+        // budget.
         while (over(state.share.bytes()) || self.budget.is_short()) && state.first < floor {
             self.evict_first(&mut state);
         }
@@ -117,7 +118,7 @@ impl Outbox {
 
     /// Appends a packet that must not be lost, even over the budget: provider states, which are few.
     pub fn push_state(&self, make: impl FnOnce(u64) -> String) {
-        // A state that comes after the last packet is dropped: that packet has stated how many there are.
+        // A state that arrives after the last packet is dropped, since that packet has stated the number of packets.
         let mut state = self.state.lock();
         if !state.sealed {
             let packet = make(state.next());
@@ -125,7 +126,7 @@ impl Outbox {
         }
     }
 
-    /// Appends the last packet. No other follows.
+    /// Appends the last packet; no packet follows it.
     pub fn seal(&self, make: impl FnOnce(u64) -> String) {
         let mut state = self.state.lock();
         if !state.sealed {
@@ -135,8 +136,8 @@ impl Outbox {
         }
     }
 
-    /// Appends a packet and evicts the oldest ones for it, read or not. Returns its number; `None` after the last
-    /// packet.
+    /// Appends a packet and evicts the oldest ones to make space, read or not. Returns its number; `None` after the
+    /// last packet.
     pub fn push_evicting(&self, make: impl FnOnce(u64) -> String) -> Option<u64> {
         let mut state = self.state.lock();
         if state.sealed {
@@ -155,7 +156,7 @@ impl Outbox {
     /// Evicts the packets up to this number, read or not.
     pub fn evict_through(&self, through: u64) {
         let mut state = self.state.lock();
-        // Idempotent: the retention may name packets that this outbox has evicted already.
+        // Idempotent: the retention may name packets that this outbox has already evicted.
         while state.first <= through && !state.packets.is_empty() {
             self.evict_first(&mut state);
         }
@@ -164,40 +165,41 @@ impl Outbox {
     /// Ends readers once they have all packets. More packets can still be appended.
     pub fn close(&self) {
         self.state.lock().closed = true;
-        // After the flag: a reader that wakes checks again, and must find it set.
+        // Notified after the flag is set: a reader that wakes checks the flag.
         self.changed.notify_waiters();
     }
 
-    /// Whether readers end once they have all packets.
+    /// Returns whether readers end once they have all packets.
     pub fn is_closed(&self) -> bool {
         let state = self.state.lock();
         state.closed || state.sealed
     }
 
-    /// Whether the last packet has been appended.
+    /// Returns whether the last packet has been appended.
     pub fn is_sealed(&self) -> bool {
         self.state.lock().sealed
     }
 
-    /// Whether the search has ended and has no packet with this number or a later one.
+    /// Returns whether the search has ended and has no packet with this number or a later one.
     pub fn is_over_before(&self, from: u64) -> bool {
         let state = self.state.lock();
         state.sealed && from >= state.next()
     }
 
-    /// Number of the oldest packet kept, number of the next packet, and packets evicted before any reader took them.
+    /// Returns the number of the oldest packet kept, the number of the next packet, and the count of packets evicted
+    /// unread.
     pub fn numbers(&self) -> (u64, u64, u64) {
         let state = self.state.lock();
         (state.first, state.next(), state.lost)
     }
 
-    /// Number of the oldest packet kept, and the number below which all packets were taken by some reader.
+    /// Returns the number of the oldest packet kept, and the number below which all packets were taken by some reader.
     pub fn taken(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.first, state.taken)
     }
 
-    /// Number of the oldest packet kept, and the packets from there on.
+    /// Returns the number of the oldest packet kept, and the packets from there on.
     pub fn kept(&self) -> (u64, Vec<Arc<str>>) {
         let state = self.state.lock();
         (state.first, state.packets.iter().cloned().collect())
@@ -219,8 +221,8 @@ impl Outbox {
         }
     }
 
-    /// Completes on the next change: a packet appended or taken, a reader added or gone. Counts from when it is
-    /// enabled.
+    /// Completes on the next change: a packet appended or taken, a reader added or removed. Changes count from when it
+    /// is enabled.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }

@@ -1,5 +1,5 @@
-//! An event as the matcher of saved searches and the local provider test it. Each part is decoded when the first test
-//! needs it.
+//! An event in the form that the matcher of saved searches and the local provider test. Each part is decoded when the
+//! first test needs it.
 
 use crate::pipeline::classify::{classify, kind};
 use crate::pipeline::filter::{has_media, plain_author};
@@ -49,7 +49,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The event of a row.
+    /// Returns the event of a row.
     pub fn event(&self, row: usize) -> Event<'_> {
         Event {
             of: self,
@@ -73,24 +73,24 @@ pub struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// West, south, east, north; `None` for an event without a geometry.
+    /// Returns west, south, east, north; `None` for an event without a geometry.
     pub fn sides(&self) -> Option<[f64; 4]> {
         let bounds = self.of.batch.bounds(self.row);
         (!bounds.is_nowhere()).then_some([bounds.west, bounds.south, bounds.east, bounds.north])
     }
 
-    /// Its time; `None` where neither end is known.
+    /// Returns its time; `None` if neither end is known.
     pub fn time(&self) -> Option<Interval> {
         time_of(self.of.batch, self.row)
     }
 
-    /// Its end, in microseconds since 1970. The newer of two events of an object is the one that ends later,
-    /// as in collections of mode `latest`. Events without a time are newer in the order of their arrival.
+    /// Returns its end, in microseconds since 1970. The newer of two events of an object is the one that ends later,
+    /// as in collections of mode `latest`. Events without a time are ordered by arrival.
     pub fn ends(&self) -> i64 {
         self.of.batch.interval(self.row).1
     }
 
-    /// All its texts, including those in lists.
+    /// Returns all its texts, including those in lists.
     pub fn texts(&self) -> &Prepared {
         self.texts.get_or_init(|| {
             let texts = self.of.texts.iter().filter(|column| column.is_valid(self.row));
@@ -98,7 +98,7 @@ impl Event<'_> {
         })
     }
 
-    /// The texts in its list fields.
+    /// Returns the texts in its list fields.
     fn listed(&self) -> impl Iterator<Item = &str> {
         self.of.lists.iter().filter(|column| column.is_valid(self.row)).flat_map(|column| {
             let offsets = column.value_offsets();
@@ -110,30 +110,30 @@ impl Event<'_> {
         })
     }
 
-    /// Its author, normalised for comparison.
+    /// Returns its author, normalised for comparison.
     pub fn author(&self) -> Option<String> {
         let column = self.of.author.filter(|column| column.is_valid(self.row))?;
         Some(plain_author(column.value(self.row)))
     }
 
-    /// A hash of its collection and object id, for a moving object.
+    /// Returns a hash of its collection and object id, for a moving object.
     pub fn object(&self) -> Option<u64> {
         let name = match self.of.object? {
             FieldColumn::Text(column) if column.is_valid(self.row) => column.value(self.row).to_owned(),
             FieldColumn::Int(column) if column.is_valid(self.row) => column.value(self.row).to_string(),
             _ => return None,
         };
-        // With the collection, since objects of two collections may have the same name.
+        // Includes the collection, since objects of two collections may have the same name.
         Some(hash(&[self.of.collection, &name]))
     }
 
-    /// The event as a search result.
+    /// Returns the event as a search result.
     pub fn found(&self, question: &Question) -> &SearchResult {
         if question.detect_language { self.with_language(question) } else { self.plain() }
     }
 
-    /// The event as a search result if it matches the question. Its language is detected only if the question wants
-    /// it.
+    /// Returns the event as a search result if it matches the question. Its language is detected only if the question
+    /// requires it.
     pub fn answer(self, question: &Question) -> Option<SearchResult> {
         if !self.answers(question) {
             return None;
@@ -153,7 +153,7 @@ impl Event<'_> {
         })
     }
 
-    /// With its language, for a question that wants it.
+    /// Adds its language, for a question that requires it.
     fn with_language(&self, question: &Question) -> &SearchResult {
         self.with_language.get_or_init(|| {
             let mut found = self.plain().clone();
@@ -162,7 +162,7 @@ impl Event<'_> {
         })
     }
 
-    /// Whether the event matches the question, by the same rules as a search.
+    /// Returns whether the event matches the question, by the same rules as a search.
     pub fn answers(&self, question: &Question) -> bool {
         let time = || !question.has_time() || self.time().is_some_and(|time| time.meets(&question.interval));
         let place = || {
@@ -178,13 +178,13 @@ impl Event<'_> {
                 .as_ref()
                 .is_none_or(|sought| self.with_language(question).language.as_ref() == Some(sought))
         };
-        // From cheap to expensive: most events fail at time or place, and then no text is decoded.
+        // From cheap to expensive: most events fail the test of time or place, before any text is decoded.
         time() && place() && author() && words() && media() && language()
     }
 }
 
-/// The time of the event in a row; an open end is unbounded. `None` in a collection without time, and for an event
-/// with neither start nor end.
+/// Returns the time of the event in a row; an open end is unbounded. `None` in a collection without time, and for an
+/// event with neither start nor end.
 pub fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
     let (start, end) = batch.interval(row);
     Some(Interval { start, end }).filter(|time| batch.schema().has_time() && *time != Interval::ALWAYS)

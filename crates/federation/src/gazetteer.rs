@@ -1,11 +1,11 @@
 //! Place names in texts: a table of phrases, matched at each word, the longest first.
 //!
-//! The match is a guess that prefers no place to a wrong one. A name counts only where its first and last words are
+//! The match is a guess: no place is better than a wrong one. A name counts only where its first and last words are
 //! capitalised, if its script has capitals. It does not count behind a qualifier such as "New" or "East", which makes
-//! another name of it. Names that are as often words or persons do not count.
+//! another name of it. Names that are as common as words or personal names do not count.
 //!
-//! Several places may have one name. The most populous counts if it has at least twice as many people as the
-//! next. Otherwise, or without populations, the name is ambiguous and matches nothing.
+//! Several places may have one name. The most populous counts if it has at least twice as many people as the next.
+//! Otherwise, or without populations, the name is ambiguous and matches nothing.
 
 use crate::words::stands_alone;
 use meridian_model::caseless::{compose, fold_sign};
@@ -16,12 +16,12 @@ use std::collections::HashMap;
 const WORDS_MAX: usize = 6;
 /// Min letters of a name; shorter ones are too often other words.
 const LETTERS_MIN: usize = 4;
-/// Two places of one name closer than this are one place, in metres.
+/// Distance in metres below which two places of one name are one place.
 const NEAR_M: f64 = 50_000.0;
-/// Bytes of each text that are searched.
+/// Bytes of each text that are scanned.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// Place names that are as often words, first names or saints.
+/// Place names that are as common as words, first names or saints.
 const COMMON: &str = "adelaide, alexandria, angel, angeles, austin, bath, battle, best, buffalo, bury, carolina, center, central, \
     charlotte, columbus, concord, cork, date, deal, derby, diego, douglas, eagle, essen, eugene, florence, franklin, georgia, \
     grace, hamilton, home, hope, hull, independence, irving, jackson, jordan, lancaster, lead, liberty, lincoln, logan, lourdes, \
@@ -56,7 +56,7 @@ pub struct Gazetteer {
 }
 
 impl Gazetteer {
-    /// A table of these places.
+    /// Builds a table of these places.
     pub fn new(places: impl IntoIterator<Item = Named>) -> Gazetteer {
         let mut of_name: HashMap<String, Vec<Named>> = HashMap::new();
         for place in places {
@@ -75,12 +75,12 @@ impl Gazetteer {
         gazetteer
     }
 
-    /// Whether no name in it identifies a place.
+    /// Returns whether no name in it identifies a place.
     pub fn is_empty(&self) -> bool {
         self.phrases.values().all(Option::is_none)
     }
 
-    /// The place that the texts name most often; among equals, the one named first.
+    /// Returns the place that the texts name most often; among equals, the one named first.
     pub fn find<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<&Named> {
         let mut counts: Vec<(&Named, usize)> = Vec::new();
         for text in texts {
@@ -92,11 +92,11 @@ impl Gazetteer {
                 }
             }
         }
-        // The first maximum: `max_by_key` would return the last.
+        // Takes the first maximum; `max_by_key` would return the last.
         counts.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
     }
 
-    /// The places named, in order.
+    /// Returns the places named, in order.
     fn mentions(&self, words: &[Word]) -> Vec<&Named> {
         let (mut found, mut at) = (Vec::new(), 0);
         while at < words.len() {
@@ -107,7 +107,7 @@ impl Gazetteer {
         found
     }
 
-    /// The longest phrase that begins at a word: its length in words (1 if none) and its place.
+    /// Returns the longest phrase that begins at a word: its length in words (1 if none) and its place.
     fn at(&self, words: &[Word], at: usize) -> (usize, Option<&Named>) {
         let longest = self.begins.get(&words[at].text).copied().unwrap_or(0).min(words.len() - at);
         for count in (1..=longest).rev() {
@@ -122,23 +122,23 @@ impl Gazetteer {
     }
 }
 
-/// Whether a comma-separated list holds a word.
+/// Returns whether a comma-separated list holds a word.
 fn listed(list: &str, word: &str) -> bool {
     list.split(',').any(|one| one.trim() == word)
 }
 
-/// A name in its lookup form; `None` for a name that is never matched.
+/// Returns a name in its lookup form; `None` for a name that is never matched.
 fn phrase(name: &str) -> Option<String> {
     let plain = |c: char| c.is_alphanumeric() || c.is_whitespace() || "-'’.,()/".contains(c);
     let words = words(name);
     let phrase = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     let letters = phrase.chars().filter(|c| c.is_alphabetic()).count();
     let few = if phrase.chars().any(stands_alone) { 2 } else { LETTERS_MIN };
-    // A sign that no name has, such as a question mark for a lost letter, means broken data.
+    // A character that occurs in no name, such as a question mark for a lost letter, means broken data.
     (name.chars().all(plain) && (1..=WORDS_MAX).contains(&words.len()) && letters >= few).then_some(phrase)
 }
 
-/// The place that a shared name identifies, if any.
+/// Returns the place that a shared name identifies, if any.
 fn chosen(mut places: Vec<Named>) -> Option<Named> {
     places.sort_by(|a, b| b.people.unwrap_or(0.0).total_cmp(&a.people.unwrap_or(0.0)));
     let mut places = places.into_iter();
@@ -162,8 +162,8 @@ struct Word {
     capital: bool,
 }
 
-/// The words of a text: runs of letters and digits; scripts without spaces split by character, as for keywords. The
-/// English genitive is removed, so that London's becomes London.
+/// Splits a text into words: runs of letters and digits; scripts without spaces split by character, as for keywords.
+/// The English genitive is removed, so that London's becomes London.
 fn words(text: &str) -> Vec<Word> {
     let mut out: Vec<Word> = Vec::new();
     let mut inside = false;
@@ -327,7 +327,7 @@ mod tests {
             names in prop::collection::btree_set("(Abcd|Bcde|Cdef)( (abcd|bcde|Cdef|Abcd)){0,2}", 1..8),
             text in "((Abcd|Bcde|Cdef|abcd|bcde|word)[ ,.-]{1,2}){0,14}",
         ) {
-            // Names that differ only in case are one entry of the table: the first is kept.
+            // Names that differ only in case are one entry of the table; the first is kept.
             let mut seen = std::collections::HashSet::new();
             let names: Vec<String> = names.into_iter().filter(|n| seen.insert(n.to_lowercase())).collect();
             let table = Gazetteer::new(names.iter().enumerate().map(|(at, name)| place(name, at as f64, None)));

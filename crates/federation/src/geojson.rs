@@ -21,7 +21,7 @@ pub fn read(value: &Value) -> Result<Geometry<f64>, Invalid> {
     Ok(shape)
 }
 
-/// A point as GeoJSON.
+/// Returns a point as GeoJSON.
 pub fn point(lon: f64, lat: f64) -> Value {
     json!({ "type": "Point", "coordinates": [lon, lat] })
 }

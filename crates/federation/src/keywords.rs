@@ -30,7 +30,7 @@ pub enum KeywordQuery {
 }
 
 impl KeywordQuery {
-    /// Parses keywords. An error names the field `keywords` and says what was expected.
+    /// Parses keywords. An error names the field `keywords` and states what was expected.
     pub fn parse(text: &str) -> Result<KeywordQuery, Invalid> {
         if text.len() > KEYWORDS_BYTES_MAX {
             let found = text.len();
@@ -45,7 +45,7 @@ impl KeywordQuery {
         }
     }
 
-    /// Whether a text matches.
+    /// Returns whether a text matches.
     pub fn matches(&self, text: &Prepared) -> bool {
         match self {
             KeywordQuery::Term { sought, .. } => text.0.contains(sought.as_str()),
@@ -55,8 +55,8 @@ impl KeywordQuery {
         }
     }
 
-    /// A set of words with min total cost, and that cost. Every matching text has at least one of them.
-    /// `None` for a query without such a set; [`KeywordQuery::parse`] refuses these.
+    /// Returns a set of words with min total cost, and that cost. Every matching text has at least one of them. `None`
+    /// for a query without such a set; [`KeywordQuery::parse`] refuses these.
     pub fn required(&self, cost: &dyn Fn(&str) -> f64) -> Option<(f64, Vec<&str>)> {
         let by_cost = |a: &(f64, Vec<&str>), b: &(f64, Vec<&str>)| a.0.total_cmp(&b.0);
         match self {
@@ -75,7 +75,7 @@ impl KeywordQuery {
         }
     }
 
-    /// Bytes that it holds beyond itself, about.
+    /// Returns the approximate heap size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             KeywordQuery::Term { sought, written } => sought.capacity() + written.capacity(),
@@ -86,18 +86,18 @@ impl KeywordQuery {
         }
     }
 
-    /// Whether every alternative has a positive term. Without one, no source can be queried.
+    /// Returns whether every alternative has a positive term. Without one, no source can be queried.
     fn asks_for_something(&self) -> bool {
         match self {
             KeywordQuery::Term { .. } => true,
             KeywordQuery::All(parts) => parts.iter().any(KeywordQuery::asks_for_something),
-            // In an OR each alternative has to ask for something: `a OR -b` matches nearly everything.
+            // Each alternative of an OR needs a positive term: `a OR -b` matches nearly everything.
             KeywordQuery::Any(parts) => parts.iter().all(KeywordQuery::asks_for_something),
             KeywordQuery::Not(_) => false,
         }
     }
 
-    /// Whether `OR` is used. Sources that join all words by "and" cannot take such a question.
+    /// Returns whether `OR` is used. Sources that join all words by "and" cannot take such a question.
     pub fn has_alternatives(&self) -> bool {
         match self {
             KeywordQuery::Term { .. } => false,
@@ -107,14 +107,15 @@ impl KeywordQuery {
         }
     }
 
-    /// The positive terms separated by spaces, phrases in quotes. Negated terms are left to the filter stage.
+    /// Returns the positive terms separated by spaces, with phrases in quotes. Negated terms are left to the filter
+    /// stage.
     pub fn plain(&self) -> String {
         let mut terms = Vec::new();
         self.terms(&mut |term| terms.push(quoted(term)));
         terms.join(" ")
     }
 
-    /// The first positive term as one word of letters and digits, for sources that take a tag.
+    /// Returns the first positive term as one word of letters and digits, for sources that take a tag.
     pub fn first(&self) -> String {
         let mut first = None;
         self.terms(&mut |term| {
@@ -131,7 +132,7 @@ impl KeywordQuery {
         }
     }
 
-    /// The query for engines with `OR`, quotes and a prefix `not`: `(a OR "b c") -d`.
+    /// Returns the query for engines with `OR`, quotes and a prefix `not`: `(a OR "b c") -d`.
     pub fn boolean(&self, not: &str) -> String {
         match self {
             KeywordQuery::Term { written, .. } => quoted(written),

@@ -23,7 +23,7 @@ pub struct Leg {
     unreadable: AtomicUsize,
     results: Mutex<Results>,
     decided: Notify,
-    /// The request or trace that its work belongs to.
+    /// The request or trace that the work belongs to.
     pub(crate) current: Current,
     span: Span,
 }
@@ -107,7 +107,7 @@ impl Leg {
         self.decide(Results { under_way: results, unmatched: results, ..Results::default() });
     }
 
-    /// Counts `of` results as decided. `some` of them are sent; the others are duplicates or over the limit.
+    /// Records the outcome of `of` results: `some` of them are sent; the others are duplicates or over the limit.
     pub(crate) fn accept(&self, of: usize, some: usize) {
         self.decide(Results { under_way: of, accepted: some, ..Results::default() });
     }
@@ -120,17 +120,17 @@ impl Leg {
         all.accepted += now.accepted;
         all.unmatched += now.unmatched;
         drop(all);
-        // After the lock is released: a waiter reads the counts at once.
+        // Notified after the lock is released, since a waiter reads the counts at once.
         self.decided.notify_waiters();
     }
 
-    /// How many more results may be sent. The limit counts sent results, not received ones.
+    /// Returns how many more results may be sent. The limit counts sent results, not received ones.
     pub(crate) fn remaining(&self) -> usize {
         self.search.question.limit.saturating_sub(self.results.lock().accepted)
     }
 
-    /// How many more results are wanted beyond the pending ones. Waits while that depends on their outcome. 0 means no
-    /// more.
+    /// Returns how many more results are wanted beyond the pending ones; 0 means no more. Waits while that depends on
+    /// the outcome of pending results.
     pub(crate) async fn wanted(&self) -> usize {
         let limit = self.search.question.limit;
         self.once(|all| match limit.saturating_sub(all.accepted + all.under_way) {
@@ -140,7 +140,8 @@ impl Leg {
         .await
     }
 
-    /// The number of results received if none of them matched the question, else `None`. Waits until all are decided.
+    /// Returns the number of results received if none of them matched the question, else `None`. Waits until the
+    /// outcome of all is known.
     pub(crate) async fn all_unmatched(&self) -> Option<usize> {
         let known =
             |all: Results| (all.under_way == 0).then_some((all.came > 0 && all.unmatched == all.came, all.came));
@@ -156,7 +157,7 @@ impl Leg {
             decided.as_mut().enable();
             let mut all = *self.results.lock();
             if self.lost.lock().is_some() {
-                // Lost results are never decided; waiting for them would not end.
+                // The outcome of lost results is never recorded, so waiting for them would never end.
                 all.under_way = 0;
             }
             if let Some(known) = known(all) {
@@ -183,7 +184,7 @@ impl Drop for Leg {
                 }
                 (State::Complete, remarks.join("; "))
             }
-            // It waited in a queue until the search ended.
+            // The work waited in a queue until the search ended.
             (None, None) => (State::Timeout, "the search ended before the provider was asked".to_owned()),
         };
         self.span.set("meridian.results", self.results.get_mut().accepted as u64);

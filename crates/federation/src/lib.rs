@@ -1,11 +1,11 @@
-//! Federated search: one question to many sources, results as they arrive, and an exact account of what is missing.
+//! Federated search: one question to many sources, results as they arrive, and an exact account of missing results.
 //!
-//! The crate is a library around [`Searches`]. It takes a question as JSON, asks Meridian's collections and the remote
+//! The crate is a library around [`Searches`]. It takes a question as JSON, queries Meridian's collections and the remote
 //! providers that the operator declared, and delivers packets to readers. Its guarantees:
 //! - Every search ends with a `complete` packet, by its deadline, that holds the state of every provider.
 //! - No source delays another's results: each has its own queue and its own calls.
 //! - No work is done for a search that has ended.
-//! - A panic costs only the piece of work that it happened in; long-running tasks restart after one.
+//! - A panic costs only the piece of work in which it happened; long-running tasks restart after one.
 //! - Packets are numbered without gaps, and a client that reconnects gets the packets that it missed.
 //! - Memory is bounded by [`Settings`]; work over the bound is refused at once.
 //! - No source can make the server call a private address.

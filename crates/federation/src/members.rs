@@ -1,4 +1,4 @@
-//! Members of a question's JSON object, each of one kind.
+//! Readers for the members of a question's JSON object, one for each kind of value.
 
 use meridian_model::Invalid;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Max length of an author, address or language, in bytes.
 pub const TEXT_BYTES_MAX: usize = 200;
 
-/// A text of 1 to `bytes_max` bytes, without blanks around it; `None` where it is absent or null.
+/// Reads a text of 1 to `bytes_max` bytes, without surrounding blanks; `None` if absent or null.
 pub fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Result<Option<String>, Invalid> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -21,7 +21,7 @@ pub fn text(members: &Map<String, Value>, name: &str, bytes_max: usize) -> Resul
     }
 }
 
-/// A whole number from `min` to `max`; `None` where it is absent or null.
+/// Reads an integer from `min` to `max`; `None` if absent or null.
 pub fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Result<Option<u64>, Invalid> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -32,7 +32,7 @@ pub fn whole(members: &Map<String, Value>, name: &str, min: u64, max: u64) -> Re
     }
 }
 
-/// The value of one of the `known` words; `None` where it is absent or null.
+/// Reads one of the `known` words and returns its value; `None` if absent or null.
 pub fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Invalid> {
     let Some(given) = text(members, name, TEXT_BYTES_MAX)? else { return Ok(None) };
     match known.iter().find(|(word, _)| *word == given) {
@@ -44,7 +44,7 @@ pub fn word<T: Copy>(members: &Map<String, Value>, name: &str, known: &[(&str, T
     }
 }
 
-/// An array of exactly `N` numbers; `None` for anything else.
+/// Reads an array of exactly `N` numbers; `None` for anything else.
 pub fn numbers<const N: usize>(value: &Value) -> Option<[f64; N]> {
     let list = value.as_array().filter(|list| list.len() == N)?;
     let mut out = [0.0; N];

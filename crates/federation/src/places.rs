@@ -1,4 +1,4 @@
-//! The place names of the `enrich` stage: read from a collection, cached in memory, and reloaded after the collection
+//! Place names of the `enrich` stage: read from a collection, cached in memory, and reloaded after the collection
 //! changed.
 
 use crate::gazetteer::{Gazetteer, Named};
@@ -14,12 +14,12 @@ use tokio::time::{Duration, Instant};
 
 /// Max places loaded: some tens of megabytes of names.
 const PLACES_MAX: usize = 200_000;
-/// Min time between two reloads of a collection that changes all the time.
+/// Min time between two reloads of a collection that changes continuously.
 const AGAIN: Duration = Duration::from_secs(10);
 /// Timeout of a reload.
 const READING: Duration = Duration::from_secs(60);
 
-/// A gazetteer over a collection, if one of that name exists.
+/// A gazetteer over a collection, if that exists.
 pub struct PlaceNames {
     backend: Arc<dyn Backend>,
     tenant: String,
@@ -35,14 +35,14 @@ struct State {
     /// When the last reload began.
     began: Option<Instant>,
     reading: bool,
-    /// The snapshot that the names were read from.
+    /// The snapshot from which the names were read.
     seq: Option<Positions>,
     names: Option<Arc<Gazetteer>>,
 }
 
 impl PlaceNames {
-    /// Over a collection with points and a text field `name`. If it has a numeric field `population`, places below
-    /// `people_min` are left out.
+    /// Creates a gazetteer over a collection with points and a text field `name`. If it has a numeric field
+    /// `population`, places below `people_min` are left out.
     pub fn new(
         backend: Arc<dyn Backend>,
         tenant: String,
@@ -53,8 +53,8 @@ impl PlaceNames {
         PlaceNames { backend, tenant, collection, people_min, clock, state: Mutex::default(), read: Notify::new() }
     }
 
-    /// The names; `None` where there are none, or none loaded within `patience`. During a reload the old names are
-    /// returned.
+    /// Returns the names; `None` if there are none, or none loaded within `patience`. During a reload, returns the old
+    /// names.
     pub async fn names(self: &Arc<PlaceNames>, patience: Duration) -> Option<Arc<Gazetteer>> {
         let mut read = pin!(self.read.notified());
         // Enabled before the state is read, so that the end of a reload is not missed.
@@ -80,11 +80,11 @@ impl PlaceNames {
                 (state.seq, state.names) = (None, None);
                 return;
             }
-            // The old names serve until it can be reached.
+            // The old names serve until the collection can be reached.
             Err(_) => return,
         };
         let seq = collection.position();
-        // `AGAIN` bounds the reloads of a collection that is written all the time. Questions get the old names
+        // `AGAIN` bounds the reloads of a collection that is written continuously. Questions use the old names
         // meanwhile.
         if state.seq.as_ref() == Some(&seq) || state.began.is_some_and(|at| at.elapsed() < AGAIN) {
             return;
@@ -107,7 +107,7 @@ impl PlaceNames {
             };
             {
                 let mut state = places.state.lock();
-                // The position is recorded after a failure too: the same content would fail again at every question.
+                // The position is recorded even after a failure: the same content would fail again at every question.
                 (state.reading, state.seq, state.names) = (false, Some(seq), names);
             }
             places.read.notify_waiters();

@@ -63,7 +63,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// The queue class of this priority.
+    /// Returns the queue class of this priority.
     pub fn class(self) -> Class {
         match self {
             Priority::Quick => Class::Quick,
@@ -76,13 +76,13 @@ impl Priority {
 /// The place of a question, as given.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Location {
-    /// A part of the globe.
+    /// A region of the globe.
     Area(Area),
     /// The surroundings of a named place, to be geocoded.
     Address {
-        /// `Lyon` or `Springfield, Illinois` or `69001, FR`.
+        /// Address such as `Lyon`, `Springfield, Illinois` or `69001, FR`.
         name: String,
-        /// Metres around it.
+        /// Radius in metres.
         radius_m: f64,
     },
 }
@@ -96,7 +96,7 @@ pub struct Question {
     pub place: Option<Location>,
     /// The author.
     pub author: Option<String>,
-    /// The providers to ask; `None` for all that are enabled.
+    /// The providers to query; `None` for all that are enabled.
     pub providers: Option<Vec<String>>,
     /// The time interval; a missing end is unbounded.
     pub interval: Interval,
@@ -104,8 +104,8 @@ pub struct Question {
     pub media: Option<Media>,
     /// Language as ISO 639-1: `en`.
     pub language: Option<String>,
-    /// Whether to detect the language of texts whose source does not give it. True if a language is requested, if any
-    /// is (`any`), and if results are kept. Detection is the most expensive step for a result.
+    /// Whether to detect the language of texts whose source does not state it. True if a language or `any` is
+    /// requested, and if results are kept. Detection is the most expensive step for a result.
     pub detect_language: bool,
     /// Max results of each provider.
     pub limit: usize,
@@ -113,12 +113,12 @@ pub struct Question {
     pub deadline: Duration,
     /// Its priority in the queues.
     pub priority: Priority,
-    /// Where to store its results, if anywhere.
+    /// Collection and retention for storing its results, if requested.
     pub keep: Option<KeepOptions>,
 }
 
 impl Question {
-    /// Reads a question. An error names the member and says what was expected.
+    /// Reads a question. An error names the member and states what was expected.
     pub fn read(value: &Value, settings: &Settings) -> Result<Question, Invalid> {
         let members =
             value.as_object().ok_or_else(|| Invalid::new("expected an object such as {\"keywords\":\"flood\"}"))?;
@@ -148,7 +148,7 @@ impl Question {
             )?
             .flatten(),
             language,
-            // Kept results can be queried by language later, so it has to be known now.
+            // Kept results can be queried by language later, so it must be known now.
             detect_language: detect_language || keep.is_some(),
             limit: whole(members, "limit", 1, settings.limit_max as u64)?.map_or(settings.limit, |n| n as usize),
             deadline: whole(members, "timeout", 1, settings.deadline_max.as_millis() as u64)?
@@ -157,14 +157,14 @@ impl Question {
                 .unwrap_or(Priority::Quick),
             keep,
         };
-        // A time or a medium alone would ask every provider for everything it has.
+        // A time or a medium alone would request everything that every provider has.
         if question.keywords.is_none() && question.place.is_none() && question.author.is_none() {
             return Err(Invalid::field("keywords", "the question is empty: expected keywords, a place or an author"));
         }
         Ok(question)
     }
 
-    /// The area, once an address has been geocoded.
+    /// Returns the area, once an address has been geocoded.
     pub fn area(&self) -> Option<&Area> {
         match &self.place {
             Some(Location::Area(area)) => Some(area),
@@ -172,7 +172,7 @@ impl Question {
         }
     }
 
-    /// Bytes that it holds in memory, about: a polygon and keywords may be large.
+    /// Returns the approximate size in memory, in bytes: a polygon and keywords may be large.
     pub(crate) fn bytes(&self) -> usize {
         let polygon = match self.area() {
             Some(Area::Polygon(polygon)) => polygon.coords_count() * size_of::<geo_types::Coord>(),
@@ -182,7 +182,7 @@ impl Question {
         size_of::<Question>() + polygon + names + self.keywords.as_ref().map_or(0, KeywordQuery::bytes)
     }
 
-    /// Whether the question restricts time.
+    /// Returns whether the question restricts time.
     pub fn has_time(&self) -> bool {
         self.interval.start != i64::MIN || self.interval.end != i64::MAX
     }
@@ -207,7 +207,7 @@ fn names(members: &Map<String, Value>) -> Result<Option<Vec<String>>, Invalid> {
     }
 }
 
-/// The language requested, and whether to detect languages.
+/// Returns the language requested, and whether to detect languages.
 fn language(members: &Map<String, Value>) -> Result<(Option<String>, bool), Invalid> {
     match text(members, "language", TEXT_BYTES_MAX)? {
         Some(code) if code == "any" => Ok((None, true)),
@@ -225,7 +225,7 @@ fn interval(members: &Map<String, Value>) -> Result<Interval, Invalid> {
         Some(text) if text.contains('/') => {
             Err(Invalid::field(name, format_args!("{text:?}: expected one instant or date")))
         }
-        // A date is a whole day: `start` takes its first instant, `end` its last.
+        // A date covers a whole day: `start` takes its first instant, `end` its last.
         Some(text) => Interval::parse(&text).map_err(|e| Invalid::field(name, e.detail)),
         None => Ok(Interval::ALWAYS),
     };

@@ -1,4 +1,4 @@
-//! Why requests are refused.
+//! Reasons for refusing requests.
 
 use crate::result_store::KeepOptions;
 use meridian_backend::StoreError;
@@ -6,29 +6,29 @@ use meridian_model::Invalid;
 use meridian_model::policy::quota::Exceeded;
 use std::time::Duration;
 
-/// Why a request is refused.
+/// The reason for refusing a request.
 #[derive(Debug)]
 pub enum Refusal {
     /// The request is invalid.
     Invalid(Invalid),
-    /// The client may not do what the request asks for.
+    /// The client lacks the right to do this.
     Forbidden(String),
-    /// There is no collection for the results: the same question can be asked again once it exists.
+    /// The collection for the results does not exist; the same question can be retried once it does.
     Absent(KeepOptions),
     /// A quota of the client's tenant is used up.
     Quota(Exceeded),
-    /// The max number of searches is running.
+    /// The max number of searches is already running.
     TooMany {
-        /// Running searches.
+        /// Number of running searches.
         running: usize,
-        /// When a slot is likely to be free.
+        /// Time after which a slot is likely to be free.
         retry: Duration,
     },
     /// Work of running searches waits too long for this server's processors.
     Busy {
         /// How long work has waited.
         delay: Duration,
-        /// When to retry.
+        /// Time after which to retry.
         retry: Duration,
     },
     /// The client was refused before and retries earlier than it was asked to.
@@ -41,9 +41,9 @@ pub enum Refusal {
         /// That number.
         most: usize,
     },
-    /// The disk has no space for what was to be stored.
+    /// The disk has no space for the data to be stored.
     DiskFull(String),
-    /// Something else is at work, or the outcome is not known: look, and try again.
+    /// Another operation is in progress, or the outcome is unknown: check, and retry.
     Unavailable(String),
     /// An internal error.
     Failed(String),

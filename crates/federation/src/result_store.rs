@@ -1,4 +1,5 @@
-//! Storing results: they are written into a collection as they are delivered, for as long as the question says.
+//! Storing results: they are written into a collection as they are delivered, and kept for as long as the question
+//! requests.
 //!
 //! This crate creates no collection. The owner of [`crate::Searches`] passes a [`ResultStore`].
 
@@ -20,17 +21,17 @@ const HOURS_MAX: u64 = 8_784;
 pub struct KeepOptions {
     /// Name of the collection.
     pub collection: String,
-    /// Age, counted from when they were found, at which results expire. `None` for the setting of the collection.
+    /// Age since they were found at which results expire. `None` for the setting of the collection.
     pub age: Option<Duration>,
 }
 
 impl KeepOptions {
-    /// The retention of a collection created for this question.
+    /// Returns the retention of a collection created for this question.
     pub fn age_of_new(&self) -> Duration {
         self.age.unwrap_or(AGE_DEFAULT)
     }
 
-    /// Refuses a client who may not write there.
+    /// Refuses a client that may not write to the collection.
     pub fn allowed(&self, view: &View) -> Result<(), Refusal> {
         match view.may(Action::Write, &self.collection) {
             true => Ok(()),
@@ -73,13 +74,16 @@ impl KeepOptions {
 
 /// Writes results into collections. Its calls block.
 pub trait ResultStore: Send + Sync + 'static {
-    /// Checks that the client may store results there. Called before the search begins, so that errors are reported at once.
+    /// Checks that the client may store results there. Called before the search begins, so that errors are reported at
+    /// once.
     ///
     /// # Errors
-    /// [`Refusal::Absent`] where there is no such collection. To create it is an administrative act of the client, which its server does.
+    ///
+    /// [`Refusal::Absent`] if the collection does not exist. Creating it is an administrative act of the client,
+    /// carried out by its server.
     fn prepare(&self, view: &View, keep: &KeepOptions) -> Result<(), Refusal>;
 
-    /// Writes results of a provider. The error is a sentence that says what was not written and why.
+    /// Writes results of a provider. The error is a sentence that names what was not written and why.
     fn write(
         &self,
         view: &View,

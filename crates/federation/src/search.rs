@@ -1,7 +1,7 @@
 //! One search: its ledger of providers and their outcomes, and its end, which always comes.
 //!
-//! All work for a provider holds an [`Arc`] of its [`Leg`](crate::leg::Leg). When the last reference is dropped (done, panicked or
-//! discarded as late), the leg reports the provider's state. No code path has to remember to report.
+//! All work for a provider holds an [`Arc`] of its [`Leg`](crate::leg::Leg). When the last reference is dropped (done,
+//! panicked or discarded as late), the leg reports the provider's state. So no code path can forget to report.
 //!
 //! A search ends when all its legs have ended, at its deadline, or when it is abandoned. Legs still open are then
 //! reported as such, and the last packet follows.
@@ -44,25 +44,25 @@ pub struct Search {
     pub id: String,
     /// The question.
     pub question: Arc<Question>,
-    /// The caller that started it: only this owner, with the same rights, and admins of the tenant may see it.
+    /// The caller that started it. Only this owner, with the same rights, and admins of the tenant may see it.
     pub owner: String,
     /// The collections that its owner sees.
     pub view: View,
     /// When the request arrived.
     pub arrived: Instant,
-    /// When it ends at the latest.
+    /// Deadline of the search.
     pub deadline: Instant,
     /// Its packets.
     pub outbox: Arc<Outbox>,
-    /// The bytes of its question, as a share of the budget for packets: an ended search keeps both.
+    /// Reservation in the packet budget for the bytes of its question: an ended search keeps both.
     _held: ByteShare,
     /// Fingerprints of the results sent, for the deduplicate stage. Empty once it has ended.
     pub seen: Mutex<Seen>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) packet_bytes: usize,
-    /// The request or trace that its work belongs to.
+    /// The request or trace that the work belongs to.
     pub(crate) current: Current,
-    /// Its part of a trace, up to its end.
+    /// Its span in a trace, until it ends.
     span: Mutex<Span>,
     ledger: Mutex<Ledger>,
     over: CancelFlag,
@@ -71,7 +71,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that arrived at `arrived`.
+    /// Creates a search that arrived at `arrived`.
     pub fn new(
         id: String,
         question: Question,
@@ -82,7 +82,8 @@ impl Search {
         tally: Arc<Tally>,
     ) -> Search {
         let mut held = budget.empty();
-        // Beyond the limit, if need be: admission bounds the number of searches, and a body the size of a question.
+        // Reserved beyond the limit if need be: admission bounds the number of searches, and the body limit bounds the
+        // size of a question.
         held.grow(question.bytes());
         Search {
             id,
@@ -105,18 +106,18 @@ impl Search {
         }
     }
 
-    /// The same, recorded as `span`, for work that `current` is a part of.
+    /// Creates a search recorded as `span`, for work that `current` is a part of.
     pub(crate) fn traced(self, span: Span, current: Current) -> Search {
         let current = span.within(current);
         Search { current, span: Mutex::new(span), ..self }
     }
 
-    /// Whether the search has ended.
+    /// Returns whether the search has ended.
     pub fn is_over(&self) -> bool {
         self.over.is_cancelled() || Instant::now() >= self.deadline
     }
 
-    /// Raised when the search ends, for blocking code that polls a flag.
+    /// Returns a flag raised when the search ends, for blocking code that polls it.
     pub fn over(&self) -> CancelFlag {
         self.over.clone()
     }
@@ -139,12 +140,12 @@ impl Search {
         }
     }
 
-    /// Registers a provider that is asked.
+    /// Registers a provider that is queried.
     pub(crate) fn register(&self, provider: &str) {
         self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
     }
 
-    /// Reports that a provider is not asked.
+    /// Reports that a provider is not queried.
     pub(crate) fn skip(&self, provider: &str, why: String) {
         self.ledger.lock().entries.insert(provider.to_owned(), Entry::default());
         self.report(provider, State::Skipped, why, false);
@@ -179,7 +180,7 @@ impl Search {
         true
     }
 
-    /// As [`Search::send`], once a reader has made space. Waits until the search ends.
+    /// Like [`Search::send`], once a reader has made space. Waits at most until the search ends.
     pub(crate) async fn send_when_read(&self, provider: &str, features: &[String]) {
         loop {
             let mut changed = pin!(self.outbox.changed());
@@ -191,7 +192,7 @@ impl Search {
         }
     }
 
-    /// Records that results of a provider begin or cease to wait for a reader.
+    /// Records that results of a provider start or stop waiting for a reader.
     pub(crate) fn waits_for_reader(&self, provider: &str, begins: bool) {
         if let Some(entry) = self.ledger.lock().entries.get_mut(provider) {
             entry.waiting = if begins { entry.waiting + 1 } else { entry.waiting.saturating_sub(1) };
@@ -204,7 +205,7 @@ impl Search {
         if !ledger.sealed {
             self.tell_in(&mut ledger, provider, state, detail, more);
         }
-        // Released first: the supervisor that wakes takes it at once.
+        // Released first: the supervisor takes it as soon as it wakes.
         drop(ledger);
         self.all_reported.notify_waiters();
     }
@@ -236,7 +237,7 @@ impl Search {
         self.ledger.lock().kept += results;
     }
 
-    /// Reports, once for each provider, that results could not be stored. They are delivered all the same.
+    /// Reports, once per provider, that results could not be stored. They are delivered nevertheless.
     pub(crate) fn not_kept(&self, provider: &str, why: String) {
         let mut ledger = self.ledger.lock();
         let sealed = ledger.sealed;
@@ -294,7 +295,7 @@ impl Search {
         self.ended.send_replace(true);
     }
 
-    /// Its state, for `GET /searches/{id}`.
+    /// Returns its state, for `GET /searches/{id}`.
     pub fn status(&self) -> SearchStatus {
         let ledger = self.ledger.lock();
         let leg = |entry: &Entry| {
@@ -302,7 +303,7 @@ impl Search {
                 entry.state.as_ref().map_or(("asked", ""), |(state, detail)| (state.word(), detail.as_str()));
             LegStatus { state, detail: detail.to_owned(), results: entry.results, ms: entry.ms, more: entry.more }
         };
-        // The position of an address, where it was geocoded.
+        // The position of an address, if it was geocoded.
         let circle = match self.question.area() {
             Some(Area::Circle { lon, lat, radius_m }) => Some(([*lon, *lat], *radius_m)),
             _ => None,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// One result, in the form that every source's response is mapped to.
 #[derive(Debug, Clone, Default)]
 pub struct SearchResult {
-    /// The source's id; its link or a hash where it has none.
+    /// The source's id; else its link or a hash.
     pub id: String,
     /// Its geometry as GeoJSON.
     pub place: Option<Value>,
@@ -41,7 +41,7 @@ pub struct SearchResult {
 }
 
 impl SearchResult {
-    /// The texts that keywords are matched against, including those in lists.
+    /// Returns the texts that keywords are matched against, including those in lists.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let own = self.title.iter().chain(&self.text).map(String::as_str);
         own.chain(self.more.values().flat_map(|value| {
@@ -50,12 +50,12 @@ impl SearchResult {
         }))
     }
 
-    /// Its start in microseconds since 1970, if it has one.
+    /// Returns its start in microseconds since 1970, if known.
     pub fn start(&self) -> Option<i64> {
         self.time.map(|time| time.start).filter(|start| *start != i64::MIN)
     }
 
-    /// The result as a GeoJSON feature.
+    /// Returns the result as a GeoJSON feature.
     pub fn feature(&self) -> Value {
         let mut properties = Map::new();
         let texts = [("title", &self.title), ("text", &self.text), ("link", &self.link), ("author", &self.author)];
@@ -92,8 +92,8 @@ impl SearchResult {
         json!({ "type": "Feature", "id": self.id, "geometry": self.place, "properties": properties })
     }
 
-    /// The result as the text of a feature of at most `bytes` bytes. Excess is cut in this order: further members,
-    /// lists, texts. The member `cut` marks it. `None` if even the bare feature does not fit.
+    /// Returns the result as the text of a feature of at most `bytes` bytes. Excess is cut in this order: further
+    /// members, lists, texts. The member `cut` marks it. `None` if even the bare feature does not fit.
     pub fn feature_within(mut self, bytes: usize) -> Option<String> {
         let whole = self.feature().to_string();
         if whole.len() <= bytes {

@@ -45,7 +45,7 @@ impl Seen {
     }
 }
 
-/// A link reduced to the parts that identify its page.
+/// Returns a link reduced to the parts that identify its page.
 fn bare(link: &str) -> String {
     let link = link.split('#').next().unwrap_or(link);
     let link = link.strip_prefix("https://").or_else(|| link.strip_prefix("http://")).unwrap_or(link);
@@ -54,13 +54,13 @@ fn bare(link: &str) -> String {
     format!("{}?{}", path.trim_start_matches("www.").trim_end_matches('/'), telling.join("&"))
 }
 
-/// A hash of several texts.
+/// Returns a hash of several texts.
 pub fn hash(parts: &[&str]) -> u64 {
     // No text contains NUL, so the parts cannot run together.
     XxHash3_128::oneshot(parts.join("\0").as_bytes()) as u64
 }
 
-/// The SimHash of a text, from the hashes of its words.
+/// Returns the SimHash of a text, from the hashes of its words.
 fn simhash(words: &[u64]) -> u64 {
     let runs = words.windows(3).map(|run| run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
     Votes::of(runs).majority()
@@ -114,7 +114,7 @@ impl Votes {
         self.count += 8;
     }
 
-    /// The bits set in more than half of the numbers.
+    /// Returns the bits set in more than half of the numbers.
     fn majority(&self) -> u64 {
         let votes = |bit: u32| -> u32 { (0..32).map(|n| ((self.digits[n as usize] >> bit & 1) as u32) << n).sum() };
         (0..64).fold(0, |bits, bit| bits | u64::from(votes(bit) > self.count / 2) << bit)

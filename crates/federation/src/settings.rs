@@ -16,11 +16,11 @@ pub struct Settings {
     pub delay_max: Duration,
     /// Default timeout of a search, from its arrival.
     pub deadline: Duration,
-    /// Max timeout that a search may ask for.
+    /// Max timeout that a search may request.
     pub deadline_max: Duration,
     /// Default number of results of each provider.
     pub limit: usize,
-    /// Max number of results of each provider that a question may ask for.
+    /// Max number of results of each provider that a question may request.
     pub limit_max: usize,
     /// Max size of a packet, in bytes.
     pub packet_bytes: usize,
@@ -30,14 +30,14 @@ pub struct Settings {
     pub buffer_bytes_total: usize,
     /// Max bytes of unparsed responses of remote sources, all together.
     pub answer_bytes_total: usize,
-    /// For this long after it began, a search is joined by the same question of the same client. Zero disables
+    /// Time after its start within which a search is joined by the same question of the same client. Zero disables
     /// joining.
     pub join: Duration,
-    /// A search stops when its last reader has been gone for this long.
+    /// Time without a reader, after the last one left, until a search stops.
     pub gone: Duration,
-    /// A search stops when no reader has attached for this long.
+    /// Time until a search stops to which no reader ever attached.
     pub wait: Duration,
-    /// How long a search can still be read after its end.
+    /// Time for which a search can still be read after its end.
     pub keep: Duration,
     /// Max queued work of a stage, for each tenant and priority.
     pub queue: usize,
@@ -51,7 +51,7 @@ pub struct Settings {
     pub gazetteer: String,
     /// Min population of places in the gazetteer, if it has populations.
     pub gazetteer_population: u64,
-    /// The model that labels images of results. Without one no image is fetched.
+    /// The model that labels images of results. Without it, no image is fetched.
     pub images: Option<Arc<Classifier>>,
 }
 
@@ -70,7 +70,7 @@ impl Default for Settings {
             buffer_bytes_total: 256 << 20,
             answer_bytes_total: 256 << 20,
             join: Duration::from_secs(1),
-            // A disconnect is noticed at once. With the time to stop, work ends within a second.
+            // A disconnect is noticed at once, so work ends within a second, including the time to stop.
             gone: Duration::from_millis(750),
             wait: Duration::from_secs(5),
             keep: Duration::from_secs(60),

@@ -56,22 +56,22 @@ impl Sink {
         Sink { intake, leg }
     }
 
-    /// The collections that the client sees.
+    /// Returns the collections that the client sees.
     pub fn view(&self) -> &View {
         &self.leg.search.view
     }
 
-    /// The question.
+    /// Returns the question.
     pub fn question(&self) -> &Arc<Question> {
         &self.leg.search.question
     }
 
-    /// Time until the search ends.
+    /// Returns the time until the search ends.
     pub fn time_left(&self) -> Duration {
         self.leg.search.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Raised when the search ends.
+    /// Returns a flag raised when the search ends.
     pub fn over(&self) -> CancelFlag {
         self.leg.search.over()
     }
@@ -81,8 +81,8 @@ impl Sink {
         self.leg.search.outbox.wait_for_space().await;
     }
 
-    /// How many results are wanted beyond those delivered. Waits while that depends on their outcome: the limit counts
-    /// results that match and are not duplicates. 0 means no more.
+    /// Returns how many results are wanted beyond those delivered; 0 means no more. Waits while that depends on their
+    /// outcome: the limit counts results that match and are not duplicates.
     pub async fn wanted(&self) -> usize {
         self.leg.wanted().await
     }
@@ -97,7 +97,8 @@ impl Sink {
         self.leg.remark(remark);
     }
 
-    /// The number of results delivered if none of them matched the question, else `None`. Waits until all are decided.
+    /// Returns the number of results delivered if none of them matched the question, else `None`. Waits until the
+    /// outcome of all is known.
     pub async fn all_unmatched(&self) -> Option<usize> {
         self.leg.all_unmatched().await
     }

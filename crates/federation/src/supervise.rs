@@ -1,4 +1,5 @@
-//! Panic handling: one costs only its piece of work ([`CatchPanic`]), and long-running tasks restart ([`supervise`]).
+//! Panic handling: a panic costs only its piece of work ([`CatchPanic`]), and long-running tasks restart
+//! ([`supervise`]).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,7 @@ impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // A panic leaves only this piece of work half done, and it is dropped.
+        // A panic leaves only this piece of work half done, and that is dropped.
         match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
             Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
             Ok(Poll::Pending) => Poll::Pending,

@@ -25,8 +25,8 @@ pub struct Tally {
     pub images_seen: AtomicU64,
     /// Images that could not be fetched or decoded.
     pub images_failed: AtomicU64,
-    /// Images that took longer than their results wait.
+    /// Images that took longer than their results may wait.
     pub images_late: AtomicU64,
-    /// Images that were not fetched, because too many were waiting.
+    /// Images that were not fetched, because too many were pending.
     pub images_passed: AtomicU64,
 }

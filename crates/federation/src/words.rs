@@ -22,13 +22,13 @@ impl Prepared {
         Prepared(out)
     }
 
-    /// The words, in order.
+    /// Returns the words, in order.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.0.split(' ').filter(|word| !word.is_empty() && *word != "|")
     }
 }
 
-/// Hashes of the words of texts, in order; the words are those of [`Prepared`].
+/// Hashes the words of texts, in order; the words are those of [`Prepared`].
 #[derive(Debug, Default)]
 pub(crate) struct Hashes {
     words: Vec<u64>,
@@ -50,11 +50,11 @@ impl Hashes {
 
 /// A consumer of the words of a text.
 pub(crate) trait WordSink {
-    /// ASCII letters and digits within a word.
+    /// Receives ASCII letters and digits within a word.
     fn run(&mut self, ascii: &str);
-    /// Another character of a word, case-folded.
+    /// Receives another character of a word, case-folded.
     fn sign(&mut self, sign: char);
-    /// The end of a word.
+    /// Receives the end of a word.
     fn end(&mut self);
 }
 
@@ -135,7 +135,7 @@ fn read_folded(text: &str, out: &mut impl WordSink) {
     }
 }
 
-/// Whether the character's script writes words without spaces between them.
+/// Returns whether the character's script writes words without spaces between them.
 pub(crate) fn stands_alone(sign: char) -> bool {
     matches!(u32::from(sign), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x9FFF
         | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The reference for [`read`]: one character at a time.
+    /// Reference for [`read`]: processes one character at a time.
     fn sign_by_sign(text: &str) -> String {
         let (mut out, mut inside) = (String::new(), false);
         for sign in fold_compatible(text).chars() {

@@ -21,7 +21,7 @@ use jiff::tz::TimeZone;
 use meridian_model::builder::Value;
 use meridian_model::{BatchBuilder, FieldType, Invalid};
 
-/// A column, in the few forms that values are read from.
+/// A column, in one of the few forms from which values are read.
 pub(crate) enum Column {
     /// Nulls only.
     Null,
@@ -30,19 +30,19 @@ pub(crate) enum Column {
     Float(Float64Array),
     Bool(BooleanArray),
     Time(Times),
-    /// Lists: where each begins, and its texts.
+    /// Lists: the offset of each, and their texts.
     List {
         offsets: Vec<usize>,
         nulls: Option<NullBuffer>,
         texts: Texts,
     },
     Binary(Binaries),
-    /// Points as pairs of coordinates, apart or in turn.
+    /// Points as pairs of coordinates, separate or interleaved.
     Points {
         x: Float64Array,
         y: Float64Array,
         nulls: Option<NullBuffer>,
-        /// Whether there are more numbers to a point than two.
+        /// Whether a point has more than two numbers.
         heights: bool,
     },
 }
@@ -66,7 +66,7 @@ pub(crate) enum Binaries {
 pub(crate) struct Times {
     values: Int64Array,
     per_second: i128,
-    /// Whether the type says which instants are meant; dates and timestamps without a zone do not.
+    /// Whether the type determines the instants; dates and timestamps without a zone do not.
     pub(crate) zoned: bool,
 }
 
@@ -87,7 +87,7 @@ impl Texts {
         })
     }
 
-    /// The text at an index; `None` where it is null.
+    /// Returns the text at an index; `None` if null.
     pub(crate) fn get(&self, at: usize) -> Option<&str> {
         match self {
             Texts::Small(a) => a.is_valid(at).then(|| a.value(at)),
@@ -95,7 +95,7 @@ impl Texts {
             Texts::View(a) => a.is_valid(at).then(|| a.value(at)),
             Texts::Dictionary { keys, texts } => {
                 let key = keys.is_valid(at).then(|| keys.value(at))?;
-                // A dictionary from outside is not validated here: a key beyond it is a null, not a panic.
+                // A foreign dictionary is not validated here: a key out of range is a null, not a panic.
                 texts.get(usize::try_from(key).ok().filter(|&key| key < texts.len())?)
             }
         }
@@ -122,19 +122,19 @@ impl Binaries {
 }
 
 impl Times {
-    /// Microseconds since 1970; wall time where the type has no zone.
+    /// Returns microseconds since 1970; wall time if the type has no zone.
     pub(crate) fn get(&self, at: usize) -> Option<Result<i64, Invalid>> {
         self.values.is_valid(at).then(|| {
             let micros = i128::from(self.values.value(at)) * 1_000_000;
-            // Rounded down, also before 1970: truncation would move those instants towards the epoch. In 128 bits, as
-            // seconds times a million may exceed 64.
+            // Rounded down, also before 1970: truncation would move those instants towards the epoch. Uses 128 bits,
+            // as seconds times a million may exceed 64.
             let micros = micros.div_euclid(self.per_second);
             let micros = i64::try_from(micros).unwrap_or(i64::MAX);
             meridian_model::time::in_range(micros, &"of this value")
         })
     }
 
-    /// All of them as microseconds since 1970, if all are times.
+    /// Returns all values as microseconds since 1970, if all are times.
     pub(crate) fn micros(&self) -> Option<&Int64Array> {
         (self.zoned && self.per_second == 1_000_000).then_some(&self.values)
     }
@@ -154,7 +154,7 @@ impl Times {
     }
 }
 
-/// Integers of any width as 64-bit ones; `None` for other types.
+/// Returns integers of any width as 64-bit ones; `None` for other types.
 fn ints(array: &ArrayRef) -> Option<Result<Column, Invalid>> {
     macro_rules! widen {
         ($kind:ty) => {
@@ -199,7 +199,7 @@ fn times(array: &ArrayRef) -> Option<Times> {
 }
 
 impl Column {
-    /// The values of an Arrow array.
+    /// Returns the values of an Arrow array.
     pub(crate) fn of(array: &ArrayRef, name: &str) -> Result<Column, Invalid> {
         let strange = || Invalid::field(name, format!("a column of type {} is not supported", array.data_type()));
         if let Some(ints) = ints(array) {
@@ -244,7 +244,8 @@ impl Column {
                 let heights = ["z", "m"].iter().any(|more| pair.column_by_name(more).is_some());
                 Column::Points { x, y, nulls: pair.nulls().cloned(), heights }
             }
-            // The two encodings of GeoArrow points: coordinates apart (a struct) and in turn (a list of fixed size).
+            // The two encodings of GeoArrow points: separate coordinates (a struct) and interleaved ones (a list of
+            // fixed size).
             DataType::FixedSizeList(_, width @ (2 | 3)) => {
                 let pairs = array.as_fixed_size_list();
                 let values = pairs.values().as_primitive_opt::<Float64Type>().ok_or_else(strange)?;
@@ -260,7 +261,7 @@ impl Column {
         })
     }
 
-    /// The texts of a list; `None` where it is null.
+    /// Returns the texts of a list; `None` if null.
     fn list(offsets: &[usize], nulls: Option<&NullBuffer>, texts: &Texts, row: usize) -> Option<Vec<String>> {
         if nulls.is_some_and(|n| n.is_null(row)) {
             return None;
@@ -269,7 +270,7 @@ impl Column {
         Some((from..to).filter_map(|i| texts.get(i).map(str::to_owned)).collect())
     }
 
-    /// A row's list as a JSON array; `None` where it is null, and of other columns.
+    /// Returns a row's list as a JSON array; `None` if null or in other columns.
     #[cfg(any(feature = "flatgeobuf", feature = "geopackage"))]
     pub(crate) fn json(&self, row: usize) -> Option<String> {
         let Column::List { offsets, nulls, texts } = self else { return None };
@@ -287,7 +288,7 @@ impl Column {
     ) -> Result<(), Invalid> {
         let spec = &builder.schema().fields[field];
         let is_time = spec.kind.is_time();
-        // A day is one whatever the zone: columns of dates have none.
+        // A date is the same in any zone: columns of dates have none.
         let utc = TimeZone::UTC;
         let zone = if spec.kind == FieldType::Date { Some(&utc) } else { options.zone.as_ref() };
         let named = |mistake: Invalid| blame(mistake, &spec.name);
@@ -296,7 +297,7 @@ impl Column {
             Column::Text(texts) => match texts.get(row) {
                 None => return Ok(()),
                 Some(text) if is_time => Value::Time(instant::parse_as(spec.kind, text, options).map_err(named)?),
-                // Formats without lists have them as JSON.
+                // Formats without lists store them as JSON.
                 Some(text) if spec.kind == FieldType::TextList => return set_text(builder, field, text, options),
                 Some(text) => return builder.set_text(field, text),
             },
@@ -325,7 +326,7 @@ impl Column {
         builder.set(field, value)
     }
 
-    /// A row's geometry.
+    /// Returns a row's geometry.
     pub(crate) fn shape(&self, row: usize, name: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
         let shape = match self {
             Column::Null => Ok(None),
@@ -333,7 +334,7 @@ impl Column {
             Column::Text(a) => a.get(row).map_or(Ok(None), |text| wkt::read_text_or_hex(text.trim(), survey)),
             Column::Points { x, y, nulls, heights } => {
                 let null = nulls.as_ref().is_some_and(|n| n.is_null(row)) || x.is_null(row) || y.is_null(row);
-                // GeoArrow has no other form for a point without a place.
+                // GeoArrow has no other form for an empty point.
                 let empty = !null && x.value(row).is_nan() && y.value(row).is_nan();
                 if null || empty {
                     return Ok(None);
@@ -346,7 +347,7 @@ impl Column {
         shape.map_err(|e| blame(e, name))
     }
 
-    /// A row's coordinate in degrees.
+    /// Returns a row's coordinate in degrees.
     pub(crate) fn degrees(&self, row: usize, name: &str) -> Result<Option<f64>, Invalid> {
         match self {
             Column::Null => Ok(None),
@@ -356,7 +357,7 @@ impl Column {
         }
     }
 
-    /// A row's id as text.
+    /// Returns a row's id as text.
     pub(crate) fn id(&self, row: usize, name: &str) -> Result<Option<String>, Invalid> {
         match self {
             Column::Null => Ok(None),

@@ -1,4 +1,4 @@
-//! Gzip and zstd, seen by content.
+//! Gzip and zstd, detected by content.
 
 use meridian_model::Invalid;
 use std::io::{self, BufReader, Cursor, Read};
@@ -8,14 +8,14 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Decompresses gzip or zstd, detected by the first bytes; any other input passes unchanged.
 ///
-/// Several members or frames after each other are read as one. A stream that ends inside one gives
-/// an error that says so, as an [`Invalid`] inside the [`io::Error`].
+/// Consecutive members or frames are read as one. A stream that ends inside one gives an error that states this, as an
+/// [`Invalid`] inside the [`io::Error`].
 pub fn decompress(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
-    // The window of `zstd --long=27`, the most that the command line takes unasked.
+    // The window of `zstd --long=27`, the largest that the command line accepts by default.
     decompress_within(input, 128 << 20)
 }
 
-/// As [`decompress`], of a body over HTTP: its zstd window is at most 8 MiB (RFC 9659).
+/// Like [`decompress`], for a body over HTTP: its zstd window is at most 8 MiB (RFC 9659).
 pub fn decompress_body(input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     decompress_within(input, 8 << 20)
 }
@@ -34,12 +34,12 @@ fn decompress_within(input: Box<dyn Read + Send>, window: u32) -> io::Result<Box
     Ok(input)
 }
 
-/// Whether bytes that begin so would be unpacked by [`decompress`].
+/// Returns whether input that begins with these bytes would be decompressed by [`decompress`].
 pub fn is_compressed(first: &[u8]) -> bool {
     first.starts_with(&GZIP) || first.starts_with(&ZSTD)
 }
 
-/// The first bytes of an input, as many as asked for if there are, and the whole input again.
+/// Returns the first bytes of an input, up to the number requested, and the whole input again.
 pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
     let mut first = Vec::new();
     let got = input.by_ref().take(bytes as u64).read_to_end(&mut first)?;
@@ -49,7 +49,7 @@ pub fn peek(mut input: Box<dyn Read + Send>, bytes: usize) -> io::Result<(Vec<u8
     Ok((first.clone(), Box::new(Cursor::new(first).chain(input))))
 }
 
-/// Describes an error in compressed data for users.
+/// A reader that describes errors in compressed data for users.
 struct Explained<R> {
     plain: R,
     name: &'static str,
@@ -61,7 +61,7 @@ impl<R: Read> Read for Explained<R> {
             let name = self.name;
             let detail = match error.kind() {
                 io::ErrorKind::UnexpectedEof => format!("the {name} data ends before it is complete: was it cut off?"),
-                // The library's name of a window that is too large.
+                // The library's name for a window that is too large.
                 _ if error.to_string().contains("too much memory") => {
                     "the zstd data needs too large a window: compress it without --long or --ultra".to_owned()
                 }

@@ -1,4 +1,4 @@
-//! Times in other forms than RFC 3339, by a pattern.
+//! Times in forms other than RFC 3339, described by a pattern.
 
 use jiff::civil::Time;
 use jiff::fmt::strtime::BrokenDownTime;
@@ -43,10 +43,10 @@ const CUSTOMARY: &[&str] = &[
 ];
 
 impl DateFormat {
-    /// A pattern in the words of `strftime`: `%d` day, `%m` month, `%Y` year, `%H` hour, `%M` minute, `%S` second, `%.f`
-    /// fraction, `%z` offset, `%b` name of a month.
+    /// Parses a pattern in `strftime` notation: `%d` day, `%m` month, `%Y` year, `%H` hour, `%M` minute, `%S` second,
+    /// `%.f` fraction, `%z` offset, `%b` name of a month.
     pub fn new(pattern: &str) -> Result<DateFormat, Invalid> {
-        // One that formats no time parses none.
+        // A pattern that cannot format a time cannot parse one.
         let sample = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
         jiff::fmt::strtime::format(pattern, &sample)
             .map_err(|e| Invalid::new(format!("{pattern:?}: {e}: expected a pattern such as \"%d.%m.%Y %H:%M\"")))?;
@@ -58,13 +58,13 @@ impl DateFormat {
         Ok(DateFormat { pattern: pattern.to_owned() })
     }
 
-    /// The pattern.
+    /// Returns the pattern.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// A time in this form as RFC 3339 has it: a date alone, or a time with an offset if one was given. `None` of other
-    /// texts.
+    /// Converts a time in this form to RFC 3339: a date alone, or a time with an offset if one was given. `None` for
+    /// other texts.
     pub(crate) fn iso(&self, text: &str) -> Option<String> {
         iso(&self.pattern, text)
     }
@@ -76,7 +76,7 @@ fn iso(pattern: &str, text: &str) -> Option<String> {
         return parts.to_timestamp().ok().map(|stamp| stamp.to_string());
     }
     let date = parts.to_date().ok()?;
-    // A pattern of four digits takes two as well, and they would be a year of antiquity.
+    // A pattern of four digits accepts two as well, which would be a year of antiquity.
     if pattern.contains("%Y") && date.year() < 1000 {
         return None;
     }
@@ -97,17 +97,18 @@ fn iso(pattern: &str, text: &str) -> Option<String> {
     Some(format!("{date}T{time}{offset}"))
 }
 
-/// Whether a text is a time in this pattern.
+/// Returns whether a text is a time in this pattern.
 pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     iso(pattern, text).is_some()
 }
 
-/// The customary patterns of some texts, the likeliest first: the ones with the fewest misfits, of which `others_max` are allowed.
+/// Returns the customary patterns of some texts, the likeliest first: those with the fewest misfits, of which
+/// `others_max` are allowed.
 pub(crate) fn fitting(texts: &[&str], others_max: usize) -> Vec<&'static str> {
     let mut fewest = others_max.min(texts.len().saturating_sub(1));
     let mut found = Vec::new();
     for pattern in CUSTOMARY {
-        // One more than allowed tells enough.
+        // Counting stops at one more than allowed.
         let others = texts.iter().filter(|text| !fits(pattern, text)).take(fewest + 1).count();
         if others < fewest {
             fewest = others;
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(guess(&["31.01.2026 12:05", "01.02.2026 00:00"]), ["%d.%m.%Y %H:%M"]);
         assert_eq!(guess(&["01/02/2026", "03/04/2026"]), ["%d/%m/%Y", "%m/%d/%Y"]);
         assert_eq!(guess(&["01/31/2026", "03/04/2026"]), ["%m/%d/%Y"]);
-        // Of two that nearly all have, the one that more have.
+        // Of two patterns that fit nearly all texts, the one that fits more.
         assert_eq!(fitting(&["01/31/2026", "03/04/2026", "05/06/2026", "unknown"], 2), ["%m/%d/%Y"]);
         assert!(guess(&["01/31/2026", "unknown"]).is_empty() && fitting(&["unknown"], 1).is_empty());
         assert!(guess(&["Tuesday"]).is_empty() && guess(&[]).is_empty());

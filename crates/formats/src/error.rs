@@ -1,4 +1,4 @@
-//! What can go wrong while reading.
+//! Errors of reading.
 
 use meridian_model::Invalid;
 use std::io;
@@ -6,20 +6,20 @@ use std::io;
 /// Max errors collected from one input before reading stops.
 pub const MISTAKES_MAX: usize = 100;
 
-/// Why no batch came.
+/// Why no batch was returned.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The input is invalid; each error names the line (or the ordinal of the event) and the field.
     /// Never empty, at most [`MISTAKES_MAX`] long. Nothing of the current batch was returned.
     #[error("{}", summary(.0))]
     Invalid(Vec<Invalid>),
-    /// The source of the bytes failed; trying again may help.
+    /// The source of the bytes failed; a retry may help.
     #[error("reading failed: {0}")]
     Io(#[source] io::Error),
     /// The input exceeds the max number of bytes (`ReadOptions::input_bytes`).
     #[error("the input is longer than {0} bytes")]
     TooLong(u64),
-    /// [`crate::Watch`] called the reading off.
+    /// [`crate::Watch`] cancelled the reading.
     #[error("the reading was called off")]
     Stopped,
 }
@@ -42,7 +42,7 @@ fn summary(mistakes: &[Invalid]) -> String {
 }
 
 impl ReadError {
-    /// The first error, if the input is invalid.
+    /// Returns the first error, if the input is invalid.
     pub fn first(&self) -> Option<&Invalid> {
         match self {
             ReadError::Invalid(mistakes) => mistakes.first(),
@@ -72,7 +72,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// Why a record is not read: an error in it alone, or one that ends reading.
+/// Why a record was not read: an error in it alone, or one that ends reading.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// This event is bad; the next one can be read.
@@ -100,7 +100,7 @@ impl From<io::Error> for Fault {
 }
 
 impl Fault {
-    /// An error after which the rest of the input cannot be parsed.
+    /// Returns an error after which the rest of the input cannot be parsed.
     pub(crate) fn stop(mistake: Invalid) -> Fault {
         Fault::Stop(mistake.into())
     }

@@ -1,4 +1,4 @@
-//! The formats by name, media type and content.
+//! Formats by name, media type and content.
 
 mod magic;
 
@@ -12,7 +12,7 @@ pub enum Format {
     GeoJson,
     /// GeoJSON text sequence (RFC 8142): features, each after a record separator.
     GeoJsonSeq,
-    /// A GeoJSON feature or a flat JSON object a line.
+    /// One GeoJSON feature or flat JSON object per line.
     NdJson,
     /// Comma- or tab-separated values with a header line.
     Csv,
@@ -26,13 +26,13 @@ pub enum Format {
     FlatGeobuf,
     /// GeoPackage: one layer of it.
     GeoPackage,
-    /// Shapefile: `.shp` with its files beside it, or a zip archive of them.
+    /// Shapefile: `.shp` with its companion files, or a zip archive of them.
     Shapefile,
     /// KML, or KMZ.
     Kml,
-    /// GPX: tracks, routes and waypoints, an event a point.
+    /// GPX: tracks, routes and waypoints, one event per point.
     Gpx,
-    /// NMEA 0183 sentences, with AIS messages in them.
+    /// NMEA 0183 sentences with AIS messages.
     Nmea,
     /// GTFS-Realtime: positions of vehicles.
     GtfsRt,
@@ -57,7 +57,7 @@ impl Format {
         Format::GtfsRt,
     ];
 
-    /// The name on command lines and in `f=`.
+    /// Returns the name on command lines and in `f=`.
     pub fn name(self) -> &'static str {
         match self {
             Format::GeoJson => "geojson",
@@ -77,7 +77,7 @@ impl Format {
         }
     }
 
-    /// The format with this name; also the endings of file names, and `ais`.
+    /// Returns the format with this name; also accepts file extensions and `ais`.
     pub fn from_name(name: &str) -> Option<Format> {
         Some(match name.to_ascii_lowercase().as_str() {
             "geojson" | "json" => Format::GeoJson,
@@ -98,7 +98,7 @@ impl Format {
         })
     }
 
-    /// The media type that answers carry.
+    /// Returns the media type of responses.
     pub fn media_type(self) -> &'static str {
         match self {
             Format::GeoJson => "application/geo+json",
@@ -118,7 +118,7 @@ impl Format {
         }
     }
 
-    /// The format of a `Content-Type` or of one entry of `Accept`; parameters are ignored.
+    /// Returns the format of a `Content-Type` or of one entry of `Accept`; parameters are ignored.
     pub fn from_media_type(media_type: &str) -> Option<Format> {
         let essence = media_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         Some(match essence.as_str() {
@@ -142,7 +142,7 @@ impl Format {
         })
     }
 
-    /// The ending of file names, without the dot.
+    /// Returns the file extension, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Format::GeoJson => "geojson",
@@ -162,8 +162,8 @@ impl Format {
         }
     }
 
-    /// Guesses the format of a file from its first bytes (decompressed, some KiB are enough) and,
-    /// where those leave a choice, from its name. `None` where nothing fits.
+    /// Guesses the format of a file from its first bytes (decompressed, some KiB are enough) and, if these are
+    /// ambiguous, from its name. `None` if nothing fits.
     pub fn detect(name: &str, first: &[u8]) -> Option<Format> {
         // The byte order mark of UTF-8, which spreadsheets write before CSV.
         let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(first);
@@ -199,17 +199,18 @@ impl Format {
 }
 
 impl Format {
-    /// What a file of a kind that is not read is, by its content and name; it is read once ogr2ogr has converted it.
+    /// Returns the name of an unsupported kind of file, by its content and name. Such a file can be read once ogr2ogr
+    /// has converted it.
     pub fn foreign(name: &str, first: &[u8]) -> Option<&'static str> {
         magic::foreign(name, first)
     }
 
-    /// Whether a file is read in place, by its name: it is read from its end, or has others beside it.
+    /// Returns whether a file is read in place, by its name: it is read from its end, or has companion files.
     pub fn reads_in_place(self) -> bool {
         matches!(self, Format::GeoParquet | Format::GeoPackage | Format::Shapefile)
     }
 
-    /// Whether files of the format begin with a mark, so that one without it is not of the format.
+    /// Returns whether files of the format begin with a mark, so that a file without it has another format.
     fn has_mark(self) -> bool {
         matches!(self, Format::FlatGeobuf | Format::GeoPackage | Format::Shapefile | Format::GeoParquet | Format::Arrow)
     }
@@ -237,7 +238,8 @@ pub(crate) fn name_hint(name: &str) -> Option<Format> {
     }
 }
 
-/// One document, or one object a line? A line that is a complete object, followed by another, means the latter.
+/// Distinguishes one document from one object per line. A line that is a complete object, followed by another, means
+/// the latter.
 fn json_kind(first: &[u8]) -> Format {
     let (line, rest) = match memchr::memchr(b'\n', first) {
         Some(at) => (&first[..at], &first[at + 1..]),
@@ -259,7 +261,7 @@ fn looks_like_gdelt(first: &[u8]) -> bool {
     let line = first.split(|&b| b == b'\n').next().unwrap_or(&[]);
     let fields: Vec<&[u8]> = line.split(|&b| b == b'\t').collect();
     let digits = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-    // By shape, as exports have no header: a number, then a day of eight digits.
+    // Detected by shape, as exports have no header: a number, then a day of eight digits.
     matches!(fields.len(), 57 | 58 | 61) && digits(fields[0]) && fields[1].len() == 8 && digits(fields[1])
 }
 
@@ -277,7 +279,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// Bytes that begin as a binary format are that format, whatever the name says and whatever follows.
+        /// A file that begins like a binary format has that format, whatever its name and the rest of its content.
         #[test]
         fn first_bytes_go_before_the_name(
             (magic, format) in select(vec![
@@ -300,7 +302,7 @@ mod tests {
             prop_assert_eq!(Format::detect(&name, &[mark, magic, &rest].concat()), Some(format));
         }
 
-        /// If the bytes are no help, the name decides, compressed or not, in any case and folder.
+        /// If the bytes are inconclusive, the name decides, compressed or not, in any case and folder.
         #[test]
         fn names_tell_the_format_of_nothing(
             format in select(Format::ALL.to_vec()),

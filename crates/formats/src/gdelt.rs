@@ -6,7 +6,7 @@
 
 use meridian_model::{Field, FieldType, GeometryType, IdRole, Schema, TimeRole};
 
-/// What one column of an export holds.
+/// Content of one column of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Column {
     /// The event's id.
@@ -21,7 +21,7 @@ pub(crate) enum Column {
     Lon,
 }
 
-/// The columns of an export with this many fields a row; `None` where GDELT has no such form.
+/// Returns the columns of an export with this many fields per row; `None` if GDELT has no such form.
 pub(crate) fn columns(fields: usize) -> Option<Vec<Column>> {
     match fields {
         57 => Some(layout(false, false)),
@@ -86,8 +86,8 @@ fn layout(second: bool, source: bool) -> Vec<Column> {
     out
 }
 
-/// The schema of a collection of GDELT events of either version: the place of the action as point, the
-/// day as time, GDELT's own ids.
+/// Returns the schema of a collection of GDELT events of either version: the place of the action as point, the day as
+/// time, GDELT's own ids.
 pub fn gdelt_schema() -> Schema {
     let mut schema = Schema {
         geometry: Some(GeometryType::Point),
@@ -110,7 +110,7 @@ pub fn gdelt_schema() -> Schema {
     schema
 }
 
-/// A time of an export: `yyyyMMdd` (its midnight in UTC) or `yyyyMMddHHmmss`, in microseconds since 1970.
+/// Parses a time of an export: `yyyyMMdd` (its midnight in UTC) or `yyyyMMddHHmmss`, into microseconds since 1970.
 pub(crate) fn time(text: &str) -> Option<i64> {
     let digits = text.len() == 8 || text.len() == 14;
     if !digits || !text.bytes().all(|b| b.is_ascii_digit()) {

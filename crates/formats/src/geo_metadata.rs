@@ -1,21 +1,21 @@
-//! What GeoParquet and GeoArrow say about the geometry of a file.
+//! Metadata of GeoParquet and GeoArrow about the geometry of a file.
 
 use crate::reference::is_lon_lat;
 use arrow_schema::{DataType, Schema as ArrowSchema};
 use meridian_model::Invalid;
 use serde_json::Value;
 
-/// The geometry column of a file and the columns that only repeat it.
+/// The geometry column of a file, and the columns that only repeat it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GeoColumns {
-    /// The column of geometry, where the file names one.
+    /// The geometry column, if the file names one.
     pub(crate) geometry: Option<String>,
-    /// Columns of boxes around the geometry, which add nothing.
+    /// Bounding-box columns, which add nothing.
     pub(crate) covering: Vec<String>,
 }
 
 impl GeoColumns {
-    /// Reads the `geo` metadata of GeoParquet, if there is any, and else the extension types of GeoArrow.
+    /// Reads the `geo` metadata of GeoParquet, if present, else the extension types of GeoArrow.
     pub(crate) fn of(schema: &ArrowSchema, geo: Option<&str>) -> Result<GeoColumns, Invalid> {
         let mut columns = GeoColumns::default();
         if let Some(text) = geo {
@@ -59,8 +59,8 @@ impl GeoColumns {
     }
 }
 
-/// Refuses a reference system other than longitude and latitude; none means that in both standards. In both, the
-/// longitude comes first whatever the order of the system's axes.
+/// Refuses a reference system other than longitude and latitude, which is the default in both standards. In both, the
+/// longitude comes first whatever the system's axis order.
 fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
     let known = match crs {
         Value::Null => true,
@@ -70,7 +70,7 @@ fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
             let code = id["code"].as_str().map_or_else(|| id["code"].to_string(), str::to_owned);
             match id["authority"].as_str() {
                 Some(authority) => is_lon_lat(&format!("{authority}:{code}")),
-                // A system without an id is known by its name alone.
+                // A system without an id is identified only by its name.
                 None => matches!(projjson["name"].as_str(), Some("WGS 84" | "WGS84" | "WGS 84 (CRS84)")),
             }
         }
@@ -103,7 +103,7 @@ mod tests {
     use serde_json::json;
     use std::collections::HashMap;
 
-    /// A value of the metadata, and whether it is one that is taken.
+    /// A value of the metadata, and whether it is accepted.
     fn one_of(good: Vec<Value>, bad: Vec<Value>) -> impl Strategy<Value = (Value, bool)> {
         prop_oneof![3 => select(good).prop_map(|v| (v, true)), 1 => select(bad).prop_map(|v| (v, false))]
     }
@@ -121,7 +121,7 @@ mod tests {
         one_of(good, vec![json!("EPSG:3857"), json!({"id": {"authority": "EPSG", "code": 3857}}), json!(7), json!({})])
     }
 
-    /// Any JSON, under the names that GeoParquet gives a meaning.
+    /// Any JSON, with the keys to which GeoParquet gives a meaning.
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -184,7 +184,7 @@ mod tests {
             let _ = GeoColumns::of(&ArrowSchema::empty(), Some(&text[..cut]));
         }
 
-        /// The extension types of GeoArrow name the geometry if the file's own metadata do not.
+        /// Finds the geometry by the extension types of GeoArrow, if the file's own metadata do not name it.
         #[test]
         fn geoarrow_tells_the_first_geometry_and_every_box(
             kinds in prop::collection::vec((select(vec!["geoarrow.wkb", "geoarrow.point", "ogc.wkb", "arrow.json", ""]), systems()), 0..5),
@@ -234,7 +234,7 @@ mod tests {
             json!("GEOGCRS[\"NAD27\", ID[\"EPSG\", 4267]]"),
             id("EPSG", json!(4267)),
             id("ESRI", json!(4326)),
-            // A system of another datum lies up to some hundred metres off.
+            // A system of another datum may be off by some hundred metres.
             json!({"type": "GeographicCRS", "name": "NAD27"}),
         ] {
             assert!(check_crs(&bad, "geometry").is_err(), "{bad}");

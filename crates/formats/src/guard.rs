@@ -16,7 +16,7 @@ thread_local! {
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// How often a decoder panicked at damaged bytes, since the start.
+/// Returns how often a decoder has panicked on damaged bytes since the start.
 pub fn decoder_panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
@@ -25,7 +25,7 @@ pub fn decoder_panics() -> u64 {
 pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     keep_quiet();
     let outer = DECODING.replace(true);
-    // The decoder is never used again after a panic, so nothing half-changed is seen.
+    // The decoder is never used again after a panic, so no inconsistent state is seen.
     let done = catch_unwind(AssertUnwindSafe(decode));
     DECODING.set(outer);
     match done {
@@ -37,7 +37,7 @@ pub(crate) fn guarded<T>(what: &str, decode: impl FnOnce() -> Result<T, Fault>) 
     }
 }
 
-/// Puts a hook before the one that reports panics: those of decoders it passes over.
+/// Installs a panic hook that skips panics of decoders and passes on all others.
 fn keep_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

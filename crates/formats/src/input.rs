@@ -1,4 +1,4 @@
-//! A bounded buffer over the bytes of an input: the one place that decides how much is held.
+//! A bounded buffer over the bytes of an input. Only this module decides how much is held.
 
 use crate::error::{Fault, ReadError};
 use crate::options::{ReadOptions, Watch};
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Bytes requested from the source at first: most bodies are small, and the buffer is zeroed beforehand.
 const FIRST_CHUNK: usize = 4 << 10;
-/// Bytes asked from the source at a time once an input has proved long.
+/// Bytes requested from the source at a time once an input has proved long.
 const CHUNK: usize = 128 << 10;
 
 /// An input of which at most one record and one chunk are held.
@@ -25,11 +25,11 @@ pub(crate) struct Input {
     watch: Option<Watch>,
 }
 
-/// How a search for the end of a record went.
+/// Outcome of a search for the end of a record.
 pub(crate) enum Find {
     /// The record ends before this offset from its start.
     At(usize),
-    /// Not in the bytes so far; continue at this offset when there are more.
+    /// The end is not in the bytes so far; continue at this offset once there are more.
     More(usize),
 }
 
@@ -48,27 +48,27 @@ impl Input {
         }
     }
 
-    /// The bytes of a range handed out by this input; valid until the next call that takes more.
+    /// Returns the bytes of a range handed out by this input; valid until the next call that reads more.
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
 
-    /// The rest as a source of bytes.
+    /// Returns the rest as a source of bytes.
     pub(crate) fn into_read(self) -> impl Read + Send {
         Cursor::new(self.buffer[self.start..self.end].to_vec()).chain(self.source)
     }
 
-    /// Unread bytes in the buffer.
+    /// Returns the unread bytes in the buffer.
     pub(crate) fn available(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Drops the first bytes of those available.
+    /// Drops the first of the available bytes.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.start = (self.start + bytes).min(self.end);
     }
 
-    /// Whether another byte is there, reading if need be.
+    /// Returns whether another byte is available, reading if necessary.
     pub(crate) fn has_more(&mut self) -> Result<bool, Fault> {
         while self.start == self.end {
             if !self.fill()? {
@@ -78,7 +78,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Reads more; `false` at the end of the input.
+    /// Reads more; returns false at the end of the input.
     pub(crate) fn fill(&mut self) -> Result<bool, Fault> {
         if self.ended {
             return Ok(false);
@@ -128,10 +128,9 @@ impl Input {
         Ok(())
     }
 
-    /// Takes one record: `find` is shown the record's bytes so far and the offset to go on from, and
-    /// says where it ends. At the end of the input the rest is the record and `true` comes with it.
-    /// `None` where nothing is left; a record longer than the limit stops the reading, at most one
-    /// chunk past the limit.
+    /// Takes one record. `find` receives the record's bytes so far and the offset to continue from, and returns where
+    /// the record ends. At the end of the input, the rest is the record, returned with `true`. `None` if nothing is
+    /// left. A record longer than the limit stops the reading, at most one chunk past the limit.
     pub(crate) fn record(
         &mut self,
         line: u64,
@@ -155,7 +154,7 @@ impl Input {
                 // a record.
                 Find::More(next) => from = next,
             }
-            // Before the fill: an input without any line end must not fill the memory.
+            // Checked before the fill: an input without any line end must not fill the memory.
             if self.available().len() > self.record_bytes {
                 return Err(self.too_long(line));
             }
@@ -167,8 +166,8 @@ impl Input {
         }
     }
 
-    /// Takes this many bytes, which the format announced: `None` where nothing is left. An announced length is only waited
-    /// for, never allocated, and one over the limit of a record stops the reading.
+    /// Takes a number of bytes announced by the format; `None` if nothing is left. An announced length is only waited
+    /// for, never allocated. One over the limit of a record stops the reading.
     pub(crate) fn exactly(&mut self, bytes: usize, line: u64, what: &str) -> Result<Option<Range<usize>>, Fault> {
         if bytes > self.record_bytes {
             let detail = format!("{what} of {bytes} bytes is too long: at most {}", self.record_bytes);
@@ -182,7 +181,7 @@ impl Input {
         }
     }
 
-    /// As [`Input::exactly`], of bytes that must be there.
+    /// Like [`Input::exactly`], for bytes that must exist.
     pub(crate) fn needed(&mut self, bytes: usize, line: u64, what: &str) -> Result<Range<usize>, Fault> {
         if bytes == 0 {
             return Ok(self.start..self.start);
@@ -190,7 +189,7 @@ impl Input {
         self.exactly(bytes, line, what)?.ok_or_else(|| cut_off(what, line))
     }
 
-    /// Passes over this many bytes without holding them.
+    /// Skips this many bytes without holding them.
     #[cfg(feature = "flatgeobuf")]
     pub(crate) fn skip(&mut self, mut bytes: u64, what: &str) -> Result<(), Fault> {
         while bytes > 0 {
@@ -230,7 +229,7 @@ impl Input {
         }))
     }
 
-    /// Skips JSON whitespace and gives the next byte without taking it.
+    /// Skips JSON whitespace and returns the next byte without taking it.
     pub(crate) fn next_byte(&mut self) -> Result<Option<u8>, Fault> {
         loop {
             match self.available().iter().position(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')) {
@@ -252,7 +251,7 @@ fn cut_off(what: &str, line: u64) -> Fault {
     Fault::stop(if line > 0 { mistake.at_line(line) } else { mistake })
 }
 
-/// The bytes as text, or where they stop being UTF-8.
+/// Returns the bytes as text, or the offset at which they stop being UTF-8.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Invalid> {
     std::str::from_utf8(bytes)
         .map_err(|e| Invalid::new(format!("byte {} is not UTF-8: expected text in UTF-8", e.valid_up_to() + 1)))

@@ -1,4 +1,4 @@
-//! Instants as text, fast: the common shape here, everything else through the model.
+//! Fast parsing and formatting of instants: the common shape here, everything else through the model.
 
 use crate::options::ReadOptions;
 use crate::values::shorten;
@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use meridian_model::civil::{civil_from_days, days_from_civil};
 use meridian_model::{FieldType, Invalid, time};
 
-/// Reads a value of a field of this kind, a date or an instant, in the form that the options name or in RFC 3339.
+/// Reads a value of a field of this kind (date or instant), in the form that the options name or in RFC 3339.
 pub(crate) fn parse_as(kind: FieldType, text: &str, options: &ReadOptions) -> Result<i64, Invalid> {
     let iso = options.date_format.as_ref().and_then(|format| format.iso(text));
     let written = iso.as_deref().unwrap_or(text);
@@ -31,13 +31,13 @@ pub(crate) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64, Invalid>
     }
 }
 
-/// `2026-01-31T12:00:00[.123456]Z`; `None` for anything else, right or wrong.
+/// Parses `2026-01-31T12:00:00[.123456]Z`; `None` for anything else, valid or not.
 fn utc(text: &[u8]) -> Option<i64> {
     let (b'Z', true) = (*text.last()?, (20..=27).contains(&text.len())) else { return None };
     let number = |from: usize, to: usize| {
         text[from..to].iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
     };
-    // Anything else goes to the model, so a wrong time gets one and the same message.
+    // Anything else goes to the model, so that an invalid time always gets the same message.
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if marks.iter().any(|&(at, mark)| text[at] != mark) {
         return None;
@@ -75,7 +75,7 @@ pub(crate) fn write_as(kind: FieldType, micros: i64, out: &mut Vec<u8>) {
 
 /// Appends an instant as [`time::format_instant`] writes it: RFC 3339 in UTC with as many decimals as it needs.
 pub fn write(micros: i64, out: &mut Vec<u8>) {
-    // Two digits a part suffice for the years 0 to 9999 alone.
+    // Two digits per part suffice only for the years 0 to 9999.
     if !(time::TIME_MIN..=time::TIME_MAX).contains(&micros) {
         out.extend_from_slice(time::format_instant(micros).as_bytes());
         return;

@@ -1,17 +1,17 @@
-//! Readers and writers of event files: bytes in, batches out, and back.
+//! Readers and writers of event files: from bytes to batches, and back.
 //!
-//! The crate knows [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GDELT event
-//! exports, GeoParquet and Arrow. It reads FlatGeobuf, GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime too
-//! (decision 073): each is a source of records with typed columns, which the reader of columns takes from there, and KML
-//! one of GeoJSON features. It guarantees that
-//! - memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input;
-//! - each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the
-//!   event) and the field, up to [`MISTAKES_MAX`] of them, and no event of a bad batch is returned;
-//! - no input causes a panic;
-//! - the reader of a format reads the output of its writer back as the same events.
+//! The crate reads and writes [GeoJSON](Format::GeoJson) documents, text sequences and lines, CSV, GeoParquet and
+//! Arrow. It also reads GDELT event exports, and FlatGeobuf, GeoPackage, Shapefile, KML, GPX, NMEA and GTFS-Realtime
+//! (decision 073). KML is converted to GeoJSON features; the other formats of that decision are sources of records with
+//! typed columns, which the columnar reader reads. Guarantees:
+//! - Memory is bounded by one batch and one record ([`ReadOptions::record_bytes`]), however long the input.
+//! - Each error is a [`meridian_model::Invalid`] with the line (or the ordinal of the event) and the field, up to
+//!   [`MISTAKES_MAX`] of them, and no event of a bad batch is returned.
+//! - No input causes a panic.
+//! - The reader of a format reads the output of its writer back as the same events.
 //!
-//! Start reading at [`Format`] and [`reader`]; [`infer()`] makes a schema from a sample, [`FeatureWriter`]
-//! writes the features of answers. It opens no socket, and a file only if it is handed its name ([`reader_of_path`]).
+//! Start reading at [`Format`] and [`reader`]; [`infer()`] makes a schema from a sample, [`FeatureWriter`] writes the
+//! features of responses. The crate opens no socket, and a file only if it is given its name ([`reader_of_path`]).
 
 mod columns;
 mod compress;

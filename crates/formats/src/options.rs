@@ -1,4 +1,4 @@
-//! How an input is to be read.
+//! Options for reading an input.
 
 use crate::date_format::DateFormat;
 use crate::report::Rejects;
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What to do at the first bad event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Read on to the end of the input (without keeping events) and report up to
-    /// [`crate::MISTAKES_MAX`] errors: for a body that is accepted completely or not at all.
+    /// Read on to the end of the input (without keeping events) and report up to [`crate::MISTAKES_MAX`] errors. Suits
+    /// a body that is accepted completely or not at all.
     #[default]
     Collect,
-    /// Stop there: for a long file of which the batches before are already in.
+    /// Stop there. Suits a long file whose earlier batches are already stored.
     First,
     /// Skip it, count it, and continue: see [`crate::EventReader::report`].
     Skip,
 }
 
-/// What to do with what the collection has no place for.
+/// What to do with values for which the collection has no field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unknown {
     /// An error that names it.
@@ -31,7 +31,7 @@ pub enum Unknown {
     Ignore,
 }
 
-/// Unit of times written as whole numbers since 1970.
+/// Unit of times written as integers since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Epoch {
     /// Seconds.
@@ -43,7 +43,7 @@ pub enum Epoch {
 }
 
 impl Epoch {
-    /// Microseconds in one unit.
+    /// Returns the microseconds in one unit.
     pub fn micros(self) -> i64 {
         match self {
             Epoch::Seconds => 1_000_000,
@@ -53,35 +53,35 @@ impl Epoch {
     }
 }
 
-/// Says whether to continue, with so many bytes in memory: of events, and of input that is not an event yet. Asked before
-/// bytes are read, and every few hundred events.
+/// A callback that decides whether to continue, given the bytes in memory: of events, and of input that is not an event yet. Called
+/// before bytes are read, and every few hundred events.
 #[derive(Clone)]
 pub struct Watch {
     ask: Arc<dyn Fn(usize) -> bool + Send + Sync>,
-    /// Bytes of events, and of input that is held for the next of them.
+    /// Bytes of events, and of input held for the next of them.
     events: Arc<AtomicUsize>,
     input: Arc<AtomicUsize>,
 }
 
 impl Watch {
-    /// A watch that asks this.
+    /// Creates a watch from this function.
     pub fn new(goes_on: impl Fn(usize) -> bool + Send + Sync + 'static) -> Watch {
         Watch { ask: Arc::new(goes_on), events: Arc::default(), input: Arc::default() }
     }
 
-    /// Whether to continue; if not, reading ends with [`crate::ReadError::Stopped`].
+    /// Returns whether to continue; if not, reading ends with [`crate::ReadError::Stopped`].
     pub fn goes_on(&self) -> bool {
         // Relaxed: one thread reads an input.
         (self.ask)(self.events.load(Ordering::Relaxed) + self.input.load(Ordering::Relaxed))
     }
 
-    /// The same, now with so many bytes of events.
+    /// Like [`Watch::goes_on`], with the current bytes of events.
     pub(crate) fn goes_on_with(&self, events: usize) -> bool {
         self.events.store(events, Ordering::Relaxed);
         self.goes_on()
     }
 
-    /// The same, now with a buffer of so many bytes of input: a single event may be large.
+    /// Like [`Watch::goes_on`], with the current size of the input buffer: a single event may be large.
     pub(crate) fn goes_on_reading(&self, input: usize) -> bool {
         self.input.store(input, Ordering::Relaxed);
         self.goes_on()
@@ -94,12 +94,11 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// How an input is to be read; the default suits files that follow common custom.
+/// Options for reading an input; the default suits files that follow common conventions.
 ///
-/// Columns are found by name where no option names them: `lon`, `lng`, `long`, `longitude`, `x` and
-/// `lat`, `latitude`, `y` for points; `wkt`, `geometry`, `geom` for shapes; `time`, `timestamp`,
-/// `date`, `datetime`, `dtg` for the time; the schema's `id_name` for the id. A field of the schema
-/// goes before a customary name; an option goes before both.
+/// Columns are found by name where no option names them: `lon`, `lng`, `long`, `longitude`, `x` and `lat`, `latitude`,
+/// `y` for points; `wkt`, `geometry`, `geom` for shapes; `time`, `timestamp`, `date`, `datetime`, `dtg` for the time;
+/// the schema's `id_name` for the id. A field of the schema goes before a customary name; an option goes before both.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Column or key of the longitude in degrees.
@@ -112,27 +111,27 @@ pub struct ReadOptions {
     pub time: Option<String>,
     /// Column or key of the id.
     pub id: Option<String>,
-    /// The layer of a file that may hold several; needed where it does.
+    /// The layer of a file that may hold several; required if it does.
     pub layer: Option<String>,
-    /// The byte between CSV fields; sniffed among comma, tab, semicolon and bar where `None`.
+    /// The byte between CSV fields; if `None`, sniffed among comma, tab, semicolon and bar.
     pub delimiter: Option<u8>,
-    /// Whether `"` quotes CSV fields (RFC 4180); where `None`, yes unless the delimiter is a tab.
+    /// Whether `"` quotes CSV fields (RFC 4180); if `None`, yes unless the delimiter is a tab.
     pub quotes: Option<bool>,
     /// Words in CSV that mean no value, besides the empty field.
     pub nulls: Vec<String>,
-    /// Zone of times that carry none; such times are refused where `None`.
+    /// Zone of times without one; if `None`, such times are refused.
     pub zone: Option<TimeZone>,
-    /// The form of times that are not in RFC 3339.
+    /// Form of times that are not in RFC 3339.
     pub date_format: Option<DateFormat>,
-    /// Whether a comma separates decimals in tables of text.
+    /// Whether a comma separates decimals in text tables.
     pub decimal_comma: bool,
-    /// Unit of times written as whole numbers; such times are refused where `None`.
+    /// Unit of times written as integers; if `None`, such times are refused.
     pub epoch: Option<Epoch>,
-    /// Columns and keys that the schema does not know.
+    /// What to do with columns and keys that the schema does not have.
     pub unknown: Unknown,
-    /// Heights and measures of positions, which are not stored; dropped ones are counted.
+    /// What to do with heights and measures of positions, which are not stored; dropped ones are counted.
     pub heights: Unknown,
-    /// Ids of events whose collection makes its own; dropped ones are counted.
+    /// What to do with ids of events whose collection makes its own; dropped ones are counted.
     pub ids: Unknown,
     /// The reference system of positions in GeoJSON and WKT. Files that name their own must name the same one.
     pub crs: Crs,
@@ -140,17 +139,17 @@ pub struct ReadOptions {
     pub on_error: OnError,
     /// Whether invalid polygons are repaired where possible; repaired ones are counted.
     pub mend: bool,
-    /// Takes the events that [`OnError::Skip`] leaves out.
+    /// Receives the events that [`OnError::Skip`] leaves out.
     pub rejects: Option<Rejects>,
-    /// The id of an event that brings none (one feature put at an address).
+    /// The id of an event that has none (one feature put at an address).
     pub id_if_absent: Option<String>,
-    /// Longest line, feature or CSV row in bytes; a longer one is refused without being held.
+    /// Max bytes of a line, feature or CSV row; a longer one is refused without being held.
     pub record_bytes: usize,
-    /// Most bytes of a Parquet or Arrow file held when it comes as a stream rather than as a file.
+    /// Max bytes held of a Parquet or Arrow file that arrives as a stream.
     pub spool_bytes: usize,
     /// Max bytes of the whole input, decompressed; a longer one is [`crate::ReadError::TooLong`].
     pub input_bytes: u64,
-    /// Whether to continue reading; `None`: to the end.
+    /// Watch that decides whether to continue reading; `None` reads to the end.
     pub watch: Option<Watch>,
     /// Events sampled by [`crate::infer()`].
     pub sample_rows: usize,
@@ -189,12 +188,12 @@ impl Default for ReadOptions {
     }
 }
 
-/// How much one batch may hold; whichever is reached first ends it.
+/// Limits of one batch; the first one reached ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Most events.
+    /// Max events.
     pub rows: usize,
-    /// Bytes of column data; the event that passes it is the batch's last.
+    /// Max bytes of column data; the event that exceeds it is the batch's last.
     pub bytes: usize,
 }
 

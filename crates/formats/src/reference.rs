@@ -1,28 +1,29 @@
-//! Reference systems that files name, and the line that converts a file of another one.
+//! Reference systems named by files, and the command that converts a file of another one.
 
 use crate::values::shorten;
 use meridian_model::{Crs, Invalid};
 
-/// Stands in messages for the name of the input, which this crate does not know.
+/// Placeholder in messages for the name of the input, which this crate does not know.
 pub const INPUT: &str = "INPUT";
 
-/// The command that turns a file into one that can be read, in longitude and latitude.
+/// Returns the command that converts a file into a readable one, in longitude and latitude.
 pub(crate) fn convert() -> String {
     convert_to(if cfg!(feature = "flatgeobuf") { "fgb" } else { "geojsonl" })
 }
 
-/// The same, to a file with this ending.
+/// Returns the same command, for a file with this extension.
 pub(crate) fn convert_to(ending: &str) -> String {
     format!("convert it: ogr2ogr -t_srs EPSG:4326 converted.{ending} {INPUT}")
 }
 
-/// The refusal of a reference system.
+/// Returns the refusal of a reference system.
 pub(crate) fn refused(name: &str) -> Invalid {
     let name = shorten(name);
     Invalid::new(format!("the reference system {name} is not longitude and latitude (EPSG:4326): {}", convert()))
 }
 
-/// Refuses a code of a reference system other than longitude and latitude on WGS 84; 0 and less mean that none is said.
+/// Refuses a code of a reference system other than longitude and latitude on WGS 84; 0 and less mean that none is
+/// given.
 #[cfg(any(test, feature = "flatgeobuf", feature = "geopackage"))]
 pub(crate) fn check_code(organization: &str, code: i64) -> Result<(), Invalid> {
     let known = code <= 0
@@ -41,7 +42,7 @@ pub(crate) fn check_wkt(text: &str) -> Result<(), Invalid> {
     Err(refused(text.split('"').nth(1).filter(|name| !name.is_empty()).unwrap_or(text)))
 }
 
-/// Whether a name or a well-known text is that of longitude and latitude on WGS 84.
+/// Returns whether a name or a well-known text is that of longitude and latitude on WGS 84.
 pub(crate) fn is_lon_lat(text: &str) -> bool {
     let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let ends = ["ID[\"EPSG\",4326]]", "AUTHORITY[\"EPSG\",\"4326\"]]", "ID[\"OGC\",\"CRS84\"]]"];

@@ -1,32 +1,32 @@
-//! What a reader left out or changed, for its caller to report.
+//! Omissions and changes of a reader, for its caller to report.
 
 use meridian_model::Invalid;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Most events of each list in a [`Report`].
+/// Max events of each list in a [`Report`].
 pub const SHOWN_MAX: usize = 10;
 
-/// What a reader left out or changed so far. Counts are of events.
+/// Omissions and changes of a reader so far, as counts of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Left out as invalid ([`crate::OnError::Skip`]).
+    /// Events left out as invalid ([`crate::OnError::Skip`]).
     pub skipped: u64,
     /// The first of these, at most [`SHOWN_MAX`], each with its line and error.
     pub skipped_first: Vec<Invalid>,
-    /// Accepted with a repaired shape ([`crate::ReadOptions::mend`]).
+    /// Events accepted with a repaired shape ([`crate::ReadOptions::mend`]).
     pub mended: u64,
-    /// The first of these, at most [`SHOWN_MAX`], each with its line and what was done.
+    /// The first of these, at most [`SHOWN_MAX`], each with its line and the repair.
     pub mended_first: Vec<Invalid>,
-    /// Taken without their heights or measures.
+    /// Events accepted without their heights or measures.
     pub heights_dropped: u64,
-    /// Taken without their ids.
+    /// Events accepted without their ids.
     pub ids_dropped: u64,
 }
 
 impl Report {
-    /// Adds what another reader reports.
+    /// Adds the report of another reader.
     pub fn add(&mut self, other: Report) {
         self.skipped += other.skipped;
         self.mended += other.mended;
@@ -58,15 +58,15 @@ impl Report {
 pub struct Rejected<'a> {
     /// The error, and its line.
     pub mistake: &'a Invalid,
-    /// The event as JSON: a feature or object as written, a row as an object of texts. `None` in formats of
-    /// columns, and where it is not JSON.
+    /// The event as JSON: a feature or object as written, a row as an object of texts. `None` in columnar formats, and
+    /// if it is not JSON.
     pub event: Option<String>,
 }
 
-/// Receives an event that is left out.
+/// Receives the events that are left out.
 type Take = dyn Fn(&Rejected<'_>) -> io::Result<()> + Send + Sync;
 
-/// Takes the events that are left out, on the thread that reads; an error stops the reading.
+/// Receives an event that is left out, on the reading thread; an error stops the reading.
 #[derive(Clone)]
 pub struct Rejects(Arc<Take>);
 

@@ -1,4 +1,4 @@
-//! GeoParquet as a store keeps it: the physical columns of events, back from the columns under which they left.
+//! GeoParquet as a store keeps it: recovers the physical columns of events from the columns of the file.
 
 use crate::write::seq_column;
 use arrow_array::cast::AsArray;
@@ -33,7 +33,7 @@ pub struct RestFile {
     starts: Vec<u32>,
 }
 
-/// Key under which the schema is kept, as JSON: types and roles that Parquet cannot say.
+/// Key under which the schema is kept, as JSON: types and roles that Parquet cannot express.
 pub(crate) const SCHEMA_NOTE: &str = "meridian.schema";
 
 fn note<'a>(metadata: &'a ArrowReaderMetadata, key: &str) -> Option<&'a str> {
@@ -48,7 +48,7 @@ fn wrong(detail: impl Into<String>) -> ParquetError {
 impl RestFile {
     /// Reads the directory of a file.
     pub fn load(file: &impl ChunkReader) -> Result<RestFile, ParquetError> {
-        // The offsets of pages are needed to read few of them; their min and max are for other programs.
+        // The offsets of pages are needed to read few of them; their min and max serve other programs.
         let options = ArrowReaderOptions::new()
             .with_offset_index_policy(PageIndexPolicy::Required)
             .with_column_index_policy(PageIndexPolicy::Skip);
@@ -79,29 +79,30 @@ impl RestFile {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u32 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Bytes that the directory takes in memory.
+    /// Returns the bytes that the directory takes in memory.
     pub fn bytes(&self) -> usize {
         self.metadata.metadata().memory_size()
     }
 
-    /// Offset of the first byte behind the pages: that of the page indexes, which come before the footer.
+    /// Returns the offset of the first byte after the pages: that of the page indexes, which precede the footer.
     pub fn directory(&self) -> Option<u64> {
         let columns = self.metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
         let indexes = columns.flat_map(|column| [column.column_index_offset(), column.offset_index_offset()]);
         indexes.flatten().min().and_then(|offset| u64::try_from(offset).ok())
     }
 
-    /// A text that [`crate::GeoParquetWriter::note`] left.
+    /// Returns a text that [`crate::GeoParquetWriter::note`] added.
     pub fn note(&self, key: &str) -> Option<&str> {
         note(&self.metadata, key)
     }
 
-    /// The physical columns that are read together with this one, itself among them: those of one place or shape.
+    /// Returns the physical columns that are read together with this one, including itself: those of one place or
+    /// shape.
     pub fn family(&self, column: usize) -> Range<usize> {
         match self.layout.geometry {
             Some(GeometryColumns::Points { lon, lat }) if (lon..=lat).contains(&column) => lon..lat + 1,
@@ -110,7 +111,7 @@ impl RestFile {
         }
     }
 
-    /// Values of the columns of [`RestFile::family`] in some rows, which lie in one row group.
+    /// Returns values of the columns of [`RestFile::family`] in some rows, which lie in one row group.
     pub fn read(
         &self,
         file: impl ChunkReader + 'static,
@@ -125,7 +126,7 @@ impl RestFile {
             let array = self.raw(file, root, rows)?;
             let shapes = array.as_binary_opt::<i32>().ok_or_else(|| wrong("its geometry is not binary"))?;
             return match self.layout.geometry {
-                // Without the general decoder: the writer gives every point the same 21 bytes.
+                // Bypasses the general decoder: the writer gives every point the same 21 bytes.
                 Some(GeometryColumns::Points { .. }) => points(shapes),
                 _ => sides(shapes),
             };
@@ -134,7 +135,7 @@ impl RestFile {
         Ok(vec![self.raw(file, *root, rows)?])
     }
 
-    /// Sequence numbers of some rows, which lie in one row group.
+    /// Returns sequence numbers of some rows, which lie in one row group.
     pub fn seqs(&self, file: impl ChunkReader + 'static, rows: Range<u32>) -> Result<Vec<u64>, ParquetError> {
         match self.seq {
             Some(root) => {
@@ -155,7 +156,7 @@ impl RestFile {
         }
     }
 
-    /// One column of the file in some rows of one row group.
+    /// Returns one column of the file in some rows of one row group.
     fn raw(&self, file: impl ChunkReader + 'static, root: usize, rows: Range<u32>) -> Result<ArrayRef, ParquetError> {
         let group = self.starts.partition_point(|start| *start <= rows.start).saturating_sub(1);
         let (Some(first), Some(end)) = (self.starts.get(group), self.starts.get(group + 1)) else {
@@ -180,13 +181,13 @@ impl RestFile {
     }
 }
 
-/// Longitudes and latitudes from points as the writer encodes them.
+/// Returns longitudes and latitudes from points as the writer encodes them.
 fn points(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     let mut lon = Vec::with_capacity(shapes.len());
     let mut lat = Vec::with_capacity(shapes.len());
     for row in 0..shapes.len() {
         if shapes.is_null(row) {
-            // As in the columns that were written: equal bytes make the rebuilt segment equal to the one lost.
+            // As in the columns that were written: equal bytes make the rebuilt segment equal to the lost one.
             lon.push(0.0);
             lat.push(0.0);
             continue;
@@ -203,7 +204,7 @@ fn points(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     Ok(vec![column(lon), column(lat)])
 }
 
-/// Shapes with their boxes. The boxes of the file are rounded, so they are recomputed.
+/// Returns shapes with their boxes. The boxes of the file are rounded, so they are recomputed.
 fn sides(shapes: &BinaryArray) -> Result<Vec<ArrayRef>, ParquetError> {
     let mut sides: [Vec<Option<f64>>; 4] = std::array::from_fn(|_| Vec::with_capacity(shapes.len()));
     for bytes in shapes.iter() {

@@ -1,4 +1,4 @@
-//! What a column or key of a file is for, found by name.
+//! Roles of the columns or keys of a file, found by name.
 
 use crate::options::{ReadOptions, Unknown};
 use meridian_model::{Invalid, Schema, TimeRole};
@@ -36,7 +36,7 @@ pub(crate) const TIME: &[&str] = &[
 ];
 /// Customary names of ids.
 pub(crate) const ID: &[&str] = &["id", "fid", "@id"];
-/// The text field that takes the ids of GeoJSON features where the collection makes its own.
+/// The text field that takes the ids of GeoJSON features if the collection makes its own.
 pub(crate) const FEATURE_ID: &str = "feature_id";
 /// Customary names of the ends of an interval.
 pub(crate) const INTERVALS: &[(&str, &str)] = &[
@@ -50,7 +50,7 @@ pub(crate) const INTERVALS: &[(&str, &str)] = &[
     ("start_date", "end_date"),
 ];
 
-/// What a column or key is for.
+/// Role of a column or key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The value of a field.
@@ -59,18 +59,18 @@ pub(crate) enum Role {
     Lon,
     /// Latitude in degrees.
     Lat,
-    /// A geometry, encoded as the format has it.
+    /// A geometry, in the format's encoding.
     Geometry,
     /// The id.
     Id,
-    /// Nothing: left out.
+    /// No role: left out.
     Nothing,
 }
 
-/// Up to this many fields are searched linearly: building a map does not pay for a single event.
+/// Up to this many fields are searched linearly: building a map does not pay off for a single event.
 const FEW_FIELDS: usize = 16;
 
-/// Position of a name in a list, without regard to case.
+/// Returns the position of a name in a list, ignoring case.
 pub(crate) fn rank(name: &str, list: &[&str]) -> Option<usize> {
     list.iter().position(|n| n.eq_ignore_ascii_case(name))
 }
@@ -98,7 +98,7 @@ impl Roles {
         &self.options
     }
 
-    /// The field with this name; `guess` is tried first.
+    /// Returns the field with this name; `guess` is tried first.
     #[inline]
     pub(crate) fn field(&self, name: &str, guess: usize) -> Option<usize> {
         match self.schema.fields.get(guess) {
@@ -109,7 +109,7 @@ impl Roles {
         }
     }
 
-    /// The role of a key of which the neighbours are not known.
+    /// Returns the role of a key whose neighbours are unknown.
     pub(crate) fn of(&self, name: &str, guess: usize) -> Result<Role, Invalid> {
         let named = |option: &Option<String>| option.as_deref() == Some(name);
         let options = &self.options;
@@ -132,7 +132,8 @@ impl Roles {
         {
             return Ok(Role::Field(field));
         }
-        // A field of the schema goes before customary names: a collection may have a field `x` that is no longitude.
+        // A field of the schema takes precedence over customary names: a collection may have a field `x` that is no
+        // longitude.
         if let Some(field) = self.field(name, guess) {
             return Ok(Role::Field(field));
         }
@@ -153,7 +154,7 @@ impl Roles {
         self.unknown(name).map(|()| Role::Nothing)
     }
 
-    /// The roles of all columns of a table, each role but that of a field given once at most.
+    /// Returns the roles of all columns of a table; each role except a field's is given at most once.
     pub(crate) fn of_columns(&self, names: &[String]) -> Result<Vec<Role>, Invalid> {
         for option in
             [&self.options.lon, &self.options.lat, &self.options.geometry, &self.options.time, &self.options.id]
@@ -168,7 +169,7 @@ impl Roles {
         if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
             return Err(Invalid::field(twice, "two columns have this name"));
         }
-        // Of several customary names for one thing the likeliest wins, and the others are ordinary columns.
+        // Of several customary names for one role the likeliest wins, and the others are ordinary columns.
         let mut best: [Option<(usize, usize)>; 4] = [None; 4];
         let mut roles = Vec::with_capacity(names.len());
         for (column, name) in names.iter().enumerate() {
@@ -204,7 +205,7 @@ impl Roles {
             };
             roles.push(role);
             match best[slot] {
-                // The loser is an unknown column like any other, and refused or left out as these are.
+                // The loser is an unknown column like any other, and refused or left out accordingly.
                 Some((_, other)) if other <= place => {
                     self.unknown(name)?;
                     roles[column] = Role::Nothing;
@@ -264,7 +265,7 @@ impl Roles {
         Ok(())
     }
 
-    /// The treatment of a name that the schema does not have.
+    /// Returns the treatment of a name that the schema does not have.
     pub(crate) fn unknown(&self, name: &str) -> Result<(), Invalid> {
         match self.options.unknown {
             Unknown::Ignore => Ok(()),
@@ -281,7 +282,7 @@ impl Roles {
     }
 }
 
-/// A list of names for messages, truncated if there are too many.
+/// Formats a list of names for messages, truncated if there are too many.
 pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 40;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|n| crate::values::shorten(n)).collect();

@@ -13,7 +13,7 @@ struct Span {
     range: Range<usize>,
     /// Whether it was quoted, so that an empty one is an empty text and not a missing value.
     quoted: bool,
-    /// Whether the range lies in the scratch text, where doubled quotes have been undone.
+    /// Whether the range lies in the scratch text, in which doubled quotes have been undone.
     rewritten: bool,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct Rows {
     line: u64,
     next_line: u64,
     row: Range<usize>,
-    /// Whether the current row ended with a line end and not with the input.
+    /// Whether the current row ended with a line end rather than with the input.
     pub(crate) whole: bool,
     spans: Vec<Span>,
     scratch: String,
 }
 
 impl Rows {
-    /// Rows with a known delimiter.
+    /// Creates rows with a known delimiter.
     pub(crate) fn new(source: Box<dyn Read + Send>, delimiter: u8, quotes: bool, options: &ReadOptions) -> Rows {
         Rows {
             input: Input::new(source, options),
@@ -48,7 +48,7 @@ impl Rows {
         }
     }
 
-    /// Rows with a header line, of which the delimiter is sniffed where no option names it; gives the names.
+    /// Reads the header line of rows, whose delimiter is sniffed unless an option names it; returns the names.
     pub(crate) fn with_header(
         source: Box<dyn Read + Send>,
         options: &ReadOptions,
@@ -57,11 +57,11 @@ impl Rows {
         if !rows.find()? {
             return Err(Fault::stop(Invalid::new("the input is empty: expected a line of column names").at_line(1)));
         }
-        // A header that does not read ends the input: without it no row has a meaning.
+        // An unreadable header ends the input: without it no row has a meaning.
         let at_header = |mistake: Invalid| Fault::stop(mistake.at_line(1));
         let header = rows.input.bytes(rows.row.clone());
         rows.delimiter = options.delimiter.unwrap_or_else(|| sniff(header));
-        // Text separated by tabs is quoted by few and holds bare quotes with many.
+        // Few writers quote tab-separated text, and many leave bare quotes in it.
         rows.quotes = options.quotes.unwrap_or(rows.delimiter != b'\t');
         rows.split().map_err(at_header)?;
         let name = |i: usize| if rows.quoted(i) { rows.text(i) } else { rows.text(i).trim() };
@@ -69,7 +69,7 @@ impl Rows {
         Ok((rows, names))
     }
 
-    /// Reads the next non-blank row and splits it; `false` at the end.
+    /// Reads the next non-blank row and splits it; returns false at the end.
     pub(crate) fn next(&mut self) -> Result<bool, Fault> {
         if !self.find()? {
             return Ok(false);
@@ -78,17 +78,17 @@ impl Rows {
         Ok(true)
     }
 
-    /// Line on which the current row begins.
+    /// Returns the line on which the current row begins.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// Fields of the current row.
+    /// Returns the fields of the current row.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// The text of a field, unquoted.
+    /// Returns the text of a field, unquoted.
     #[inline]
     pub(crate) fn text(&self, field: usize) -> &str {
         let Some(span) = self.spans.get(field) else { return "" };
@@ -100,7 +100,7 @@ impl Rows {
         }
     }
 
-    /// Whether a field was quoted.
+    /// Returns whether a field was quoted.
     pub(crate) fn quoted(&self, field: usize) -> bool {
         self.spans.get(field).is_some_and(|s| s.quoted)
     }
@@ -130,7 +130,7 @@ impl Rows {
             if self.whole {
                 row.end -= 1;
             }
-            // After the line end, if there is one: the last row may end with the input.
+            // After the line end, if any: the last row may end with the input.
             if self.input.bytes(row.clone()).ends_with(b"\r") {
                 row.end -= 1;
             }
@@ -181,7 +181,7 @@ impl Rows {
     }
 }
 
-/// Reads a field in quotes that begins at `from`; gives it and where it ends.
+/// Reads a field in quotes that begins at `from`; returns it and its end.
 fn quoted_field(text: &str, from: usize, base: usize, scratch: &mut String) -> Result<(Span, usize), &'static str> {
     let bytes = text.as_bytes();
     let (mut at, mut plain) = (from + 1, from + 1);
@@ -211,7 +211,7 @@ fn until_line_end(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())]
 }
 
-/// Finds the end of a row, where quotes may contain line ends.
+/// A search for the end of a row whose quotes may contain line ends.
 struct QuotedEnd {
     delimiter: u8,
     at: usize,
@@ -224,7 +224,7 @@ enum State {
     FieldStart,
     Plain,
     Quoted,
-    /// After a quote in a quoted field: its end, or the first of two.
+    /// Distinguishes, after a quote in a quoted field, its end from the first of two quotes.
     Quote,
 }
 
@@ -255,7 +255,7 @@ impl QuotedEnd {
     }
 }
 
-/// The likeliest delimiter of a header: the most frequent one outside quotes.
+/// Returns the likeliest delimiter of a header: the most frequent one outside quotes.
 fn sniff(header: &[u8]) -> u8 {
     let mut best = (0, b',');
     for delimiter in [b',', b'\t', b';', b'|'] {

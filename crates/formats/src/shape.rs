@@ -1,4 +1,4 @@
-//! Geometry as GeoJSON has it.
+//! Geometry in GeoJSON.
 
 use crate::json::Json;
 use crate::survey::Survey;
@@ -6,7 +6,7 @@ use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiP
 use meridian_model::geometry::VERTICES_MAX;
 use meridian_model::{BatchBuilder, Invalid, mend};
 
-/// A geometry read; points are kept apart so that they need no allocation.
+/// A geometry as read; points are separate so that they need no allocation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Point(Coord<f64>),
@@ -34,7 +34,7 @@ impl Shape {
         }
     }
 
-    /// The type of the geometry; `None` for a mixed collection.
+    /// Returns the type of the geometry; `None` for a mixed collection.
     pub(crate) fn kind(&self) -> Option<meridian_model::GeometryType> {
         match self {
             Shape::Point(_) => Some(meridian_model::GeometryType::Point),
@@ -42,7 +42,7 @@ impl Shape {
         }
     }
 
-    /// Its type after the repair, if shapes are `mended` and this one needs it.
+    /// Returns its type after the repair, if shapes are `mended` and this one needs it.
     pub(crate) fn kind_when_mended(&self, mended: bool) -> Option<meridian_model::GeometryType> {
         match self {
             Shape::Other(shape) if mended && meridian_model::geometry::validate(shape).is_err() => {
@@ -53,13 +53,12 @@ impl Shape {
     }
 }
 
-/// How far past the edge of the world a coordinate may lie to be taken as the edge, in degrees.
+/// Max distance in degrees beyond the edge of the world at which a coordinate is taken as the edge.
 ///
-/// That is the rounding noise of reprojection (0.1 mm), which real files do hold
-/// (`180.00000000000006`).
+/// This is the rounding noise of reprojection (0.1 mm), which occurs in real files (`180.00000000000006`).
 const EDGE: f64 = 1e-9;
 
-/// A position as written, without rounding noise at the edges of the world.
+/// Returns a position without rounding noise at the edges of the world.
 #[inline]
 pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
     let snap = |value: f64, edge: f64| {
@@ -91,7 +90,8 @@ pub(crate) fn read(json: &mut Json<'_>, survey: &mut Survey) -> Result<Option<Sh
                 if coordinates.is_some() {
                     return Err(Invalid::new("the geometry has two members named coordinates"));
                 }
-                // A copy of the parser is its place: members come in any order, and the type decides how to read these.
+                // A copy of the parser marks the place: members come in any order, and the type decides how to read
+                // these.
                 coordinates = Some(*json);
                 match &kind {
                     Some(kind) => shape = Some(read_coordinates(kind, json, survey)?),
@@ -154,7 +154,7 @@ fn position(json: &mut Json<'_>, survey: &mut Survey) -> Result<Coord<f64>, Inva
     let mut count = 0;
     while json.element(&mut first)? {
         let value = json.number()?.float();
-        // Further numbers are read, so that an error in them is found, and dropped.
+        // Further numbers are read, so that errors in them are found, and then dropped.
         if let Some(slot) = values.get_mut(count) {
             *slot = value;
         }

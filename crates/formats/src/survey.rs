@@ -1,4 +1,4 @@
-//! How positions and shapes are read, and the notes on the current event.
+//! Rules for reading positions and shapes, and the notes on the current event.
 
 use crate::options::{ReadOptions, Unknown};
 use crate::shape::coord;
@@ -27,7 +27,7 @@ impl Noted {
         self.0 |= one.0;
     }
 
-    /// A description of the repairs; `None` without any.
+    /// Returns a description of the repairs; `None` if there are none.
     pub(crate) fn mended(self) -> Option<String> {
         let words = [
             (Noted::CLOSED, "a ring was closed"),
@@ -61,7 +61,8 @@ impl Survey {
         }
     }
 
-    /// One for samples, of which only the types of shapes matter: the reader reports heights, with their lines.
+    /// Creates a survey for samples, in which only the types of shapes matter: the reader reports heights, with their
+    /// lines.
     pub(crate) fn for_kinds(options: &ReadOptions) -> Survey {
         Survey { drop_heights: true, ..Survey::new(options) }
     }
@@ -71,7 +72,7 @@ impl Survey {
         std::mem::take(&mut self.noted)
     }
 
-    /// The reference system of the positions.
+    /// Returns the reference system of the positions.
     pub(crate) fn crs(&self) -> Crs {
         self.crs
     }
@@ -92,7 +93,7 @@ impl Survey {
         }
     }
 
-    /// Drops an id beside the one that is kept, if ids are to be dropped.
+    /// Drops an id besides the kept one, if ids are to be dropped.
     pub(crate) fn id_beside(&mut self) -> Result<(), Invalid> {
         if self.drop_ids {
             self.noted.add(Noted::ID);
@@ -104,7 +105,7 @@ impl Survey {
         ))
     }
 
-    /// A position as written, in degrees.
+    /// Returns a position as written, in degrees.
     #[inline]
     pub(crate) fn position(&self, x: f64, y: f64) -> Result<Coord<f64>, Invalid> {
         if self.crs == Crs::Crs84 { Ok(coord(x, y)) } else { self.converted(x, y) }
@@ -114,7 +115,7 @@ impl Survey {
     fn converted(&self, x: f64, y: f64) -> Result<Coord<f64>, Invalid> {
         let at = self.crs.position(x, y);
         let at = coord(at.x, at.y);
-        // Checked here as well, because only here the order of the axes as they were written is known.
+        // Checked here as well, because only here is the written order of the axes known.
         if self.crs == Crs::Epsg4326 && !(-90.0..=90.0).contains(&at.y) {
             let detail = format!("latitude {x} is outside -90..90: EPSG:4326 has the latitude first");
             return Err(Invalid::new(detail));
@@ -122,7 +123,7 @@ impl Survey {
         Ok(at)
     }
 
-    /// Notes that a position has more than two numbers, which are lost; refused unless that was asked for.
+    /// Records that a position has more than two numbers, which are lost; refused unless the options allow it.
     #[inline]
     pub(crate) fn height(&mut self) -> Result<(), Invalid> {
         if !self.drop_heights {
@@ -132,7 +133,7 @@ impl Survey {
         Ok(())
     }
 
-    /// A polygon of rings as they were written.
+    /// Builds a polygon from rings as they were written.
     pub(crate) fn polygon(&mut self, mut rings: Vec<Vec<Coord<f64>>>) -> Result<Polygon<f64>, Invalid> {
         if self.mend {
             self.mend_rings(&mut rings)?;
@@ -144,7 +145,7 @@ impl Survey {
         Ok(Polygon::new(outer, rings.collect()))
     }
 
-    /// As [`Survey::polygon`], of a polygon among several, which may be left out where that mends the whole.
+    /// Like [`Survey::polygon`], for one polygon among several, which may be left out if that repairs the whole.
     pub(crate) fn part(&mut self, rings: Vec<Vec<Coord<f64>>>) -> Result<Option<Polygon<f64>>, Invalid> {
         match self.polygon(rings) {
             // Only in a multipolygon: without the part the rest is still a geometry, whereas a polygon would be gone.
@@ -175,12 +176,12 @@ impl Survey {
         Ok(())
     }
 
-    /// Whether shapes are repaired.
+    /// Returns whether shapes are repaired.
     pub(crate) fn mends(&self) -> bool {
         self.mend
     }
 
-    /// Notes that the rings of the shape were cut where they meet.
+    /// Records that the rings of the shape were cut where they meet.
     pub(crate) fn untangled(&mut self) {
         self.noted.add(Noted::UNTANGLED);
     }

@@ -1,4 +1,4 @@
-//! Record batches from records: how formats of records come to the columnar reader.
+//! Record batches from records: connects record-based formats to the columnar reader.
 
 use crate::error::Fault;
 use crate::read::columnar::{Batches, Wanted};
@@ -12,7 +12,7 @@ use meridian_model::Invalid;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Rows and bytes of one batch: small, since a batch is held beside the events that are made of it.
+/// Max rows and bytes of one batch. Small, since a batch is held in addition to the events made from it.
 const ROWS: usize = 2048;
 const BYTES: usize = 1 << 20;
 
@@ -47,13 +47,14 @@ pub(crate) enum Cell<'a> {
 
 /// A source of records with columns of known types.
 pub(crate) trait Source: Send {
-    /// The columns; asked for once, first.
+    /// Returns the columns. Called once, first.
     fn open(&mut self) -> Result<Vec<(String, Kind)>, Fault>;
 
-    /// Puts the next record into the row; `false` at the end. After [`Fault::Event`] the next record can be read.
+    /// Puts the next record into the row; returns false at the end. After [`Fault::Event`] the next record can be
+    /// read.
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault>;
 
-    /// What was assumed of the source so far, once it is open: sentences for the user of a load.
+    /// Returns the assumptions about the source so far, once it is open: sentences for the user of a load.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -82,7 +83,7 @@ impl Builder {
         }
     }
 
-    /// Appends a value, of which the type was checked, or none.
+    /// Appends a value whose type was checked, or a null.
     fn append(&mut self, value: Option<&Value>) {
         match (self, value) {
             (Builder::Text(b), Some(Value::Text(v))) => b.append_value(v),
@@ -116,7 +117,7 @@ impl Builder {
     }
 }
 
-/// A value of the current row, kept until the row is known to be whole.
+/// A value of the current row, kept until the row is known to be complete.
 #[derive(Debug)]
 enum Value {
     Text(String),
@@ -128,7 +129,7 @@ enum Value {
     Shape(Vec<u8>),
 }
 
-/// The record that is being read.
+/// The record being read.
 pub(crate) struct Row {
     names: Vec<String>,
     kinds: Vec<Kind>,
@@ -137,7 +138,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A record of these columns, without a value yet.
+    /// Creates a record of these columns, without a value yet.
     pub(crate) fn new(columns: &[(String, Kind)]) -> Row {
         Row {
             names: columns.iter().map(|(name, _)| name.clone()).collect(),
@@ -186,7 +187,7 @@ pub(crate) struct Tabled<S> {
     schema: SchemaRef,
     builders: Vec<Builder>,
     row: Row,
-    /// What went wrong behind the last batch.
+    /// The fault after the last batch.
     pending: Option<Fault>,
     ended: bool,
 }
@@ -210,7 +211,7 @@ fn field((name, kind): &(String, Kind)) -> Field {
     };
     let field = Field::new(name, data, true);
     match kind {
-        // As GeoArrow marks a geometry, so that the columnar reader finds it whatever its name.
+        // Marked as GeoArrow marks a geometry, so that the columnar reader finds it whatever its name.
         Kind::Shape => {
             field.with_metadata(HashMap::from([("ARROW:extension:name".to_owned(), "geoarrow.wkb".to_owned())]))
         }

@@ -69,13 +69,13 @@ pub(crate) fn text_list(json: &mut Json<'_>) -> Result<Vec<String>, Invalid> {
     Ok(list)
 }
 
-/// A whole number since 1970 in microseconds.
+/// Converts an integer since 1970 to microseconds.
 pub(crate) fn epoch(n: i64, unit_micros: i64) -> Result<i64, Invalid> {
     let micros = n.checked_mul(unit_micros).unwrap_or(i64::MAX);
     meridian_model::time::in_range(micros, &n)
 }
 
-/// Takes a field of a text table, empty ones already left out, as the value of a field.
+/// Takes a field of a text table, which is not empty, as the value of a field.
 pub(crate) fn set_text(
     builder: &mut BatchBuilder,
     field: usize,
@@ -87,7 +87,7 @@ pub(crate) fn set_text(
         let what = format!("{:?} where {} was expected", shorten(text), spec.kind.noun());
         Err(Invalid::field(&spec.name, what))
     };
-    // Not of texts: blanks around those belong to the value.
+    // Not for texts: blanks around those belong to the value.
     let bare = text.trim_matches(BLANKS);
     let value = match spec.kind {
         FieldType::Text => return builder.set_text(field, text),
@@ -127,17 +127,17 @@ pub(crate) fn set_text(
     builder.set(field, value)
 }
 
-/// A decimal number as a table writes it: with a comma, if the options say so.
+/// Parses a decimal number as a table writes it: with a comma, if the options set so.
 pub(crate) fn decimal(text: &str, options: &ReadOptions) -> Option<f64> {
     if options.decimal_comma && !text.contains('.') { float(&text.replacen(',', ".", 1)) } else { float(text) }
 }
 
-/// A decimal number; NaN and infinities are read, so that what checks them can name them.
+/// Parses a decimal number. NaN and infinities are accepted, so that the check that follows can name them.
 pub(crate) fn float(text: &str) -> Option<f64> {
     text.parse().ok()
 }
 
-/// A number of single precision as the double that is written the same: 52.1 stays 52.1.
+/// Converts a single-precision number to the double with the same text: 52.1 stays 52.1.
 pub(crate) fn single(x: f32) -> f64 {
     x.to_string().parse().unwrap_or(f64::from(x))
 }

@@ -1,4 +1,4 @@
-//! Well-known binary: a reader that trusts nothing, and GeoJSON and WKT straight from the bytes.
+//! Well-known binary: a reader that trusts no input, and GeoJSON and WKT straight from the bytes.
 
 use crate::shape::Shape;
 use crate::survey::Survey;
@@ -10,7 +10,7 @@ use meridian_model::geometry::VERTICES_MAX;
 /// The simple types in the order of their codes, from 1.
 const NAMES: [&str; 6] = ["Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon"];
 
-/// A place in WKB bytes.
+/// A position in WKB bytes.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -18,7 +18,7 @@ struct Cursor<'a> {
     survey: Survey,
 }
 
-/// Byte order, simple type (1 to 7) and numbers a position of one geometry.
+/// Byte order, simple type (1 to 7) and numbers per position of one geometry.
 #[derive(Clone, Copy)]
 struct Head {
     little: bool,
@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
         Ok(Head { little, kind: code % 1000, dimensions: 2 + (extended + iso).min(2) as usize })
     }
 
-    /// A count of parts, each of which takes at least `bytes`.
+    /// Reads a count of parts, each of which takes at least `bytes`.
     fn count(&mut self, head: Head, bytes: usize) -> Result<usize, Invalid> {
         let count = self.number(head.little)? as usize;
         // Checked against the remaining bytes before anything is allocated: a damaged count would otherwise reserve up
@@ -89,14 +89,14 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// A position, unchecked.
+    /// Reads a position, unchecked.
     fn pair(&mut self, head: Head) -> Result<(f64, f64), Invalid> {
         self.vertices += 1;
         if self.vertices > VERTICES_MAX {
             return Err(Invalid::new(format!("more than {VERTICES_MAX} vertices are too many")));
         }
         let (x, y) = (self.float(head.little)?, self.float(head.little)?);
-        // Skipped here, and reported in `position`: the writers of text call this function on shapes without a survey.
+        // Skipped here, and reported in `position`: the text writers call this function on shapes without a survey.
         self.at += 8 * (head.dimensions - 2);
         if self.at > self.bytes.len() {
             return Err(wrong("it ends before it is complete"));
@@ -192,7 +192,7 @@ fn read_shape(cursor: &mut Cursor<'_>) -> Result<Option<Shape>, Invalid> {
     })
 }
 
-/// How nested positions are put into text.
+/// Syntax of nested positions in text.
 struct Style {
     open: u8,
     close: u8,
@@ -204,7 +204,7 @@ struct Style {
 const GEOJSON: Style = Style { open: b'[', close: b']', between: b',', point: Some((b'[', b']')) };
 const WKT: Style = Style { open: b'(', close: b')', between: b' ', point: None };
 
-/// Appends a geometry of a batch as GeoJSON, without decoding it into shapes; `null` where the bytes are damaged.
+/// Appends a geometry of a batch as GeoJSON, without decoding it into shapes; `null` if the bytes are damaged.
 pub(crate) fn write_geojson(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let mut cursor = Cursor::new(bytes, Survey::default());
@@ -224,7 +224,7 @@ pub(crate) fn write_geojson(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a geometry of a batch as WKT; nothing where the bytes are damaged.
+/// Appends a geometry of a batch as WKT; nothing if the bytes are damaged.
 pub(crate) fn write_wkt(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let mut cursor = Cursor::new(bytes, Survey::default());
@@ -276,7 +276,7 @@ fn write_coordinates(cursor: &mut Cursor<'_>, head: Head, style: &Style, out: &m
         }
         match head.kind {
             2 => write_position(cursor, head, style, out)?,
-            // The rings of a polygon are laid out as lines without a head.
+            // The rings of a polygon are laid out as lines without a header.
             3 => write_coordinates(cursor, Head { kind: 2, ..head }, style, out)?,
             4..=6 => {
                 let part = cursor.head()?;

@@ -1,6 +1,6 @@
-//! Well-known binary of shapes that formats describe in their own way.
+//! Well-known binary of shapes from formats with their own representation.
 
-/// A position, with a height where there is one.
+/// A position, with an optional height.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Position {
     pub(crate) x: f64,
@@ -23,7 +23,7 @@ pub(crate) enum Parts {
 }
 
 impl Parts {
-    /// The shape in well-known binary, little-endian; positions have a height if one of them has.
+    /// Encodes the shape as well-known binary, little-endian; positions have a height if one of them has.
     pub(crate) fn wkb(&self) -> Vec<u8> {
         let mut out = Wkb { bytes: Vec::new(), heights: self.any_height() };
         match self {

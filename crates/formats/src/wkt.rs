@@ -16,7 +16,7 @@ struct Text<'a> {
 
 impl Text<'_> {
     fn wrong(&self, expected: &str) -> Invalid {
-        // In characters, as an editor counts, though the parser works on bytes.
+        // Counted in characters, as an editor does, though the parser works on bytes.
         let character = self.text.get(..self.at).map_or(0, |t| t.chars().count()) + 1;
         Invalid::new(format!("not well-known text: {expected} was expected at character {character}"))
     }
@@ -51,7 +51,7 @@ impl Text<'_> {
     fn number(&mut self) -> Result<f64, Invalid> {
         self.peek();
         let from = self.at;
-        // Letters too: `1e5` has one, and of a token such as `12x` the error has to name the start.
+        // Letters too: `1e5` has one, and for a token such as `12x` the error must name the start.
         let part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.');
         while self.text.as_bytes().get(self.at).is_some_and(part) {
             self.at += 1;
@@ -100,7 +100,7 @@ impl Text<'_> {
     }
 }
 
-/// Whether a text begins as well-known text does.
+/// Returns whether a text begins like well-known text.
 pub(crate) fn looks_like(text: &str) -> bool {
     let text = text.trim_start();
     let word: String = text.chars().take_while(char::is_ascii_alphabetic).take(20).collect();
@@ -112,7 +112,7 @@ pub(crate) fn looks_like(text: &str) -> bool {
     shape || (word.eq_ignore_ascii_case("SRID") && rest.starts_with('='))
 }
 
-/// The type of a geometry in a sample; `None` where it cannot be read, which is left to the reader to report.
+/// Returns the type of a geometry in a sample; `None` if unreadable, which is left to the reader to report.
 pub(crate) fn kind(text: &str, options: &ReadOptions) -> Option<GeometryType> {
     let shape = read(text, &mut Survey::for_kinds(options)).ok().flatten()?;
     shape.kind_when_mended(options.mend)
@@ -121,7 +121,7 @@ pub(crate) fn kind(text: &str, options: &ReadOptions) -> Option<GeometryType> {
 /// Reads well-known text, also with `SRID=4326;` before it; `None` for an empty geometry.
 pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     let mut rest = text;
-    // EWKT, as PostGIS writes it. The prefix is no part of well-known text.
+    // EWKT, as PostGIS writes it. The prefix is not part of well-known text.
     if let Some((srid, after)) = text.split_once(';')
         && let Some((word, number)) = srid.split_once('=')
         && word.trim().eq_ignore_ascii_case("srid")
@@ -138,7 +138,7 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
     if matches!(dimension.as_str(), "Z" | "M" | "ZM") {
         dimension = text.word().to_ascii_uppercase();
     }
-    // An empty geometry is no place: the event has none, as with null.
+    // An empty geometry is not a place: the event has none, as with null.
     if dimension == "EMPTY" && text.peek().is_none() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! What bad input gets: a clear mistake with its line and field, and nothing read.
+//! Bad input: a clear error with its line and field, and nothing read.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -40,7 +40,7 @@ fn mistakes(format: Format, bytes: &[u8], schema: &Arc<Schema>) -> Vec<Invalid> 
     }
 }
 
-/// Holds the only mistake of an input against what is expected of it.
+/// Compares the only error of an input with the expected one.
 fn check(format: Format, bytes: &[u8], schema: &Arc<Schema>, line: Option<u64>, field: Option<&str>, words: &str) {
     let found = mistakes(format, bytes, schema);
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(300)]);
@@ -51,12 +51,12 @@ fn check(format: Format, bytes: &[u8], schema: &Arc<Schema>, line: Option<u64>, 
 
 const GOOD: &str = r#"{"type":"Feature","id":"a","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"time":"2026-01-31T12:00:00Z"}}"#;
 
-/// A feature with another geometry.
+/// Returns a feature with another geometry.
 fn placed(geometry: &str) -> String {
     GOOD.replace(r#"{"type":"Point","coordinates":[1,2]}"#, geometry)
 }
 
-/// A feature with one more property.
+/// Returns a feature with one more property.
 fn with(property: &str) -> String {
     GOOD.replace(r#"12:00:00Z""#, &format!(r#"12:00:00Z",{property}"#))
 }
@@ -262,7 +262,7 @@ fn a_record_without_end_is_refused_without_being_held() {
         (Format::Csv, ""),
         (Format::Gdelt, ""),
     ] {
-        // Two gigabytes, of which none but the first few megabytes may be asked for.
+        // Claims two gigabytes, of which only the first few megabytes may be requested.
         let counted = Counted {
             rest: Cursor::new(start.as_bytes().to_vec()).chain(std::io::repeat(b'x')).take(2 << 30),
             read: 0,
@@ -335,7 +335,7 @@ fn at_most_a_hundred_mistakes_are_collected() {
     let found = mistakes(Format::NdJson, text.as_bytes(), &points);
     assert_eq!(found.len(), MISTAKES_MAX);
     assert_eq!(found.last().unwrap().line, Some(100));
-    // A stop after some mistakes comes with them.
+    // A stop after some errors includes them.
     let text = format!(r#"{{"type":"FeatureCollection","features":[{bad},{GOOD},{bad}"#);
     let found = mistakes(Format::GeoJson, text.as_bytes(), &points);
     assert_eq!(found.iter().map(|m| m.line).collect::<Vec<_>>(), [Some(1), Some(3), Some(3)]);

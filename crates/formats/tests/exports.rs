@@ -1,4 +1,4 @@
-//! Files for other programs: ogr2ogr reads the same events in them, and they come back as they were.
+//! Files for other programs: ogr2ogr reads the same events from them, and they read back unchanged.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests run programs on files")]
 #![cfg(all(feature = "flatgeobuf", feature = "geopackage"))]
 
@@ -87,7 +87,7 @@ fn features_without_a_place_have_no_geometry_for_gdal_and_for_us() {
             Polygon => geo_types::Polygon::new(square, vec![]).into(),
             MultiPolygon => geo_types::MultiPolygon(vec![geo_types::Polygon::new(square, vec![])]).into(),
         };
-        // One feature of three, all but one of many, and none of them have a place.
+        // One feature of three, all but one of many, and all features have no place.
         for (count, placed) in [(3, 1), (40, 39), (1, 0), (30, 0)] {
             let events: Vec<common::Event> = (0..count)
                 .map(|n| common::Event {
@@ -112,7 +112,7 @@ fn features_without_a_place_have_no_geometry_for_gdal_and_for_us() {
             assert!(said.status.success() && said.stderr.is_empty(), "{text}{}", String::from_utf8_lossy(&said.stderr));
             assert!(text.contains(&format!("Feature Count: {count}")), "{kind:?}: {text}");
             assert_eq!(text.matches("OGRFeature(events)").count() as i64, count, "{kind:?}: {text}");
-            // A line with the well-known text of each shape.
+            // Returns a line with the well-known text of each shape.
             let words = ["  POINT (", "  LINESTRING (", "  POLYGON (", "  MULTI"];
             let shapes = text.lines().filter(|line| words.iter().any(|word| line.starts_with(word)));
             assert_eq!(shapes.count() as i64, placed, "{kind:?}: {text}");
@@ -213,7 +213,7 @@ fn read_path(format: Format, path: &Path, schema: &Arc<Schema>) -> Batch {
     Batch::concat(&batches).unwrap()
 }
 
-/// Features a line each, sorted, in the multi form: a layer of that form has no other.
+/// Returns features, one per line, sorted, in the multi form, the only form in such a layer.
 fn lines(batch: &Batch, schema: &Arc<Schema>) -> Vec<String> {
     let text = String::from_utf8(write(Format::NdJson, std::slice::from_ref(batch), schema)).unwrap();
     let mut lines: Vec<String> = text

@@ -1,5 +1,5 @@
-//! Formats of other programs, against the programs: files that ogr2ogr makes of our GeoJSON hold the same events, and
-//! what pyais and Google's bindings decode is what is read here.
+//! Compares formats of other programs with those programs. Files that ogr2ogr makes of our GeoJSON hold the same
+//! events. Readers here decode what pyais and Google's bindings decode.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests run programs on files")]
 
 mod common;
@@ -39,7 +39,7 @@ fn schema(kind: GeometryType) -> Arc<Schema> {
     Arc::new(Schema { fields, geometry: Some(kind), ..Schema::default() })
 }
 
-/// Texts that every format keeps: a table of dBASE has no blanks at the end, and none that is empty.
+/// Texts that every format keeps: a dBASE table keeps no trailing blanks, and no empty text.
 fn text() -> impl Strategy<Value = String> {
     "[a-zA-Zäé,\"'<>&;]{1,12}"
 }
@@ -65,7 +65,7 @@ fn events(kind: GeometryType) -> impl Strategy<Value = Vec<common::Event>> {
     prop::collection::vec(event, 1..8)
 }
 
-/// Rows as JSON, sorted: a FlatGeobuf lies along a curve.
+/// Returns rows as JSON, sorted: a FlatGeobuf is ordered along a curve.
 fn rows(batch: &Batch, fields: &[&str]) -> Vec<String> {
     let mut rows: Vec<String> = (0..batch.rows())
         .map(|row| {
@@ -78,12 +78,12 @@ fn rows(batch: &Batch, fields: &[&str]) -> Vec<String> {
     rows
 }
 
-/// A position to a micro-degree; zero has no sign, which GeoJSON loses on its way.
+/// Rounds a position to a micro-degree; zero has no sign, which GeoJSON loses on its way.
 fn at(x: f64, y: f64) -> String {
     format!("{x:.6} {y:.6}").replace("-0.000000", "0.000000")
 }
 
-/// A shape in one form: rings from their min position on and in one direction, single shapes as multi ones.
+/// Normalises a shape: rings start at their min position and run in one direction, single shapes become multi ones.
 fn wkt_of(shape: &geo_types::Geometry<f64>) -> String {
     use geo_types::Geometry::*;
     let ring = |ring: &geo_types::LineString<f64>| {
@@ -148,7 +148,7 @@ fn converted(driver: &str, ending: &str, fields: &[&str], more: &[&str], kinds: 
                 let of_format = Arc::new(Schema { fields: kept.cloned().collect(), ..(*schema).clone() });
                 let back = read_path(format, &to, &of_format, &options).unwrap();
                 prop_assert_eq!(rows(&back, fields), rows(&batch, fields));
-                // What is inferred takes the file as well, event for event.
+                // The inferred schema reads the file as well, event for event.
                 let inferred = Arc::new(infer_path(format, &to, &ReadOptions::default()).unwrap().schema);
                 let again = read_path(format, &to, &inferred, &ReadOptions::default()).unwrap();
                 prop_assert_eq!(again.rows(), batch.rows());
@@ -192,7 +192,7 @@ fn geopackage_of_ogr2ogr_holds_the_same_events() {
 
 #[test]
 fn shapefile_of_ogr2ogr_holds_the_same_events() {
-    // dBASE has no times and no booleans here, and a Shapefile one kind of shape.
+    // dBASE has no times and no booleans here, and a Shapefile holds one kind of shape.
     let kinds = [GeometryType::Point, GeometryType::Line, GeometryType::Polygon, GeometryType::MultiPolygon];
     converted("ESRI Shapefile", "shp", &["txt", "n", "x"], &["-lco", "ENCODING=UTF-8"], &kinds);
     converted("ESRI Shapefile", "shz", &["txt", "n", "x"], &["-lco", "ENCODING=UTF-8"], &kinds);
@@ -390,7 +390,7 @@ fn vehicles_are_what_the_feed_says() {
     let schema =
         Arc::new(infer(Format::GtfsRt, Box::new(Cursor::new(feed.clone())), &ReadOptions::default()).unwrap().schema);
     let batch = read_all(Format::GtfsRt, feed, &schema, &ReadOptions::default(), &BatchLimits::default()).unwrap();
-    // Of five entities one is an update of a trip and one deleted.
+    // Of five entities, one is a trip update and one is deleted.
     assert_eq!(batch.rows(), 3);
     assert_eq!(batch.geometry(0), Some(common::point(-13.25, 52.1)));
     let got: Vec<String> = [
@@ -439,6 +439,6 @@ fn vehicles_are_what_the_feed_says() {
             "B-XY 1",
         ]
     );
-    // Without a time of its own a position has that of the feed.
+    // A position without a time of its own has that of the feed.
     assert_eq!(value(&batch, "time", 2), "1767225600000000");
 }

@@ -1,4 +1,4 @@
-//! No bytes make a reader panic, loop or hold more than it may.
+//! No input makes a reader panic, loop or exceed its memory limit.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -17,7 +17,7 @@ fn options(on_error: OnError) -> ReadOptions {
     ReadOptions { on_error, record_bytes: 1 << 16, spool_bytes: 1 << 20, ..ReadOptions::default() }
 }
 
-/// Reads bytes as every format, under a schema of their own and under the one that is inferred.
+/// Reads bytes as every format, under a schema of their own and under the inferred one.
 fn feed(bytes: &[u8], formats: &[Format], schema: &Arc<Schema>) {
     for &format in formats {
         for on_error in [OnError::First, OnError::Collect] {
@@ -31,7 +31,7 @@ fn feed(bytes: &[u8], formats: &[Format], schema: &Arc<Schema>) {
                 let mut rows = 0;
                 while let Ok(Some(batch)) = events.next_batch(&limits) {
                     rows += batch.rows();
-                    // An event costs at least a bit in any format.
+                    // An event takes at least a bit in any format.
                     assert!(rows <= bytes.len() * 8, "{format}: {rows} events of {} bytes", bytes.len());
                 }
                 assert!(matches!(events.next_batch(&limits), Ok(None)));
@@ -170,7 +170,7 @@ fn batches_of_arrow_are_given_up_when_their_time_is_over() {
     use meridian_model::builder::Value;
     let schema = any_schema();
     let event = common::Event { id: String::new(), geometry: None, values: vec![Value::Null; 3] };
-    // One batch of few events, all in memory: nothing is read, and few events are counted.
+    // One batch of few events, all in memory: no bytes are read, and few events are counted.
     let bytes = write(Format::Arrow, &[build(&schema, &[event.clone(), event])], &schema);
     let read = |goes_on: bool| {
         let watch = Some(Watch::new(move |_| goes_on));

@@ -126,12 +126,12 @@ fn a_property_that_an_option_names_is_the_id() {
     FeatureWriter::new(&schema, None).unwrap().rows(&batch, &seqs).feature(1, &mut out);
     let written = r#"{"type":"Feature","id":"8","geometry":null,"properties":{"n":2,"feature_id":"y"}}"#;
     assert_eq!(String::from_utf8_lossy(&out), written);
-    // What was written has its id where GeoJSON has it, so that no option is needed.
+    // Written features have their id where GeoJSON has it, so that no option is needed.
     assert_eq!(read_with(written, &ReadOptions::default()).unwrap().ids().unwrap().value(0), "8");
-    // Without an id of its own there is nothing to keep beside it.
+    // Without an id of its own there is no second one to keep.
     let bare = features[0].replace("\"id\":\"x\",", "");
     assert_eq!(inferred_with(&bare, &options).fields.len(), 1);
-    // A collection without the field does not lose such an id in silence.
+    // A collection without the field does not lose such an id silently.
     let narrow = Arc::new(Schema { fields: schema.fields[..1].to_vec(), ..Schema::clone(&schema) });
     let read_narrow = |options: &ReadOptions| {
         let mut events = reader(Format::GeoJson, Box::new(Cursor::new(text.clone())), narrow.clone(), options).unwrap();

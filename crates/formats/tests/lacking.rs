@@ -1,4 +1,4 @@
-//! Files that lack what should be beside them or in them.
+//! Files with missing companion files or missing content.
 #![cfg(feature = "geopackage")]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
@@ -6,7 +6,7 @@ use meridian_formats::{Format, ReadOptions, infer_path};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A point, written by GDAL in a format.
+/// Returns a point, written by GDAL in a format.
 fn written(folder: &Path, driver: &str, ending: &str) -> PathBuf {
     let (from, to) = (folder.join("events.geojson"), folder.join(format!("events.{ending}")));
     let point = r#"{"type":"Feature","geometry":{"type":"Point","coordinates":[13,52]},"properties":{"n":1}}"#;
@@ -43,7 +43,7 @@ fn a_geopackage_of_a_system_that_it_does_not_describe_is_refused() {
                  VALUES ('local', 99999, 'NONE', 0, 'undefined')";
     database.execute_batch(named).unwrap();
     assert!(read().unwrap_err().contains("srs_id 99999"));
-    // A system that is said to be unknown is not another one.
+    // A system declared as unknown does not count as another one.
     database.execute_batch("UPDATE gpkg_geometry_columns SET srs_id = 0").unwrap();
     assert!(read().is_ok());
 }

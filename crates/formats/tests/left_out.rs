@@ -1,4 +1,4 @@
-//! What an input says that is not kept, is refused, mended or left out: never without a word.
+//! Input that is not stored is refused, repaired or left out, and always reported.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -92,7 +92,7 @@ fn heights_are_refused_in_every_format_and_dropped_and_counted_where_asked() {
         assert_eq!(batch.geometry(0), Some(geo_types::Point::new(1.0, 2.0).into()), "{format}");
         assert_eq!(report, Report { heights_dropped: 1, ..Report::default() }, "{format}");
     }
-    // What has no height is no different for it.
+    // A shape without heights is treated the same.
     let flat = feature.replace(",3", "");
     assert_eq!(read(Format::GeoJson, flat.as_bytes(), &points, &drops).unwrap().1, Report::default());
 }
@@ -207,10 +207,10 @@ fn polygons_are_mended_where_that_can_be_done() {
             }
         }
     }
-    // What encloses nothing, or lies outside the world, cannot be mended.
+    // A shape that encloses nothing, or lies outside the world, cannot be repaired.
     let flat = format!("{}\n{}", polygon("[[[0,0],[2,2],[1,1],[0,0]]]"), polygon("[[[0,0],[200,0],[2,2],[0,0]]]"));
     assert_eq!(read(Format::NdJson, flat.as_bytes(), &any, &options).unwrap().1.skipped, 2);
-    // A bow tie is two polygons, which a collection of single ones cannot hold; a schema made for mended shapes can.
+    // A bow tie is two polygons, which a collection of single ones cannot hold; a schema made for repaired shapes can.
     let bow = polygon(BOW);
     assert_eq!(read(Format::NdJson, bow.as_bytes(), &schema("*geometry:Polygon"), &options).unwrap().1.skipped, 1);
     let inferred = Arc::new(infer(Format::NdJson, Box::new(Cursor::new(bow.clone())), &options).unwrap().schema);
@@ -232,7 +232,7 @@ fn positions_follow_the_reference_system_of_the_input() {
         panic!()
     };
     assert!(mistakes[0].detail.contains("latitude first"), "{}", mistakes[0]);
-    // The old member is held against it, by its whole name.
+    // The old member is compared with it, by its whole name.
     let with = |name: &str| {
         feature.replacen('{', &format!(r#"{{"crs":{{"type":"name","properties":{{"name":"{name}"}}}},"#), 1)
     };

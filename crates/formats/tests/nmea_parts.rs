@@ -1,4 +1,4 @@
-//! AIS messages of several sentences: put together in any order, and reported where a part never comes.
+//! AIS messages of several sentences: assembled in any order, and reported if a part never arrives.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const FIRST: &str = "!AIVDM,2,1,0,A,539>Ji029E4@@S333@1<PU23@000000000000016000004000Bj0C@UDQh00,0*24";
 const SECOND: &str = "!AIVDM,2,2,0,A,00000000000,2*24";
-/// The first part of another ship under the same number.
+/// The first part of another ship's message under the same number.
 const OTHER: &str = "!AIVDM,2,1,0,A,539>JnP29E5`@S33;H1<PU23;H00000000000016000004000Bj0C@UDQh00,0*61";
 
 fn schema() -> Arc<Schema> {
@@ -23,7 +23,7 @@ fn schema() -> Arc<Schema> {
     Arc::new(schema)
 }
 
-/// The events of a log, and how many of its messages were left out with the first of them.
+/// Returns the events of a log, the number of its messages left out, and the first of them.
 fn skipping(log: String) -> (usize, u64, Vec<Invalid>) {
     let options = ReadOptions { on_error: OnError::Skip, ..ReadOptions::default() };
     let mut events = reader(Format::Nmea, Box::new(Cursor::new(log.into_bytes())), schema(), &options).unwrap();
@@ -36,7 +36,7 @@ fn skipping(log: String) -> (usize, u64, Vec<Invalid>) {
 }
 
 fn all(lines: &[&str]) -> Result<Batch, ReadError> {
-    // A receiver's own position, so that there is always an event.
+    // The receiver's own position, so that there is always an event.
     let log = format!("{}\n$GPRMC,081836,A,3751.65,S,14507.36,E,005.5,360.0,130998,011.3,E*62\n", lines.join("\n"));
     read_all(Format::Nmea, log.into_bytes(), &schema(), &ReadOptions::default(), &BatchLimits::default())
 }
@@ -51,7 +51,7 @@ fn parts_are_put_together_in_any_order() {
     let turned = all(&[SECOND, FIRST]).unwrap();
     assert_eq!((usual.rows(), turned.rows()), (2, 2));
     assert_eq!(name(&turned, 0), name(&usual, 0));
-    // Two messages under one number, one within the other.
+    // Two interleaved messages under one number.
     let both = all(&[FIRST, OTHER, SECOND, SECOND]).unwrap();
     assert_eq!(both.rows(), 3);
     assert_eq!(name(&both, 1), name(&usual, 0));
@@ -67,12 +67,12 @@ fn a_message_without_all_its_parts_is_an_invalid_event() {
     let whole = "!AIVDM,1,1,,A,139>Jh0P3g39JAPGQA2==rJ1P000,0*68\n";
     let (rows, skipped, first) = skipping(format!("{whole}{SECOND}\n{whole}"));
     assert_eq!((rows, skipped, first[0].line), (2, 1, Some(2)));
-    // Each of many is counted, and few are held: the window gives the first ones up.
+    // All are counted, but few are held: the window gives the first ones up.
     let (rows, skipped, first) = skipping(format!("{}{whole}", format!("{FIRST}\n").repeat(10_000)));
     assert_eq!((rows, skipped), (1, 10_000));
     assert!(first[0].detail.contains("among the sentences that follow"), "{first:?}");
     assert_eq!((first[0].line, first[1].line), (Some(1), Some(2)));
-    // A part that comes too late is one without the others.
+    // A part that arrives too late counts as one without the others.
     let between = FIRST.replace(",0,A,", ",7,B,").split('*').next().unwrap().to_owned() + "\n";
     let late = format!("{FIRST}\n{}{SECOND}\n", between.repeat(100));
     let (rows, skipped, _) = skipping(late);

@@ -1,4 +1,4 @@
-//! What a sample seems to hold and was not taken as is said, with the option that takes it; and the option does take it.
+//! Unused interpretations of a sample are reported with the option that enables them; and the option does enable them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -13,13 +13,13 @@ fn guess(format: Format, text: &str, options: &ReadOptions) -> Inferred {
     infer(format, Box::new(Cursor::new(text.as_bytes().to_vec())), options).unwrap()
 }
 
-/// A table of so many rows, of which `row` makes the values.
+/// Builds a table of this many rows, whose values `row` returns.
 fn table(header: &str, rows: usize, row: impl Fn(usize) -> String) -> String {
     let rows: Vec<String> = (0..rows).map(row).collect();
     format!("{header}\n{}\n", rows.join("\n"))
 }
 
-/// The only note on a table, of which each of these is a part.
+/// Asserts that a table has a single note, which contains each of these parts.
 fn noted(text: &str, options: &ReadOptions, words: &[&str]) {
     let notes = guess(Format::Csv, text, options).notes;
     assert_eq!(notes.len(), 1, "{notes:?}");
@@ -43,7 +43,7 @@ fn a_bad_cell_does_not_take_the_place_away_in_silence() {
         let text = table("name,lon,lat", 2000, |i| format!("a{i},{},52.5", lon(i)));
         let words = ["lon: 1 of 2000 values is no number", "\"n/a\"", "--lon lon --lat lat --invalid skip"];
         noted(&text, &ReadOptions::default(), &words);
-        // What the note names takes them, and so does the wish to leave invalid events out.
+        // Both the named option and leaving invalid events out enable them.
         let named = ReadOptions { lon: Some("lon".into()), lat: Some("lat".into()), ..skip() };
         for options in [named, skip()] {
             let guess = guess(Format::Csv, &text, &options);
@@ -53,7 +53,7 @@ fn a_bad_cell_does_not_take_the_place_away_in_silence() {
             assert_eq!(read.unwrap().rows(), 1999);
         }
     }
-    // A column where texts are many is no coordinate.
+    // A column with many texts is not a coordinate.
     let text = table("lon,lat", 20, |i| if i < 3 { "n/a,1.5".to_owned() } else { "2.5,1.5".to_owned() });
     assert_eq!(guess(Format::Csv, &text, &skip()).schema.geometry, None);
     assert_eq!(guess(Format::Csv, &text, &skip()).notes, Vec::<String>::new());
@@ -78,7 +78,7 @@ fn a_bad_cell_does_not_take_the_time_away_in_silence() {
             assert_eq!(read.unwrap().rows(), 1999);
         }
     }
-    // A column without a mistake goes before one with a few.
+    // A column without a mistake takes precedence over one with a few.
     let text = table("time,timestamp", 20, |i| {
         format!("{},2026-01-31T12:00:00Z", if i == 3 { "unknown" } else { "2026-01-31T12:00:00Z" })
     });
@@ -114,7 +114,7 @@ fn few_texts_among_numbers_and_times_are_counted_with_the_option_that_reads_the_
     noted(&mag, &plain, &["column mag: 1 of 20 values is no number", r"--null='it'\''s none'"]);
     let nulls = ReadOptions { nulls: vec!["it's none".into()], ..ReadOptions::default() };
     assert_eq!(kind(&guess(Format::Csv, &mag, &nulls), "mag"), FieldType::Float);
-    // Two words, and a word in quotes, are not taken by one option.
+    // Two words, and a word in quotes, cannot be handled by one option.
     let words = ["none", "-"];
     let mag = table("name,mag", 20, |i| format!("a{i},{}", words.get(i).unwrap_or(&"1.5")));
     noted(&mag, &plain, &["2 of 20 values are no numbers", "--schema"]);
@@ -122,7 +122,7 @@ fn few_texts_among_numbers_and_times_are_counted_with_the_option_that_reads_the_
     noted(&mag, &plain, &["--schema"]);
     // Events are not left out for a field that is neither the place nor the time.
     assert_eq!(kind(&guess(Format::Csv, &mag, &skip()), "mag"), FieldType::Text);
-    // Codes are no numbers with mistakes.
+    // Codes are not mistaken numbers.
     let house = table("house", 20, |i| format!("{i}{}", if i == 4 { "a" } else { "" }));
     assert_eq!(guess(Format::Csv, &house, &plain).notes, Vec::<String>::new());
     let seen = table("time,seen", 20, |i| {
@@ -155,7 +155,7 @@ fn numbers_with_separators_and_projected_positions_are_said() {
     let depth = "depth;n\n1.234,56;1\n12,5;2\n";
     noted(depth, &comma, &["column depth", "separators of thousands such as 1.234,56"]);
     noted(depth, &plain, &["separators of thousands such as 1.234,56"]);
-    // Whole numbers between those with a comma.
+    // Integers among numbers with a comma.
     noted("depth;n\n4;1\n12,5;2\n", &plain, &["--decimal-comma"]);
     noted("depth;n\n12,5;2\n4;1\n", &plain, &["--decimal-comma"]);
     let text = "easting,northing\n392000.5,5820000\n392001.5,5820001\n";

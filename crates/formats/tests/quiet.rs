@@ -1,6 +1,6 @@
-//! Damaged bytes that make a foreign decoder panic are a mistake of the input, and nothing in the log.
+//! Damaged bytes that make a foreign decoder panic are an input error and leave no log entry.
 //!
-//! A test of its own: it looks at the hook of the process.
+//! A separate test binary, as it checks the hook of the process.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! The data sets that the project carries: each is detected, inferred to the schema one would write
-//! by hand, and loads to its last row.
+//! The data sets that the project carries: each is detected, inferred to the schema one would write by hand, and
+//! loaded to its last row.
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
@@ -15,7 +15,7 @@ fn open(name: &str) -> Box<dyn Read + Send> {
     decompress(Box::new(File::open(path).unwrap())).unwrap()
 }
 
-/// Loads a data set whole; gives its schema and number of events.
+/// Loads a whole data set; returns its schema and number of events.
 fn load(name: &str) -> (Arc<Schema>, usize) {
     let options = ReadOptions { on_error: OnError::First, ..ReadOptions::default() };
     let (first, input) = peek(open(name), 1 << 20).unwrap();
@@ -98,7 +98,7 @@ fn countries_and_capitals() {
     ] {
         let (schema, rows) = load(name);
         assert_eq!((schema.geometry, rows), (Some(kind), expected), "{name}");
-        // Of the last, five features have no id and two have the same: ids that are kept, but not as the events' own.
+        // In the last set, five features have no id and two share one: the ids are kept, but not as the events' own.
         assert_eq!(schema.field_index("feature_id").is_some(), name.contains("50m"), "{name}");
     }
 }

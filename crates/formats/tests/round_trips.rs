@@ -1,4 +1,4 @@
-//! What a writer wrote, the reader of that format reads back to the same events.
+//! Round trips: the reader of a format reads the output of its writer back as the same events.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -22,7 +22,7 @@ proptest! {
         for format in BOTH_WAYS {
             let bytes = write(format, &parts, &schema);
             let limits = BatchLimits { rows, ..BatchLimits::default() };
-            // Ids that were made cannot be kept where they are made again.
+            // Generated ids cannot be kept if they are generated again.
             let options = ReadOptions { ids: Unknown::Ignore, ..ReadOptions::default() };
             let back = match read_all(format, bytes.clone(), &schema, &options, &limits) {
                 Ok(back) => back,
@@ -37,7 +37,7 @@ proptest! {
 
     #[test]
     fn what_was_written_is_detected_and_inferred((schema, events) in events()) {
-        // Fields of these names with numbers that are no degrees are told to be places, and then refused: by design.
+        // By design, number fields of these names whose values are no degrees are taken for places, and then refused.
         prop_assume!(schema.field_index("lon").is_none() && schema.field_index("lat").is_none());
         let batch = build(&schema, &events);
         for format in BOTH_WAYS {
@@ -45,7 +45,7 @@ proptest! {
             if batch.rows() > 1 && format != Format::Csv {
                 prop_assert_eq!(Format::detect("", &bytes), Some(format));
             }
-            // What is inferred need not be the same schema, but it must take its own sample.
+            // The inferred schema may differ, but it must accept its own sample.
             let Ok(inferred) = infer(format, Box::new(Cursor::new(bytes.clone())), &ReadOptions::default()) else { continue };
             let read = read_all(format, bytes.clone(), &inferred.schema.clone().into(), &ReadOptions::default(), &BatchLimits::default());
             match read {
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// Fields may have the names that the columns of id, place and box have in files: those give way.
+/// Fields may have the names of the id, place and box columns in files; those columns give way.
 #[test]
 fn no_two_columns_of_a_file_have_one_name() {
     let names = ["id", "@id", "@seq", "lon", "@lon", "latitude", "x", "bbox", "geometry_bbox", "@bbox"];
@@ -73,7 +73,7 @@ fn no_two_columns_of_a_file_have_one_name() {
                 let text = String::from_utf8(bytes.clone()).unwrap();
                 assert!(text.starts_with("@@id,@@lon,@lat,id,@id,@seq,lon,@lon,"), "{text}");
             }
-            // Of ids and places under such names an option tells the reader.
+            // For ids and places under such names, an option names the column.
             let csv = |name: &str| (format == Format::Csv).then(|| name.to_owned());
             let (lon, lat) = (csv("@@lon"), csv("@lat"));
             let id = Some("@@id".to_owned());
@@ -106,7 +106,7 @@ fn columns_taken_whole_are_what_events_one_by_one_give() {
         let schema = &schemas[below(2) as usize];
         let mut out = Vec::new();
         let mut writer: Option<arrow_ipc::writer::StreamWriter<&mut Vec<u8>>> = None;
-        // Kinds of columns stay the same over the batches of a stream.
+        // Column kinds stay the same across the batches of a stream.
         let (text, int, zoned, odd) = (below(3), below(2), below(4), case % 3 == 0);
         let mut sink = Some(&mut out);
         for _ in 0..1 + below(3) {
@@ -151,7 +151,7 @@ fn columns_taken_whole_are_what_events_one_by_one_give() {
                 ));
                 columns.push(("lat", Arc::new((0..rows).map(|i| Some(i as f64 - 9.0)).collect::<Float64Array>())));
             }
-            // A slice does not begin where its buffers do.
+            // A slice need not begin at the start of its buffers.
             let record =
                 RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
             let record = record.slice(rows.min(2), rows - rows.min(2));

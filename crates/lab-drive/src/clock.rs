@@ -1,4 +1,4 @@
-//! The trial's clock, and waiting for a moment on it more precisely than a timer wheel of milliseconds does.
+//! The trial's clock, and waits on it that are more precise than a timer wheel of milliseconds.
 
 use meridian_lab_results::record::Micros;
 use std::time::{Duration, Instant};
@@ -9,28 +9,28 @@ pub struct Clock {
     zero: Instant,
 }
 
-/// A timer may come this much late. Nearer than this to its moment a waiter yields in a loop instead. So
-/// answers are read meanwhile, and the send is on time. It costs processor time and is what 20,000 sends a
-/// second within a millisecond need.
+/// Max delay of a timer. Within this of its deadline a waiter yields in a loop instead, so that responses are read
+/// meanwhile and the send is on time. It costs processor time, and is required for 20,000 sends per second within a
+/// millisecond.
 const SPIN: Micros = 1_500;
 
 impl Clock {
-    /// A clock at 0.
+    /// Creates a clock at 0.
     pub fn start() -> Clock {
         Clock { zero: Instant::now() }
     }
 
-    /// Now.
+    /// Returns the current time.
     pub fn now(&self) -> Micros {
         Micros::try_from(self.zero.elapsed().as_micros()).unwrap_or(Micros::MAX)
     }
 
-    /// The moment as the runtime's timers want it.
+    /// Converts a time to the form of the runtime's timers.
     pub fn instant(&self, at: Micros) -> tokio::time::Instant {
         (self.zero + Duration::from_micros(u64::try_from(at).unwrap_or(0))).into()
     }
 
-    /// Comes back at a moment: never before, and hardly after.
+    /// Waits until a time; returns never before it, and hardly after.
     pub async fn until(&self, at: Micros) {
         loop {
             let left = at - self.now();
@@ -46,7 +46,7 @@ impl Clock {
     }
 }
 
-/// Seconds of a scenario as microseconds.
+/// Converts seconds of a scenario to microseconds.
 #[expect(clippy::cast_possible_truncation, reason = "the scenario's check keeps seconds under a year")]
 pub fn micros(seconds: f64) -> Micros {
     (seconds * 1e6).round() as Micros

@@ -1,12 +1,12 @@
-//! Answers of servers for `fuzz/targets`. Not part of the crate's interface.
+//! Parsers of server responses for `fuzz/targets`. Not part of the crate's interface.
 //!
-//! Each function takes an answer whole, and in pieces of a size: what is found does not depend on how it arrives.
+//! Each function takes a whole response, and parses it in pieces of a size: the result does not depend on how it arrives.
 
 use crate::protocol::scan::Scan;
 use crate::protocol::{http, nats, postgres, resp, websocket};
 use crate::scenario::ResultUnit;
 
-/// Gives what was received so far, piece by piece, to a reader that says how much of it is used, and drops that.
+/// Passes the bytes received so far, piece by piece, to a reader that returns how many it has used, and drops those.
 fn pieces(
     bytes: &[u8],
     size: usize,
@@ -22,20 +22,22 @@ fn pieces(
     Ok(used)
 }
 
-/// A reply of a Redis server: bytes of it, and whether it is whole.
+/// Parses a reply of a Redis server; returns its bytes, and whether it is complete.
 ///
 /// # Errors
-/// It is none.
+///
+/// The bytes are not a reply.
 pub fn resp_reply(bytes: &[u8], size: usize) -> Result<(usize, bool), &'static str> {
     let mut reply = resp::Reply::new();
     let used = pieces(bytes, size, |held| reply.feed(held))?;
     Ok((used, reply.is_whole()))
 }
 
-/// Messages of a NATS server: bytes of the whole ones.
+/// Parses messages of a NATS server; returns the bytes of the complete ones.
 ///
 /// # Errors
-/// One is none.
+///
+/// A message is invalid.
 pub fn nats_messages(bytes: &[u8], size: usize) -> Result<usize, &'static str> {
     pieces(bytes, size, |held| {
         let mut used = 0;
@@ -50,10 +52,11 @@ pub fn nats_messages(bytes: &[u8], size: usize) -> Result<usize, &'static str> {
     })
 }
 
-/// Messages of a PostgreSQL server: bytes of the whole ones.
+/// Parses messages of a PostgreSQL server; returns the bytes of the complete ones.
 ///
 /// # Errors
-/// One is none.
+///
+/// A message is invalid.
 pub fn postgres_messages(bytes: &[u8], size: usize) -> Result<usize, &'static str> {
     pieces(bytes, size, |held| {
         let mut used = 0;
@@ -67,10 +70,11 @@ pub fn postgres_messages(bytes: &[u8], size: usize) -> Result<usize, &'static st
     })
 }
 
-/// Frames of a WebSocket from a server: bytes of the whole ones.
+/// Parses frames of a WebSocket from a server; returns the bytes of the complete ones.
 ///
 /// # Errors
-/// One is none.
+///
+/// A frame is invalid.
 pub fn websocket_frames(bytes: &[u8], size: usize) -> Result<usize, &'static str> {
     pieces(bytes, size, |held| {
         let mut used = 0;
@@ -81,10 +85,11 @@ pub fn websocket_frames(bytes: &[u8], size: usize) -> Result<usize, &'static str
     })
 }
 
-/// An answer of HTTP/1.1: its body, and whether that is whole. `None`: its head is not.
+/// Parses a response of HTTP/1.1; returns its body, and whether that is complete. `None` for an incomplete head.
 ///
 /// # Errors
-/// It is none.
+///
+/// The bytes are not a response.
 pub fn http_answer(bytes: &[u8], size: usize) -> Result<Option<(Vec<u8>, bool)>, String> {
     let head = http::head(bytes, false).map_err(|fault| fault.detail.into_owned())?;
     let Some(head) = head else { return Ok(None) };
@@ -98,7 +103,8 @@ pub fn http_answer(bytes: &[u8], size: usize) -> Result<Option<(Vec<u8>, bool)>,
     Ok(Some((body, framing.is_whole())))
 }
 
-/// What is counted in a body, for each unit of results: results, packets, bytes, whether a search has said how it ended.
+/// Returns the counts in a body, for each unit of results: results, packets, bytes, and whether a search has reported
+/// its end.
 pub fn counts(bytes: &[u8], size: usize) -> Vec<(u64, u32, u64, bool)> {
     let units = [ResultUnit::Body, ResultUnit::Line, ResultUnit::Feature, ResultUnit::Event, ResultUnit::Packet];
     let count = |unit: &ResultUnit| {

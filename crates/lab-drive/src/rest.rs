@@ -1,12 +1,12 @@
-//! Work beside the driver that gives the processor back soon.
+//! Paces background work so that it yields the processor soon.
 //!
-//! The driver sends by the clock, and what else the lab does may have to share a processor with it. A thread that has one keeps
-//! it until the kernel's next tick (4 ms on many machines). So it works in pieces well below a millisecond, and sleeps between
-//! them.
+//! The driver sends by the clock, and the lab's other work may have to share a processor with it. A running thread
+//! keeps the processor until the kernel's next tick (4 ms on many machines). So this work runs in pieces well below a
+//! millisecond, and sleeps in between.
 
 use std::time::Instant;
 
-/// Does a piece of work, then rests for as long as that took: half of a processor at most.
+/// Does a piece of work, then rests for as long as that took: uses half of a processor at most.
 pub fn rested<T>(piece: impl FnOnce() -> T) -> T {
     let began = Instant::now();
     let done = piece();

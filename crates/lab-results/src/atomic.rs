@@ -1,18 +1,19 @@
-//! Files and folders that are whole or not there.
+//! Files and folders that are either complete or absent.
 
 use crate::error::{LabError, Result};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file beside its place and gives it its name when it is whole. A full disk leaves the old one, or none, but never half of one.
+/// Writes a file under a temporary name and renames it when complete. A full disk leaves the old file, or none, but
+/// never half of one.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let partial = partial(path);
     let done = File::create(&partial)
         .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&partial, path));
     if done.is_err() {
-        // What cannot be removed bears a name that says what it is.
+        // A leftover that cannot be removed has a name that identifies it.
         let _ = fs::remove_file(&partial);
     }
     done
@@ -24,7 +25,7 @@ fn partial(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A folder in the making, beside its place. Dropped before [`NewFolder::finish`], it leaves nothing.
+/// A folder under construction, next to its final place. Dropped before [`NewFolder::finish`], it leaves nothing.
 #[derive(Debug)]
 pub struct NewFolder {
     place: PathBuf,
@@ -32,14 +33,14 @@ pub struct NewFolder {
 }
 
 impl NewFolder {
-    /// Begins a folder at `place`, which must not be there yet (or be empty).
+    /// Begins a folder at `place`, which must not exist yet (or be empty).
     pub fn create(place: &Path) -> Result<NewFolder> {
         if place.is_file() || fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some()) {
             let shown = place.display();
             return Err(LabError::scenario(format!("{shown}: is there already: expected a new folder for results")));
         }
         let folder = NewFolder { place: place.to_owned(), partial: partial(place) };
-        // What a killed run left is of no use to anyone.
+        // The leftovers of a killed run are useless.
         if folder.partial.exists() {
             fs::remove_dir_all(&folder.partial).map_err(|e| broken(&folder.partial, &e))?;
         }
@@ -47,25 +48,25 @@ impl NewFolder {
         Ok(folder)
     }
 
-    /// Where its files go until it is whole.
+    /// Returns the temporary location of its files.
     pub fn path(&self) -> &Path {
         &self.partial
     }
 
-    /// Writes a file of it.
+    /// Writes a file into it.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.partial.join(name);
         fs::write(&path, bytes).map_err(|e| broken(&path, &e))
     }
 
-    /// Writes a file of it as JSON.
+    /// Writes a file into it as JSON.
     pub fn json(&self, name: &str, value: &impl serde::Serialize) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(value).map_err(|e| LabError::results(format!("{name}: {e}")))?;
         text.push(b'\n');
         self.write(name, &text)
     }
 
-    /// Gives it its name, which only a whole folder ever has.
+    /// Gives it its name, which only a complete folder ever has.
     pub fn finish(self) -> Result<()> {
         // An empty folder that the user made: `create` has refused any other.
         if self.place.exists() {
@@ -77,12 +78,12 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // After `finish` the name is no longer there. A failure here can be neither reported nor harmful.
+        // After `finish` the temporary name no longer exists. A failure here can be neither reported nor harmful.
         let _ = fs::remove_dir_all(&self.partial);
     }
 }
 
-/// Results that cannot be written.
+/// Returns the error for results that cannot be written.
 pub fn broken(path: &Path, error: &dyn std::fmt::Display) -> LabError {
     LabError::results(format!("{}: results cannot be written: {error}", path.display()))
 }
@@ -96,7 +97,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("page.html");
         write(&path, b"old").unwrap();
-        // What is written there finds no room.
+        // Writes to it fail for lack of space.
         std::os::unix::fs::symlink("/dev/full", dir.path().join("page.html.partial")).unwrap();
         let error = write(&path, b"new").unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);

@@ -1,9 +1,9 @@
 //! The record of each request: the row that drivers and the simulator write and that all analysis reads.
 //!
-//! Times are microseconds from the start of the trial, as an `i64`. So a record of a warm-up may lie before the zero of
-//! another's measured phase. Latency is always counted from [`Record::intended`], the time at which the arrival process
-//! wanted the request sent (Tene, "How not to measure latency"). A retry counts from the time of its first try. A naive
-//! client would have seen `done - sent`.
+//! Times are microseconds from the start of the trial, as an `i64`. So a record of a warm-up may lie before the zero
+//! of another's measured phase. Latency is always counted from [`Record::intended`], the time at which the arrival
+//! process wanted the request sent (Tene, "How not to measure latency"). A retry counts from the time of its first
+//! attempt. A naive client would have measured `done - sent`.
 
 /// Microseconds from the start of the trial.
 pub type Micros = i64;
@@ -11,9 +11,9 @@ pub type Micros = i64;
 /// One request: its user, when it was due, sent and ended, and its outcome.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record {
-    /// Which repeat of the workload, from 0.
+    /// Repeat of the workload, from 0.
     pub trial: u16,
-    /// Which part of the trial.
+    /// Phase of the trial.
     pub phase: Phase,
     /// Index into the run's targets.
     pub target: u16,
@@ -25,42 +25,42 @@ pub struct Record {
     pub user: u32,
     /// Number of the request in its trial and population, from 1, in order of `intended`.
     pub n: u32,
-    /// Which try of the same question this is, from 0.
+    /// Attempt of the same question, from 0.
     pub attempt: u8,
-    /// Times that the driver sent it again within this try, because a reused connection was lost before any answer.
+    /// Number of resends within this attempt, because a reused connection was lost before any response.
     pub resends: u8,
-    /// Requests of the trial in flight when this one was sent, itself not counted.
+    /// Requests of the trial in flight when this one was sent, excluding itself.
     pub in_flight: u32,
-    /// When the arrival process wanted it sent.
+    /// Time at which the arrival process wanted it sent.
     pub intended: Micros,
-    /// When the first try of the same question was; `None` where this is it.
+    /// Intended time of the first attempt of the same question; `None` if this is the first.
     pub first_intended: Option<Micros>,
-    /// When its first byte was handed to the socket; `None` if it never was.
+    /// Time at which its first byte was passed to the socket; `None` if it never was.
     pub sent: Option<Micros>,
-    /// When the first byte of the answer was there.
+    /// Time at which the first byte of the response arrived.
     pub first_byte: Option<Micros>,
-    /// When the first result (feature, row, result packet) was there.
+    /// Time at which the first result (feature, row, result packet) arrived.
     pub first_result: Option<Micros>,
-    /// When the last result was there.
+    /// Time at which the last result arrived.
     pub last_result: Option<Micros>,
-    /// When the answer had ended, or was given up.
+    /// Time at which the response ended, or was given up.
     pub done: Option<Micros>,
-    /// Result packets (messages of a stream that carry results; 1 for a plain answer with results).
+    /// Result packets (messages of a stream that carry results; 1 for a plain response with results).
     pub packets: u32,
-    /// Results (features, rows) in the answer; what it says itself where a check believes that (`check.count`).
+    /// Results (features, rows) in the response; its own count if a check relies on that (`check.count`).
     pub results: u64,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     pub bytes: u64,
-    /// Status code of the protocol (HTTP's; 0 where there is none).
+    /// Status code of the protocol (HTTP's; 0 if there is none).
     pub status: u16,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Why, where the outcome is not [`Outcome::Sound`], or what was not checked: one of few sentences, for counting.
+    /// Reason, if the outcome is not [`Outcome::Sound`], or the skipped check: one of few sentences, for counting.
     pub detail: Option<String>,
 }
 
 impl Record {
-    /// Notes that the request was handed to a socket. The first time stands; each further one is a resend.
+    /// Records that the request was passed to a socket. The first time is kept; each further one is a resend.
     pub fn was_sent(&mut self, now: Micros) {
         if self.sent.is_some() {
             self.resends = self.resends.saturating_add(1);
@@ -69,38 +69,38 @@ impl Record {
         self.sent.get_or_insert(now);
     }
 
-    /// Since when its user has waited: the intended time of the question's first try.
+    /// Returns the start of its user's wait: the intended time of the question's first attempt.
     pub fn wanted(&self) -> Micros {
         self.first_intended.unwrap_or(self.intended)
     }
 
-    /// Time a user waited for the first byte of the answer. `None` while nothing came.
+    /// Returns the time a user waited for the first byte of the response; `None` if none arrived.
     pub fn to_first_byte(&self) -> Option<Micros> {
         Some(self.first_byte? - self.wanted())
     }
 
-    /// Time a user waited for the first result. `None` while nothing came.
+    /// Returns the time a user waited for the first result; `None` if none arrived.
     pub fn to_first_result(&self) -> Option<Micros> {
         Some(self.first_result? - self.wanted())
     }
 
-    /// Time a user waited until there was something, or nothing for sure. It ends at the first result, or at
-    /// the end of a sound answer without one. `None` where there was none.
+    /// Returns the time a user waited until the first result, or until the end of a sound response without one. `None`
+    /// if there was neither.
     pub fn to_something(&self) -> Option<Micros> {
         self.to_first_result().or_else(|| self.latency().filter(|_| self.outcome == Outcome::Sound))
     }
 
-    /// Time a user waited for the last result.
+    /// Returns the time a user waited for the last result.
     pub fn to_last_result(&self) -> Option<Micros> {
         Some(self.last_result? - self.wanted())
     }
 
-    /// Duration a user felt: to the end of the answer.
+    /// Returns the duration a user felt: to the end of the response.
     pub fn latency(&self) -> Option<Micros> {
         Some(self.done? - self.wanted())
     }
 
-    /// Duration that a client without an arrival schedule would report: from the real send.
+    /// Returns the duration that a client without an arrival schedule would report: from the real send.
     pub fn naive_latency(&self) -> Option<Micros> {
         Some(self.done? - self.sent?)
     }
@@ -111,7 +111,7 @@ impl Record {
 pub enum Phase {
     /// Before measurement: connections and caches warm up; shown, never counted.
     WarmUp,
-    /// The counted part.
+    /// The measured part.
     #[default]
     Measured,
     /// Load continues while the last measured requests end; never counted.
@@ -121,7 +121,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether what was intended in it counts.
+    /// Returns whether requests intended in it count.
     pub fn is_counted(self) -> bool {
         matches!(self, Phase::Measured | Phase::Again)
     }
@@ -130,22 +130,22 @@ impl Phase {
 /// The outcome of a request. Only [`Outcome::Sound`] may ever count as fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Outcome {
-    /// A whole answer that passed every check.
+    /// A whole response that passed every check.
     #[default]
     Sound,
-    /// An answer that failed a check (schema, count, ground truth).
+    /// A response that failed a check (schema, count, ground truth).
     Unsound,
-    /// Part of the results came, and the answer said so or ended early.
+    /// Part of the results arrived, and the response reported that or ended early.
     Partial,
-    /// The answer ended without any of the results due.
+    /// The response ended without any of the expected results.
     Absent,
-    /// Turned away by the server on purpose (429, 503, or a stream's `refused`).
+    /// Refused by the server on purpose (429, 503, or a stream's `refused`).
     Refused,
-    /// The user's patience or the deadline ended first; `done` holds when.
+    /// The user's patience or the deadline ended first; `done` holds the time.
     TimedOut,
-    /// Transport or protocol failed, or a status that is no refusal.
+    /// Transport or protocol failed, or the status is an error other than a refusal.
     Failed,
-    /// The load generator could not send it; the arrival is counted, the server is not to blame.
+    /// The load generator could not send it; the arrival is counted, but the server is not at fault.
     NotSent,
 }
 
@@ -155,17 +155,17 @@ macro_rules! names {
             /// Every value, in the order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The number that stands for it in `requests.parquet`.
+            /// Returns its code in `requests.parquet`.
             pub fn code(self) -> u8 {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// The value of a number of `requests.parquet`.
+            /// Returns the value of a code in `requests.parquet`.
             pub fn from_code(code: u8) -> Option<Self> {
                 match code { $($code => Some(Self::$variant),)+ _ => None }
             }
 
-            /// Its word in summaries and reports.
+            /// Returns its word in summaries and reports.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }

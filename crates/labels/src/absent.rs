@@ -9,9 +9,10 @@ use std::sync::Arc;
 pub struct Classifier(Infallible);
 
 impl Classifier {
-    /// `None` if no model is configured.
+    /// Returns `None` if no model is configured.
     ///
     /// # Errors
+    ///
     /// A sentence that begins with the setting, if a model is configured.
     pub fn load(settings: &ImageSettings) -> Result<Option<Arc<Classifier>>, String> {
         match settings.model.as_os_str().is_empty() {
@@ -20,12 +21,12 @@ impl Classifier {
         }
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &ImageSettings {
         match self.0 {}
     }
 
-    /// The labels of an image.
+    /// Returns the labels of an image.
     pub fn labels(&self, _: &[u8]) -> Result<Labels, String> {
         match self.0 {}
     }

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Side of the square if neither the model nor the operator gives one: that of most ImageNet models.
+/// Side of the square if neither the model nor the operator specifies one: that of most ImageNet models.
 const SIDE: usize = 224;
 /// Max length of a class name, in bytes.
 const CLASS_BYTES_MAX: usize = 200;
@@ -21,8 +21,7 @@ const CLASSES_BYTES_MAX: u64 = 16 << 20;
 /// Max size of a model file, in bytes: the limit of Protocol Buffers.
 const MODEL_BYTES_MAX: u64 = 2 << 30;
 
-/// A model with its class names. Several threads can use it at once. It runs on its own threads, as many as the
-/// settings say.
+/// A model with its class names. Several threads can use it at once. It runs on its own threads, whose number is set.
 pub struct Classifier {
     settings: ImageSettings,
     name: String,
@@ -81,14 +80,14 @@ impl Classifier {
         Ok(Some(Arc::new(classifier)))
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &ImageSettings {
         &self.settings
     }
 
     /// Labels an image. The error is a sentence. Waits for one of the model's threads.
     pub fn labels(&self, image: &[u8]) -> Result<Labels, String> {
-        // On the model's threads, so that images never take more processors than the settings say.
+        // Runs on the model's threads, so that images never take more processors than configured.
         let scores = self.threads.run(|| {
             let Shape { height, width, .. } = self.shape;
             let image = picture::middle(image, width as u32, height as u32, self.settings.pixels_max)?;
@@ -102,7 +101,7 @@ impl Classifier {
             .map(|(class, score)| Label { label: class.clone(), score: (score * 1_000.0).round() / 1_000.0 })
             .collect();
         labels.sort_by(|a, b| b.score.total_cmp(&a.score));
-        // After sorting: the best ones stay.
+        // Truncated after sorting, so that the best ones stay.
         labels.truncate(self.settings.top);
         Ok(Labels { model: self.name.clone(), labels })
     }
@@ -113,7 +112,7 @@ impl Classifier {
         self.raw(&RgbImage::from_pixel(width as u32, height as u32, image::Rgb([128; 3])))
     }
 
-    /// A score from 0 to 1 for each class.
+    /// Returns a score from 0 to 1 for each class.
     fn scores(&self, image: &RgbImage) -> Result<Vec<f64>, String> {
         let raw = self.raw(image)?;
         if raw.len() != self.classes.len() || raw.iter().any(|score| !score.is_finite()) {
@@ -124,13 +123,13 @@ impl Classifier {
             return Ok(raw.collect());
         }
         let max = raw.clone().fold(f64::NEG_INFINITY, f64::max);
-        // Less the max, so that no power overflows; the quotients are the same.
+        // Minus the max, so that no power overflows; the quotients are the same.
         let powers: Vec<f64> = raw.map(|score| (score - max).exp()).collect();
         let sum: f64 = powers.iter().sum();
         Ok(powers.into_iter().map(|power| power / sum).collect())
     }
 
-    /// The raw output for an image of the input size.
+    /// Returns the raw output for an image of the input size.
     fn raw(&self, image: &RgbImage) -> Result<Vec<f32>, String> {
         let numbers = picture::numbers(image, self.shape.layout, self.settings.mean, self.settings.std);
         let view = ValueView::from_shape(self.shape.dimensions(), numbers.as_slice()).map_err(|e| e.to_string())?;
@@ -154,7 +153,7 @@ impl std::fmt::Debug for Classifier {
 fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, String> {
     let path = &settings.model;
     let bytes = read(path, MODEL_BYTES_MAX)?;
-    // The operator may choose any classifier, so no operator is left out of the build.
+    // The operator may choose any classifier, so the build includes all operators.
     let model = ModelOptions::with_all_ops().load(bytes).map_err(|e| match e.to_string() {
         why if why.contains("external data") => format!("it has its weights in other files, expected one file: {why}"),
         why => format!("it is not an ONNX model that runs here: {why}"),
@@ -186,7 +185,7 @@ fn open(settings: &ImageSettings, classes: Vec<String>) -> Result<Classifier, St
 }
 
 impl Shape {
-    /// The shape that fits the declared input, as far as it is declared.
+    /// Returns the shape that fits the declared input, as far as it is declared.
     fn fit(declared: Option<&[Option<usize>]>, settings: &ImageSettings) -> Result<Shape, String> {
         let open = [None; 4];
         let shown = || {
@@ -217,7 +216,7 @@ impl Shape {
             (Some(_), wanted) => Err(format!("its input is [{}]: images of size {wanted} do not fit", shown())),
         };
         let shape = Shape { layout, height: side(height)?, width: side(width)? };
-        // Far more than any model takes. It bounds the cost of an image.
+        // Far more than any model takes. This bounds the cost of an image.
         let most = ImageSettings::SIZE_MAX;
         match [shape.height, shape.width].iter().all(|side| (1..=most).contains(side)) {
             true => Ok(shape),
@@ -233,7 +232,7 @@ impl Shape {
     }
 }
 
-/// Whether scores are from 0 to 1 and add up to 1, like the output of a softmax.
+/// Returns whether scores are from 0 to 1 and add up to 1, like the output of a softmax.
 fn are_probabilities(scores: &[f32]) -> bool {
     let sum: f64 = scores.iter().copied().map(f64::from).sum();
     scores.iter().all(|score| (0.0..=1.0).contains(score)) && (sum - 1.0).abs() < 0.01

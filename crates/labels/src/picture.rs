@@ -8,8 +8,8 @@ use std::io::Cursor;
 /// Memory for decoding, for each allowed pixel: four channels of two bytes, and the decoder's own buffers.
 const BYTES_A_PIXEL: u64 = 16;
 
-/// The centre crop of an image with the proportions of `width` to `height`, scaled to these. The error is a sentence.
-/// Images above `pixels_max` pixels are not decoded.
+/// Returns the centre crop of an image with the proportions of `width` to `height`, scaled to these. The error is a
+/// sentence. Images above `pixels_max` pixels are not decoded.
 pub(super) fn middle(bytes: &[u8], width: u32, height: u32, pixels_max: u64) -> Result<RgbImage, String> {
     let broken = |e: image::ImageError| format!("it cannot be read: {e}");
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
@@ -42,7 +42,7 @@ pub(super) fn middle(bytes: &[u8], width: u32, height: u32, pixels_max: u64) -> 
     Ok(imageops::resize(&cut, width, height, imageops::FilterType::Triangle))
 }
 
-/// The channels as the model expects them: from 0 to 1, minus the mean, divided by the standard deviation.
+/// Returns the channels as the model expects them: from 0 to 1, minus the mean, divided by the standard deviation.
 pub(super) fn numbers(image: &RgbImage, layout: Layout, mean: [f64; 3], std: [f64; 3]) -> Vec<f32> {
     let number = |colour: usize, value: u8| ((f64::from(value) / 255.0 - mean[colour]) / std[colour]) as f32;
     match layout {
@@ -79,7 +79,7 @@ mod tests {
         let why = middle(&bytes, 4, 4, 1_000_000).expect_err("too many pixels");
         assert!(why.contains("2000 x 2000"), "{why}");
         assert!(middle(&bytes, 4, 4, 4_000_000).is_ok());
-        // The size in the header is trusted and refused before any memory is allocated.
+        // The size in the header is trusted, and refused before any memory is allocated.
         let mut lie = png(2, 2, |_, _| [0, 0, 0]);
         lie[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
         assert!(middle(&lie, 4, 4, 1 << 20).is_err());

@@ -100,7 +100,7 @@ macro_rules! words {
                 }
             }
 
-            /// Its word.
+            /// Returns its word.
             pub fn word(self) -> &'static str {
                 match self {
                     $($of::$value => $word,)+

@@ -37,7 +37,8 @@ fn an_image_gets_the_labels_of_what_it_shows_in_whatever_dress() {
 #[test]
 fn scores_are_what_the_settings_take_them_for_and_the_surest_come_first() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Half of red, a third of green: raw scores are 10 and 6.7, so no probabilities; after the softmax 0.97 and 0.03.
+    // Half of red, a third of green: raw scores are 10 and 6.7, so they are not probabilities; after the softmax 0.97
+    // and 0.03.
     let bytes = png(60, 60, |x, _| {
         if x < 30 {
             [255, 0, 0]
@@ -61,8 +62,8 @@ fn scores_are_what_the_settings_take_them_for_and_the_surest_come_first() {
     assert!((scores[0] - 0.966).abs() < 0.02 && (scores[1] - 0.034).abs() < 0.02 && scores[2] < 0.001, "{scores:?}");
     assert_eq!(names(&labels(&ImageSettings { top: 2, ..plain.clone() }).expect("labels")), ["red", "green"]);
     assert_eq!(names(&labels(&ImageSettings { score_min: 0.5, ..plain.clone() }).expect("labels")), ["red"]);
-    // Divided by twenty again, the scores are from 0 to 1 and add up to less. They are used unchanged if the settings
-    // say so.
+    // Divided by twenty again, the scores are from 0 to 1 and add up to less than 1. They are used unchanged if
+    // configured so.
     let tamed = ImageSettings { std: [20.0; 3], scores: Scores::Probabilities, ..plain };
     let scores: Vec<f64> = labels(&tamed).expect("labels").labels.iter().map(|label| label.score).collect();
     assert!((scores[0] - 0.5).abs() < 0.01 && (scores[1] - 0.333).abs() < 0.01 && scores[2] == 0.0, "{scores:?}");

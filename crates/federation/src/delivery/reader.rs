@@ -1,4 +1,4 @@
-//! Readers of packets: their positions, how far they lag, and since when there has been none.
+//! Readers of packets: their positions, how far they lag, and how long there has been none.
 
 use super::{Gone, Outbox, State};
 use parking_lot::MutexGuard;
@@ -14,12 +14,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The next packet and its number. `None` after the last packet, and when the next one was evicted because this
-    /// reader lagged. [`Outbox::read`] then returns what is kept.
+    /// Returns the next packet and its number. `None` after the last packet, and if the next one was evicted because
+    /// this reader lagged. [`Outbox::read`] then returns the packets still kept.
     pub async fn next(&mut self) -> Option<(u64, Arc<str>)> {
         loop {
             let mut changed = pin!(self.outbox.changed.notified());
-            // Enabled before the state is read, so that a change between the two is not missed.
+            // Enabled before the state is read, so that a change in between is not missed.
             changed.as_mut().enable();
             {
                 let mut state = self.outbox.state.lock();
@@ -37,7 +37,7 @@ impl Reader {
                     while self.outbox.budget.is_short() && state.first < floor {
                         self.outbox.evict_first(&mut state);
                     }
-                    // Other readers and `wait_for_space` run after this lock is free.
+                    // Wakes other readers and `wait_for_space` only after this lock is released.
                     drop(state);
                     self.outbox.changed.notify_waiters();
                     return Some((at, packet));
@@ -64,7 +64,7 @@ impl Drop for Reader {
 }
 
 impl Outbox {
-    /// A reader of the packets from number `from` on. Fails when that packet has been evicted.
+    /// Adds a reader of the packets from number `from` on. Fails if that packet has been evicted.
     pub fn read(self: &Arc<Outbox>, from: u64) -> Result<Reader, Gone> {
         let state = self.state.lock();
         if from < state.first {
@@ -73,7 +73,7 @@ impl Outbox {
         Ok(self.reader(state, from))
     }
 
-    /// A reader of all kept packets and the following ones.
+    /// Adds a reader of all kept packets and the following ones.
     pub fn read_kept(self: &Arc<Outbox>) -> Reader {
         let state = self.state.lock();
         let first = state.first;
@@ -84,7 +84,7 @@ impl Outbox {
         // Ids are never reused, so a dropped reader cannot remove its successor.
         let id = state.readers_made;
         state.readers_made += 1;
-        // A number not assigned yet means the next packet.
+        // A number that is not assigned yet means the next packet.
         let from = from.min(state.next());
         state.readers.insert(id, from);
         (state.unread_since, state.had_reader) = (None, true);
@@ -93,15 +93,15 @@ impl Outbox {
         Reader { outbox: self.clone(), id }
     }
 
-    /// Whether there is no reader, and either every packet was taken or the last reader left `gone` ago. Before the
-    /// first reader, the limit is `wait`.
+    /// Returns whether there is no reader, and either all packets were taken or the last reader left at least `gone`
+    /// ago. Before the first reader, the limit is `wait`.
     pub fn is_done_with(&self, gone: Duration, wait: Duration) -> bool {
         let state = self.state.lock();
         let Some(since) = state.unread_since else { return false };
         state.taken == state.next() || since.elapsed() >= if state.had_reader { gone } else { wait }
     }
 
-    /// Completes once there has been no reader for `gone`; before the first reader, for `wait`.
+    /// Completes once there has been no reader for `gone`, or for `wait` before the first reader.
     pub async fn abandoned(&self, gone: Duration, wait: Duration) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -114,8 +114,7 @@ impl Outbox {
                 None => changed.await,
                 Some(until) => {
                     if tokio::time::timeout_at(until, changed).await.is_err() {
-                        // Read again: a reader may have come and gone meanwhile, and then the time counts from its
-                        // leaving.
+                        // Checked again: a reader may have come and gone meanwhile, which restarts the period.
                         let state = self.state.lock();
                         if state
                             .unread_since
@@ -147,7 +146,7 @@ impl Outbox {
         }
     }
 
-    /// Whether any reader has ever attached.
+    /// Returns whether any reader has ever attached.
     pub fn has_been_read(&self) -> bool {
         self.state.lock().had_reader
     }

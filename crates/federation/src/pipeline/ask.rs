@@ -1,4 +1,4 @@
-//! Ask: asks a provider. Each page of its response is processed while the next is fetched.
+//! Ask: queries a provider. Each page of its response is processed while the next is fetched.
 
 use super::{Pipeline, Stage, Work};
 use crate::sink::Sink;

@@ -1,4 +1,4 @@
-//! Classify: sets the kind of a result and, for questions that need it, its language. If the question asks for a
+//! Classify: sets the kind of a result and, for questions that need it, its language. If the question requires a
 //! language, results in others are dropped here.
 
 use super::{Stage, Work, WorkLane};
@@ -12,7 +12,7 @@ const LETTERS_MIN: usize = 24;
 
 /// The stage.
 pub struct Classify {
-    /// Where results go.
+    /// The next stage.
     pub next: WorkLane<Vec<SearchResult>>,
 }
 
@@ -44,7 +44,7 @@ pub fn classify(found: &mut SearchResult, question: &Question) {
     }
 }
 
-/// The kind of a result.
+/// Returns the kind of a result.
 pub(crate) fn kind(found: &SearchResult) -> &'static str {
     if !found.videos.is_empty() {
         "video"
@@ -70,9 +70,9 @@ fn language(found: &SearchResult) -> Option<&'static str> {
     info.is_reliable().then(|| two_letters(info.lang())).flatten()
 }
 
-/// The ISO 639-1 code of a detected language, if it has one.
+/// Returns the ISO 639-1 code of a detected language, if it has one.
 fn two_letters(lang: Lang) -> Option<&'static str> {
-    // Three letters, then two.
+    // Three-letter code to two-letter code.
     const CODES: [&str; 140] = [
         "afr", "af", "aka", "ak", "amh", "am", "ara", "ar", "aze", "az", "bel", "be", "ben", "bn", "bul", "bg", "cat",
         "ca", "ces", "cs", "cmn", "zh", "cym", "cy", "dan", "da", "deu", "de", "ell", "el", "eng", "en", "epo", "eo",

@@ -1,5 +1,5 @@
-//! Deduplicate: an item from two providers, or twice from one, is sent once. `seen.rs` decides which results
-//! are duplicates.
+//! Deduplicate: sends an item once, even if two providers return it or one returns it twice. `seen.rs` decides which
+//! results are duplicates.
 
 use super::{Stage, Work, WorkLane};
 use crate::search_result::SearchResult;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 /// The stage.
 pub struct Deduplicate {
-    /// Where results go.
+    /// The next stage.
     pub next: WorkLane<Vec<SearchResult>>,
 }
 

@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 pub struct Enrich {
     /// The source of place names.
     pub places: Arc<PlaceNames>,
-    /// Where results go.
+    /// The next stage.
     pub next: WorkLane<Vec<SearchResult>>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The stage.
 pub struct Filter {
-    /// Where results go.
+    /// The next stage.
     pub next: WorkLane<Vec<SearchResult>>,
 }
 
@@ -28,12 +28,12 @@ impl Stage for Filter {
     }
 }
 
-/// An author's name, normalised for comparison.
+/// Normalises an author's name for comparison.
 pub fn plain_author(name: &str) -> String {
     fold(name.trim_start_matches('@')).into_owned()
 }
 
-/// Whether a result has the images or videos that the question requires.
+/// Returns whether a result has the images or videos that the question requires.
 pub(crate) fn has_media(found: &SearchResult, question: &Question) -> bool {
     match question.media {
         None => true,
@@ -42,8 +42,8 @@ pub(crate) fn has_media(found: &SearchResult, question: &Question) -> bool {
     }
 }
 
-/// Whether a result matches the question. `sure_of` names the parts that its source has already checked. A result
-/// without a time or place matches only if its source is sure of that part.
+/// Returns whether a result matches the question. `sure_of` names the parts that its source has already checked. A
+/// result without a time or place matches only if its source is sure of that part.
 pub fn matches(found: &SearchResult, question: &Question, sure_of: &[String]) -> bool {
     let sure = |part: &str| sure_of.iter().any(|p| p == part);
     let place = match (question.area(), &found.shape) {
@@ -53,7 +53,7 @@ pub fn matches(found: &SearchResult, question: &Question, sure_of: &[String]) ->
     };
     let time = match found.time {
         _ if !question.has_time() => true,
-        // As in queries of collections: an interval matches where it overlaps.
+        // As in queries of collections, an interval matches if it overlaps.
         Some(time) => time.meets(&question.interval),
         None => sure("time"),
     };

@@ -1,9 +1,8 @@
 //! Images: labels each result by its first image, if the operator configured a model. Labels are guesses and marked as
 //! such (`image_labels`, `image_labels_from`). Without a model the stage does not exist.
 //!
-//! No result waits for the image of another, and none for its own longer than the timeout in the settings. Results
-//! without images pass at once. A result whose image cannot be fetched, decoded or labelled in time passes without
-//! labels.
+//! No result waits for another's image, nor longer than the configured timeout for its own. Results without images
+//! pass at once. A result whose image cannot be fetched, decoded or labelled in time passes without labels.
 
 use super::{Stage, Work, WorkLane, begin};
 use crate::leg::Leg;
@@ -19,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Labels the bytes of an image.
+/// Function that labels the bytes of an image.
 pub type LabelFn = dyn Fn(&[u8]) -> Result<Labels, String> + Send + Sync;
 
 /// The stage. It only separates results with images from those without.
@@ -37,7 +36,7 @@ struct Labeler {
     http: Http,
     /// Permits for images being fetched and labelled.
     permits: Arc<Semaphore>,
-    /// Permits for images that are decoded and in the model. They hold memory, and may block a thread.
+    /// Permits for images being decoded or processed by the model. These hold memory and may block a thread.
     model_permits: Arc<Semaphore>,
     next: WorkLane<Vec<SearchResult>>,
 }
@@ -46,18 +45,18 @@ struct Labeler {
 struct PendingImage {
     found: SearchResult,
     url: String,
-    /// When the result passes at the latest.
+    /// Time by which the result passes at the latest.
     until: Instant,
 }
 
 impl Images {
-    /// A stage that uses a model.
+    /// Creates a stage that uses a model.
     pub fn of(classifier: &Arc<Classifier>, next: WorkLane<Vec<SearchResult>>, tally: Arc<Tally>) -> Images {
         let model = classifier.clone();
         Images::new(classifier.settings().clone(), Arc::new(move |image: &[u8]| model.labels(image)), next, tally)
     }
 
-    /// A stage that uses `label`.
+    /// Creates a stage that uses `label`.
     pub fn new(
         settings: ImageSettings,
         label: Arc<LabelFn>,
@@ -87,7 +86,7 @@ impl Stage for Images {
                 passing.push(found);
                 continue;
             };
-            // Tried, not awaited: with too many images pending, results are worth more than labels.
+            // Tried, not awaited: when too many images are pending, delivering results matters more than labels.
             match self.waiting.clone().try_acquire_owned() {
                 Ok(permit) => {
                     let work = Work { leg: leg.clone(), body: PendingImage { found, url, until } };
@@ -125,7 +124,7 @@ impl Stage for Labeler {
             }
             Err(_) => count(&tally.images_late),
         }
-        // In every case: a result never depends on its image.
+        // In every case: delivery never depends on the image.
         self.next.push(Work { leg, body: vec![found] }).await;
     }
 }
@@ -134,7 +133,7 @@ impl Labeler {
     /// Fetches and labels an image. The error is a sentence.
     async fn labels(&self, leg: &Leg, url: &str, until: Instant) -> Result<Labels, String> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|e| e.to_string())?;
-        // Before the model's permit: fetching is slow, and must not hold memory of the model.
+        // Fetched before the model's permit is taken: fetching is slow and must not hold the model's memory.
         let image = self.fetch(&*leg.provider, url, leg.search.deadline).await?;
         let model_permit = self.model_permits.clone().acquire_owned().await.map_err(|e| e.to_string())?;
         let (label, over) = (self.label.clone(), leg.search.over());

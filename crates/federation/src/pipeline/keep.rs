@@ -1,4 +1,4 @@
-//! Keep: stores delivered results in a collection, if the question asks for it.
+//! Keep: stores delivered results in a collection, if the question requests it.
 
 use super::{Stage, Work};
 use crate::result_store::ResultStore;

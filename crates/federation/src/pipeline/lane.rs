@@ -1,7 +1,7 @@
-//! A bounded queue before a stage. Tenants take turns, by weight: a flood of one delays another by one item at a time. A
-//! tenant's work has three priority classes: quick, poll, background. Each class of each tenant has its own space, so that
-//! neither other tenants nor work of low priority can block it. The rules, including dropping expired work, are in
-//! [`meridian_model::policy::turns`].
+//! A bounded queue before a stage. Tenants take turns by weight, so a flood of one delays another by one item at a
+//! time. A tenant's work has three priority classes: quick, poll, background. Each class of each tenant has its own
+//! space, so that neither other tenants nor work of low priority can block it. The rules, including dropping expired
+//! work, are in [`meridian_model::policy::turns`].
 
 use meridian_model::policy::queue::{Class, Dequeued, Patience};
 use meridian_model::policy::turns::TenantQueues;
@@ -13,20 +13,20 @@ use tokio::time::{Duration, Instant};
 
 /// An item in a queue.
 pub trait Urgent {
-    /// The tenant that it is done for.
+    /// Returns the tenant whose work it is.
     fn tenant(&self) -> &Arc<str>;
-    /// That tenant's share beside others.
+    /// Returns the weight of that tenant.
     fn weight(&self) -> u32;
-    /// Its priority class.
+    /// Returns its priority class.
     fn class(&self) -> Class;
-    /// When it expires.
+    /// Returns when it expires.
     fn deadline(&self) -> Instant;
 }
 
 /// Queued work, by tenant and class.
 #[derive(Debug)]
 pub struct Lane<T> {
-    /// The origin of times in the queues.
+    /// Origin of the times in the queues.
     origin: Instant,
     state: Mutex<State<T>>,
     // Permits rather than a condition variable: a waiter that is dropped loses none.
@@ -37,7 +37,7 @@ pub struct Lane<T> {
 #[derive(Debug)]
 struct State<T> {
     queues: TenantQueues<Arc<str>, T>,
-    /// Free space of the tenants that have work here or wait for space.
+    /// Free space of the tenants that have work queued or wait for space.
     space: HashMap<Arc<str>, Space>,
 }
 
@@ -45,7 +45,7 @@ struct State<T> {
 type Space = Arc<[Semaphore; 3]>;
 
 impl<T: Urgent> Lane<T> {
-    /// A queue with space for `room` items of each class of each tenant.
+    /// Creates a queue with space for `room` items of each class of each tenant.
     pub fn new(room: usize) -> Lane<T> {
         let room = room.max(1);
         let state = State { queues: TenantQueues::new(room), space: HashMap::new() };
@@ -61,7 +61,7 @@ impl<T: Urgent> Lane<T> {
         let space = self.space_of(&tenant);
         // Neither semaphore is ever closed, and a permit guarantees space.
         if let Ok(permit) = space[class as usize].acquire().await {
-            // Not returned on drop: `pop` gives it back when the item leaves the queue.
+            // Not returned on drop: `pop` returns it when the item leaves the queue.
             permit.forget();
         }
         let turn = (tenant, work.weight());
@@ -70,13 +70,13 @@ impl<T: Urgent> Lane<T> {
         }
     }
 
-    /// Takes the oldest work of the most urgent class of the tenant whose turn it is, once there is any.
+    /// Takes the oldest work of the most urgent class of the tenant whose turn it is. Waits until there is any.
     pub async fn pop(&self) -> Dequeued<T> {
         loop {
             if let Ok(permit) = self.ready.acquire().await {
                 permit.forget();
             }
-            // The permit says that there is some item, not which: work with more right that came later is taken first.
+            // The permit guarantees an item, not a particular one: more urgent work that came later is taken first.
             let mut state = self.state.lock();
             if let Some(taken) = state.queues.take(self.origin.elapsed()) {
                 let (Dequeued::Due(work) | Dequeued::Expired(work)) = &taken;
@@ -94,8 +94,8 @@ impl<T: Urgent> Lane<T> {
 }
 
 impl<T> State<T> {
-    /// Gives back the space of an item that left. Forgets the space of a tenant that has no other item, and
-    /// waits for none. Waiting holds a reference, which is taken under the same lock.
+    /// Releases the space of an item that left. Forgets the tenant's space if it has no other item and no waiter. A
+    /// waiter holds a reference, taken under the same lock.
     fn give_back(&mut self, tenant: &Arc<str>, class: Class) {
         let Some(space) = self.space.get(tenant) else { return };
         space[class as usize].add_permits(1);
@@ -105,9 +105,10 @@ impl<T> State<T> {
     }
 }
 
-/// The age of queued work, for a queue of any type.
+/// Age of queued work, for a queue of any type.
 pub trait QueueAge: Send + Sync {
-    /// How long the oldest work of this class or a more urgent one has waited, including the wait for space. Of a tenant, or of all.
+    /// Returns how long the oldest work of this class or a more urgent one has waited, including the wait for space.
+    /// Covers one tenant, or all.
     fn oldest(&self, class: Class, tenant: Option<&str>) -> Duration;
 }
 
@@ -187,7 +188,7 @@ mod tests {
         }
         let soon = Duration::from_millis(20);
         assert!(tokio::time::timeout(soon, lane.push(job("red", Class::Quick, 4))).await.is_err());
-        // This one is of the last class, and after all others.
+        // This item is of the last class, and after all others.
         lane.push(job("blue", Class::Background, 100)).await;
         assert_eq!(lane.oldest(Class::Background, Some("blue")), Duration::ZERO);
         assert_eq!(lane.oldest(Class::Background, Some("red")), soon);

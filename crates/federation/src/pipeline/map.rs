@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 /// The stage.
 pub struct Map {
-    /// Where results go.
+    /// The next stage.
     pub next: WorkLane<Vec<SearchResult>>,
 }
 
-/// Larger responses are mapped on a blocking thread, so that other searches are not delayed.
+/// Size in bytes above which a response is mapped on a blocking thread, so that other searches are not delayed.
 const LONG_BYTES: usize = 64 << 10;
 
 impl Stage for Map {
@@ -35,14 +35,14 @@ impl Stage for Map {
             Ok(Ok((read, found, unreadable))) => {
                 work.leg.unreadable(unreadable);
                 work.leg.expect(found.len());
-                // Before the reply: once the provider asks for the next page, the results of this one are counted and
-                // queued.
+                // Sent before the reply: once the provider requests the next page, the results of this one are counted
+                // and queued.
                 self.next.push(Work { leg: work.leg, body: found }).await;
                 let _ = reply.send(Ok(read));
             }
             Ok(Err(why)) => drop(reply.send(Err(why))),
             Err(e) => match e.try_into_panic() {
-                // Resumed here, so that the stage reports it like any panic of its own.
+                // Resumed here, so that the stage reports it like its own panics.
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => drop(reply.send(Err("the server is stopping".to_owned()))),
             },

@@ -1,9 +1,9 @@
-//! The pipeline: plan, ask, map, enrich, filter, classify, deduplicate, deliver, and keep if the question asks for it.
+//! The pipeline: plan, ask, map, enrich, filter, classify, deduplicate, deliver, and keep if the question requests it.
 //! With a model in the settings, `images` runs before `deliver`.
 //!
 //! Each stage is one file and a type that implements [`Stage`], behind a bounded queue and with bounded concurrency.
-//! All searches share the stages, in which tenants take turns. Each provider has its own `ask` stage, so that a slow one
-//! delays no other. What every stage needs is done here once: late work is dropped and panics are caught.
+//! All searches share the stages, in which tenants take turns. Each provider has its own `ask` stage, so that a slow
+//! one delays no other. Tasks common to all stages are done here: dropping late work and catching panics.
 
 mod ask;
 pub mod classify;
@@ -40,7 +40,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant};
 
-/// Results that wait for slow readers hold at most one part in this many of the packet budget.
+/// Divisor of the packet budget: results that wait for slow readers hold at most this share of it.
 const WAITING_SHARE: usize = 4;
 
 /// Work for a stage, for one leg of a search.
@@ -76,7 +76,7 @@ pub trait Stage: Send + Sync + 'static {
     /// Its name, in log messages and provider states.
     const NAME: &'static str;
 
-    /// Does a piece of work and passes the output to the next stage. Dropped when the search ends.
+    /// Processes a piece of work and passes the output to the next stage. Dropped when the search ends.
     fn run(self: Arc<Self>, work: Work<Self::Body>) -> impl Future<Output = ()> + Send;
 }
 
@@ -125,7 +125,7 @@ impl Pipeline {
         queues.extend(images.map(|images| images as Arc<dyn QueueAge>));
         Arc::new_cyclic(|pipeline| {
             let ask = Arc::new(ask::Ask { pipeline: pipeline.clone() });
-            // Admission bounds the searches, and each asks a provider once, so this queue is never full.
+            // Admission bounds the searches, and each queries a provider once, so this queue is never full.
             let room = settings.searches_max;
             let asks = providers
                 .into_iter()
@@ -135,13 +135,13 @@ impl Pipeline {
         })
     }
 
-    /// How long the oldest work ahead of a new one of this class has waited for a processor: that of a tenant, or of all. Near
-    /// zero unless the server is overloaded.
+    /// Returns how long the oldest work ahead of new work of this class has waited for a processor, for one tenant or
+    /// for all. Near zero unless the server is overloaded.
     pub(crate) fn delay(&self, class: Class, tenant: Option<&str>) -> Duration {
         self.queues.iter().map(|lane| lane.oldest(class, tenant)).max().unwrap_or_default()
     }
 
-    /// The queue of a provider.
+    /// Returns the queue of a provider.
     pub(crate) fn ask(&self, provider: &str) -> Option<&WorkLane<()>> {
         self.asks.get(provider)
     }
@@ -174,7 +174,7 @@ fn start<S: Stage>(
 /// Takes work for as long as the server runs. The work runs in tasks of its own, so that none can stop this loop.
 async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, permits: Arc<Semaphore>, tally: Arc<Tally>) {
     while let Ok(permit) = permits.clone().acquire_owned().await {
-        // The permit comes first: work taken from the queue before could expire while it waits for one.
+        // The permit comes first: work taken from the queue before it could expire while waiting for one.
         let work = match lane.pop().await {
             Dequeued::Due(work) if !work.leg.search.is_over() => work,
             Dequeued::Due(work) | Dequeued::Expired(work) => {
@@ -187,9 +187,9 @@ async fn serve<S: Stage>(stage: Arc<S>, lane: WorkLane<S::Body>, permits: Arc<Se
     }
 }
 
-/// Does a piece of work in a task of its own that catches its panic. `permit` is released when it is done.
+/// Processes a piece of work in a task of its own that catches its panic. `permit` is released when it is done.
 fn begin<S: Stage>(stage: Arc<S>, work: Work<S::Body>, permit: impl Send + 'static, tally: Arc<Tally>) {
-    // Held by the task: the leg must outlive a panic in the stage, in order to report it.
+    // Held by the task: the leg must outlive a panic in the stage in order to report it.
     let leg = work.leg.clone();
     let span = leg.current.span(S::NAME);
     tokio::spawn(observe::within(span.within(leg.current.clone()), async move {

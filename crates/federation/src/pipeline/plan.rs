@@ -8,9 +8,9 @@ use meridian_model::Invalid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The providers asked, and those skipped with the reason.
+/// The selected providers, and those skipped with the reason.
 pub struct Plan {
-    /// The providers asked.
+    /// The selected providers.
     pub asked: Vec<Arc<dyn Provider>>,
     /// Names and reasons of the others.
     pub skipped: Vec<(String, String)>,
@@ -25,7 +25,7 @@ pub fn plan(
     let mut plan = Plan { asked: Vec::new(), skipped: Vec::new() };
     let mut consider = |provider: &Arc<dyn Provider>| match provider.takes(question, view) {
         Ok(()) => plan.asked.push(provider.clone()),
-        // Reported in the search, not refused: other providers may take the question.
+        // Reported in the search rather than refused: other providers may take the question.
         Err(why) => plan.skipped.push((provider.name().to_owned(), why)),
     };
     match &question.providers {

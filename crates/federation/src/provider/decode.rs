@@ -1,4 +1,4 @@
-//! Decodes the bytes of a response: JSON as it is, XML and CSV converted to JSON, in the declared charset.
+//! Decodes the bytes of a response: JSON as is, XML and CSV converted to JSON, in the declared charset.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use quick_xml::Reader;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 const DEPTH_MAX: usize = 64;
 /// Max bytes of a column's name in CSV.
 const COLUMN_BYTES_MAX: usize = 256;
-/// Max bytes of an entity in text, `&` and `;` included.
+/// Max bytes of an entity in text, including `&` and `;`.
 const ENTITY_BYTES_MAX: usize = 11;
 
 /// The format of a response.
@@ -48,8 +48,8 @@ fn is_html(content_type: &str, start: &str) -> bool {
         || content_type.starts_with("text/html") && head.starts_with('<')
 }
 
-/// The text of a response. The charset is that of the byte order mark, else of the content type, else of the XML
-/// declaration, else UTF-8. Invalid UTF-8 is decoded as Windows-1252, which such sources use in practice.
+/// Decodes the text of a response. The charset is that of the byte order mark, else of the content type, else of the
+/// XML declaration, else UTF-8. Invalid UTF-8 is decoded as Windows-1252, which such sources use in practice.
 fn text(content_type: &str, bytes: &[u8]) -> Result<String, String> {
     let named = charset(content_type).or_else(|| declared(bytes));
     let encoding = match &named {
@@ -59,8 +59,7 @@ fn text(content_type: &str, bytes: &[u8]) -> Result<String, String> {
         None => UTF_8,
     };
     let (text, used, broken) = encoding.decode(bytes);
-    // Sources that declare UTF-8 and send Windows-1252 are the usual mistake, and that charset can decode any
-    // bytes.
+    // A common mistake is to declare UTF-8 and send Windows-1252, which can decode any bytes.
     if broken && used == UTF_8 {
         return Ok(WINDOWS_1252.decode(bytes).0.into_owned());
     }
@@ -95,7 +94,7 @@ impl Open {
         match self.members.get_mut(&name) {
             None => drop(self.members.insert(name, value)),
             Some(Value::Array(list)) => list.push(value),
-            // XML does not say what is a list: the second element of a name makes one. Paths therefore accept both.
+            // XML does not mark lists: the second element of a name makes one. Paths therefore accept both forms.
             Some(one) => *one = Value::Array(vec![one.take(), value]),
         }
     }
@@ -158,7 +157,7 @@ fn xml(text: &str) -> Result<Value, String> {
 fn element(start: &BytesStart<'_>) -> Result<Open, String> {
     let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut members = Map::new();
-    // The parser compares each name with all before it, which is quadratic; the map finds a second one as well.
+    // The parser compares each name with all earlier ones, which is quadratic. The map detects duplicates as well.
     for attribute in start.attributes().with_checks(false) {
         let attribute = attribute.map_err(|e| e.to_string())?;
         let value = attribute.unescape_value().map_or_else(|_| name(&attribute.value), |text| text.into_owned());
@@ -171,10 +170,10 @@ fn element(start: &BytesStart<'_>) -> Result<Open, String> {
 }
 
 fn csv(text: &str) -> Result<Value, String> {
-    // Rows of other lengths are tolerated: one bad row must not lose a whole response.
+    // Rows of other lengths are tolerated: one bad row must not cost the whole response.
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| e.to_string())?.clone();
-    // Each row has a copy of each name: one of a megabyte would take a megabyte a row.
+    // Each row has a copy of each name, so a name of a megabyte would cost a megabyte per row.
     if header.iter().any(|name| name.len() > COLUMN_BYTES_MAX) {
         return Err(format!("the name of a column is longer than {COLUMN_BYTES_MAX} bytes"));
     }
@@ -187,7 +186,7 @@ fn csv(text: &str) -> Result<Value, String> {
     Ok(Value::Array(rows))
 }
 
-/// A text without its markup: tags are removed, entities decoded, white space collapsed.
+/// Returns a text without its markup: tags removed, entities decoded, white space collapsed.
 pub fn without_markup(text: &str) -> String {
     let marked = |text: &str| memchr::memchr2(b'<', b'&', text.as_bytes());
     if marked(text).is_none() {
@@ -195,7 +194,7 @@ pub fn without_markup(text: &str) -> String {
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    // Whether a `>` may follow. Searched for once: each `<` would otherwise read the text to its end.
+    // Whether a `>` may follow. Checked once, since otherwise each `<` would scan the text to its end.
     let mut closes = true;
     while let Some(at) = marked(rest) {
         out.push_str(&rest[..at]);

@@ -1,5 +1,5 @@
-//! Schema drift: tells "nothing found" from a changed source. If all results were dropped, the fields that the
-//! question needs may be missing because the source renamed them.
+//! Schema drift: distinguishes "nothing found" from a changed source. If all results were dropped, the source may have
+//! renamed the fields that the question needs.
 
 use super::{Declared, Fault};
 use crate::question::{Media, Question};
@@ -10,14 +10,14 @@ const TEXTS: [&str; 2] = ["title", "text"];
 /// Missing fields that may explain why all results were dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaDrift {
-    /// The fields that the question needs and no result has.
+    /// Fields that the question needs and no result has.
     keys: Vec<&'static str>,
     /// Whether no result has any text to match the keywords against.
     has_no_text: bool,
 }
 
 impl SchemaDrift {
-    /// Compares the needs of a question with the fields that are mapped but missing in every result.
+    /// Compares the fields that a question needs with those that are mapped but missing in every result.
     pub fn of(question: &Question, declared: &Declared, missing: &[&'static str]) -> Option<SchemaDrift> {
         let is_open = |part: &str| !declared.sure_of.iter().any(|sure| sure == part);
         let media = if question.media == Some(Media::Videos) { "videos" } else { "images" };
@@ -38,7 +38,7 @@ impl SchemaDrift {
         (!keys.is_empty()).then_some(SchemaDrift { keys, has_no_text })
     }
 
-    /// Reports that all results were dropped: an error if they could not be tested at all, else a remark.
+    /// Reports that all results were dropped: as an error if they could not be tested at all, else as a remark.
     pub fn report(&self, results: usize) -> Result<String, Fault> {
         let keys: Vec<String> = self.keys.iter().map(|key| format!("answer.map.{key}")).collect();
         let keys = keys.join(" and ");

@@ -25,12 +25,12 @@ pub struct Raw {
     pub content_type: String,
     /// Its body.
     pub bytes: Bytes,
-    /// Its share of the byte budget of responses, until it is mapped.
+    /// Its reservation in the byte budget of responses, until it is mapped.
     pub(crate) held: Option<Arc<ByteShare>>,
 }
 
 impl Raw {
-    /// A response outside the byte budget.
+    /// Creates a response outside the byte budget.
     pub fn apart(content_type: String, bytes: Bytes) -> Raw {
         Raw { content_type, bytes, held: None }
     }
@@ -39,11 +39,11 @@ impl Raw {
 /// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// A sentence.
+    /// Reason, as a sentence.
     pub why: String,
     /// Whether the source is at fault. Errors of the request do not open its circuit breaker.
     pub source_is_broken: bool,
-    /// When to retry, if at all.
+    /// Time after which to retry, if at all.
     pub again: Option<Duration>,
     /// Whether the source reports too many requests.
     pub refused: bool,
@@ -71,15 +71,15 @@ impl Http {
         }
     }
 
-    /// Clients that keep no idle connections, for the unbounded set of hosts that results link to.
+    /// Clients that keep no idle connections, for the open-ended set of hosts that results link to.
     pub(crate) fn passing(answer_bytes_total: usize) -> Http {
         Http { passing: true, ..Http::new(answer_bytes_total) }
     }
 
-    /// A client. The one that may call private addresses is only for declarations that allow it.
+    /// Returns a client. The one that may call private addresses is only for declarations that allow it.
     pub fn client(&self, allow_private: bool) -> Result<&Client, String> {
         let cell = if allow_private { &self.any } else { &self.public };
-        // Made at its first use: most servers need only one of the two.
+        // Created at first use: most servers need only one of the two.
         cell.get_or_init(|| build(allow_private, self.passing)).as_ref().map_err(Clone::clone)
     }
 }
@@ -90,25 +90,27 @@ fn build(allow_private: bool, passing: bool) -> Result<Client, String> {
     builder.build().map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
-/// A client for webhooks: it follows no redirects.
+/// Returns a client for webhooks, which follows no redirects.
 pub fn client_of_webhooks(allow_private: bool) -> Result<Client, String> {
     let client = builder(allow_private).redirect(Policy::none()).build();
     client.map_err(|e| format!("no HTTP client: {}", chain(&e)))
 }
 
-/// Fetches a document from an address that the operator names, which may be a private one. It follows no redirects.
+/// Fetches a document from an operator-configured address, which may be private. Follows no redirects.
 ///
 /// # Errors
-/// Why there is none, in a sentence.
+///
+/// The reason of the failure, as a sentence.
 pub async fn document(url: &str, time: Duration, bytes_max: usize) -> Result<Bytes, String> {
     let request = http::Request::get(url).body(Vec::new()).map_err(|e| e.to_string())?;
     exchange(request, time, bytes_max).await.map_err(|failure| failure.why)
 }
 
-/// Sends a request to an address that the operator names, as [`document`] does.
+/// Sends a request to an operator-configured address, as [`document`] does.
 ///
 /// # Errors
-/// Why there is no good answer.
+///
+/// The reason why there is no successful response.
 pub async fn exchange(request: http::Request<Vec<u8>>, time: Duration, bytes_max: usize) -> Result<Bytes, Failure> {
     let client = client_of_webhooks(true).map_err(broken)?;
     let request = request.try_into().map_err(|e: reqwest::Error| broken(chain(&e)))?;
@@ -129,7 +131,7 @@ fn builder(allow_private: bool) -> ClientBuilder {
             _ => attempt.follow(),
         }
     });
-    // The client takes the process's cryptography. A second call changes nothing, so its error says nothing.
+    // The client uses the process's cryptography provider. A second call changes nothing, so its error is ignored.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // No proxy: it would resolve names itself, past the check for private addresses.
     let builder = Client::builder()
@@ -137,13 +139,13 @@ fn builder(allow_private: bool) -> ClientBuilder {
         .redirect(redirects)
         .connect_timeout(CONNECT)
         .tcp_nodelay(true)
-        // `object_store` turns on HTTP/2 in `reqwest`, for all clients. Limits here count one request a connection.
+        // `object_store` enables HTTP/2 in `reqwest` for all clients. Limits here assume one request per connection.
         .http1_only()
         .no_proxy();
     if allow_private { builder } else { builder.dns_resolver(Arc::new(PublicOnly)) }
 }
 
-/// A request of the current work, with its place in the trace for the server that answers it, and the span of the call.
+/// Returns a request of the current work with its trace context, and the span of the call.
 pub fn traced(request: RequestBuilder, name: &str) -> (RequestBuilder, Span) {
     let Some(trace) = observe::current().trace else { return (request, Span::none()) };
     let span = trace.child(name.to_owned(), Kind::Client);
@@ -151,7 +153,7 @@ pub fn traced(request: RequestBuilder, name: &str) -> (RequestBuilder, Span) {
     (request, span)
 }
 
-/// The request with the headers of W3C Trace Context.
+/// Returns the request with the headers of W3C Trace Context.
 pub fn pass_on(request: RequestBuilder, trace: &Trace) -> RequestBuilder {
     let parent = trace.to_pass_on();
     let request = request.header(TRACEPARENT, parent.traceparent());
@@ -204,11 +206,11 @@ async fn answer(
     }
     let too_long = || Failure { again: None, ..broken(format!("its answer is longer than {bytes_max} bytes")) };
     let length = response.content_length().unwrap_or_default();
-    // Refused by the header, before any memory is reserved or transferred.
+    // Refused by its header, before any memory is reserved or data transferred.
     if length > bytes_max as u64 {
         return Err(too_long());
     }
-    // Not the source's fault, and worth a retry, since budget is released all the time.
+    // Not the source's fault, and worth a retry, since budget is released continuously.
     let no_room = |bytes: usize| {
         let (held, limit) = (budget.held(), budget.limit());
         let why = format!(
@@ -216,15 +218,15 @@ async fn answer(
         );
         Failure { source_is_broken: false, refused: true, ..broken(why) }
     };
-    // A response of known length waits for its whole budget while it holds none. One of unknown length is refused
-    // without budget: two that wait while holding a share would deadlock.
+    // A response of known length waits for its whole budget while it holds none. A response of unknown length is
+    // refused without budget: two that wait while holding a share would deadlock.
     let known = length as usize;
     let mut share = budget.take(known, until).await.ok_or_else(|| no_room(known))?;
     let content_type =
         response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
     let mut bytes = BytesMut::with_capacity(length as usize);
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        // The header is a claim of the source; what arrives is counted too.
+        // The header is only the source's claim, so the received bytes are counted too.
         if bytes.len() + chunk.len() > bytes_max {
             return Err(too_long());
         }
@@ -248,7 +250,7 @@ fn unreachable(error: reqwest::Error) -> Failure {
     Failure { again, ..broken(why) }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 pub fn chain(error: &dyn Error) -> String {
     let mut out = error.to_string();
     let mut cause = error.source();
@@ -260,7 +262,7 @@ pub fn chain(error: &dyn Error) -> String {
     out
 }
 
-/// In seconds. Dates are ignored, since clocks may differ.
+/// Parsed in seconds. Dates are ignored, since clocks may differ.
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds: u64 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -273,7 +275,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A source that always sends this response.
+    /// Starts a source that always sends this response.
     async fn source(answer: String) -> (String, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("an address"));

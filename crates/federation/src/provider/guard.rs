@@ -4,7 +4,7 @@
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Whether an address is on the public internet.
+/// Returns whether an address is on the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -12,7 +12,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// By the IANA registries of special-purpose addresses.
+/// Follows the IANA registries of special-purpose addresses.
 fn is_public_v4(v4: Ipv4Addr) -> bool {
     let [a, b, c, _] = v4.octets();
     let special = v4.is_private()
@@ -41,11 +41,11 @@ fn is_public_v6(v6: Ipv6Addr) -> bool {
     if a == 0x2002 {
         return is_public_v4(Ipv4Addr::new(last[2], last[3], last[4], last[5]));
     }
-    // Only 2000::/3 is allocated; of it, 2001::/23 and the documentation range are excluded.
+    // Only 2000::/3 is allocated; 2001::/23 and the documentation range within it are excluded.
     (0x2000..0x4000).contains(&a) && !(a == 0x2001 && (b < 0x200 || b == 0xdb8)) && !(a == 0x3fff && b < 0x1000)
 }
 
-/// Whether the host of a URL may be called, as far as known without resolving its name.
+/// Returns whether the host of a URL may be called, as far as known without resolving its name.
 pub fn may_call(url: &reqwest::Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("{}: only http and https are called", url.scheme()));
@@ -71,7 +71,7 @@ impl Resolve for PublicOnly {
         Box::pin(async move {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // Checked on the resolved addresses that are then used: a second resolution could give others (DNS
+            // Checked on the resolved addresses that are then used: a second resolution could return others (DNS
             // rebinding).
             let public: Vec<SocketAddr> = found.into_iter().filter(|address| is_public(address.ip())).collect();
             match public.is_empty() {

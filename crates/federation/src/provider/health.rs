@@ -27,13 +27,13 @@ pub struct Limits {
     pub cost: f64,
     /// Max cost in 24 hours; 0 for no limit.
     pub budget: f64,
-    /// Consecutive failures that open the breaker; 0 for never.
+    /// Consecutive failures that open the breaker; 0 disables it.
     pub failures: u32,
-    /// How long the breaker stays open. It doubles each time that the probe fails, up to 32 times.
+    /// How long the breaker stays open. Doubled on each failed probe, up to 32 times.
     pub open: Duration,
 }
 
-/// Retries per call.
+/// Retries earned per call.
 const RETRY_SHARE: f64 = 0.1;
 /// Max retries saved up.
 const RETRIES_SAVED: f64 = 3.0;
@@ -56,7 +56,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// A source without history.
+    /// Creates a source without history.
     pub fn new(limits: Limits, now: Instant) -> Health {
         let tokens = limits.rate.max(1.0);
         let (spent, open_until) = (VecDeque::new(), None);
@@ -76,7 +76,8 @@ impl Health {
     /// Requests permission for one call. After [`Gate::Open`], the caller makes the call and records its outcome.
     pub fn ask(&mut self, now: Instant) -> Gate {
         if let Some(until) = self.open_until {
-            // The outcome of an abandoned probe is never recorded. After the breaker's time another probe is allowed.
+            // The outcome of an abandoned probe is never recorded, so another probe is allowed after the breaker's
+            // time.
             let probe_since =
                 self.probe_since.is_some_and(|since| now.saturating_duration_since(since) < self.limits.open);
             if now < until || probe_since {
@@ -128,7 +129,7 @@ impl Health {
         }
     }
 
-    /// Whether a failed call may be retried.
+    /// Returns whether a failed call may be retried.
     pub fn may_retry(&mut self) -> bool {
         let may = self.retries >= 1.0;
         if may {
@@ -137,7 +138,7 @@ impl Health {
         may
     }
 
-    /// Cost of the last 24 hours.
+    /// Returns the cost of the last 24 hours.
     pub fn spent_today(&mut self, now: Instant) -> f64 {
         while self.spent.front().is_some_and(|(since, _)| now.saturating_duration_since(*since) >= DAY) {
             self.spent.pop_front();
@@ -145,7 +146,7 @@ impl Health {
         self.spent.iter().map(|(_, cost)| cost).sum()
     }
 
-    /// `closed`, `open` or `half-open`.
+    /// Returns `closed`, `open` or `half-open`.
     pub fn breaker(&self, now: Instant) -> &'static str {
         match self.open_until {
             None => "closed",

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Max items that one result may refer to by one name.
+/// Max items that one result may reference by one name.
 const THINGS_MAX: usize = 16;
-/// Max bytes that all results of a response may copy from other lists, as a multiple of the response size. It keeps a
-/// small response whose results all refer to one large item from growing without bound.
+/// Max bytes that all results of a response may copy from other lists, as a multiple of the response size. Without it,
+/// a small response whose results all reference one large item could grow without bound.
 const GROWTH_MAX: usize = 4;
 
 /// `[answer.join.NAME]`
@@ -46,12 +46,12 @@ impl Join {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The items of the list by key, each with its size.
+    /// Returns the items of the list by key, each with its size.
     fn index<'a>(&self, answer: &'a Value) -> HashMap<String, (&'a Value, usize)> {
         let things: Vec<&Value> = match &self.list.all(answer)[..] {
             [Value::Array(list)] => list.iter().collect(),
@@ -61,7 +61,7 @@ impl Join {
     }
 }
 
-/// The items, each with the items it refers to under `join`.
+/// Returns the items, each with the items it references under `join`.
 pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value]) -> Vec<Value> {
     let lists: Vec<_> = joins.iter().map(|join| (join, join.index(answer))).collect();
     let mut left = answer_bytes.saturating_mul(GROWTH_MAX);
@@ -74,7 +74,7 @@ pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value
             });
             let found: Vec<Value> = keys
                 .filter_map(text)
-                // The keys come from the source too, so their number is bounded like everything else of a response.
+                // The keys come from the source too, so their number is bounded like everything else in a response.
                 .take(THINGS_MAX)
                 .filter_map(|key| things.get(&key))
                 .filter_map(|(thing, size)| {
@@ -94,7 +94,7 @@ pub fn join(joins: &[Join], answer: &Value, answer_bytes: usize, items: &[&Value
     items.iter().map(one).collect()
 }
 
-/// Approximate size of a value, in bytes.
+/// Returns the approximate size of a value, in bytes.
 fn size(value: &Value) -> usize {
     32 + match value {
         Value::String(text) => text.len(),

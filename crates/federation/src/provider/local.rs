@@ -21,14 +21,14 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
-/// Max searches that read collections at once. Each takes a thread.
+/// Max concurrent searches that read collections. Each takes a thread.
 const AT_ONCE: usize = 4;
 /// Events processed between two checks of the deadline.
 const CHECKED: usize = 64;
 /// Max places of one name that are read.
 const PLACES_MAX: usize = 10_000;
 
-/// The collections that the client sees.
+/// The provider of the collections that the client sees.
 pub struct LocalProvider {
     clock: Arc<dyn Clock>,
     gate: Option<Gate>,
@@ -39,19 +39,19 @@ impl LocalProvider {
     /// Its name in questions and packets.
     pub const NAME: &'static str = "meridian";
 
-    /// Over the collections of the asking caller.
+    /// Creates a provider over the collections of the caller.
     pub fn new(clock: Arc<dyn Clock>) -> LocalProvider {
-        // Keywords are tested on all texts of an event, and a result does not hold all of them.
+        // Keywords are tested on all texts of an event, some of which the result does not hold.
         LocalProvider { clock, gate: None, sure_of: ["keywords".to_owned()] }
     }
 
-    /// The same, which reads with a permit, charged to the asking caller's tenant.
+    /// Creates a provider that reads with a permit, charged to the caller's tenant.
     pub fn admitted_by(self, gate: Gate) -> LocalProvider {
         LocalProvider { gate: Some(gate), ..self }
     }
 
     async fn read(&self, sink: Sink) -> Result<(), Fault> {
-        // Demand goes one way and results the other: the reading thread never runs ahead of what the pipeline accepts.
+        // Demand flows one way and results the other, so the reading thread never runs ahead of the pipeline.
         let (want, wants) = mpsc::channel(1);
         let (found, mut finds) = mpsc::channel(1);
         let time = sink.time_left();
@@ -60,11 +60,11 @@ impl LocalProvider {
         if let Some(door) = &door {
             control = control.scheduled_by(door.turns.clone());
         }
-        // One allowance for all collections: a search is one request.
+        // One budget for all collections: a search counts as one request.
         if let Some(bytes) = sink.view().caller().ledger.limit(Quota::ScannedBytesPerRequest) {
             control = control.reading_at_most(bytes);
         }
-        // What the creating request holds is its own.
+        // Resources held by the creating request are its own.
         let current = Current { slot: None, ..meridian_observe::current() };
         let current = door.as_ref().map_or(current.clone(), |door| current.holding(&door.turns));
         let reading = Reading { question: sink.question().clone(), control, door, wants, found, wanted: 0 };
@@ -134,7 +134,7 @@ impl Provider for LocalProvider {
     }
 }
 
-/// The permit of a thread that reads, which it has while it computes.
+/// The permit of a reading thread, held while it computes.
 struct Door {
     gate: Gate,
     account: Account,
@@ -153,7 +153,7 @@ impl Door {
         Door { gate, account, deadline, runtime, turns, permit: None, used: Duration::ZERO }
     }
 
-    /// Waits for a permit; `false` if there is none until the deadline.
+    /// Waits for a permit; returns false once the deadline has passed.
     fn enter(&mut self) -> bool {
         // As work in progress: no queue refuses a search that was admitted.
         self.permit = self.runtime.block_on(self.gate.resume(&self.account, self.used, self.deadline)).ok();
@@ -168,8 +168,8 @@ impl Door {
     }
 }
 
-/// Reads collections for a search, on a thread of its own. It finds as many results as requested and then waits for
-/// further demand. So memory holds no more than that, and nothing is read without need.
+/// A read of collections for a search, on a thread of its own. It finds the number of results requested and then waits for
+/// further demand. So memory holds no more than that, and nothing is read without demand.
 struct Reading {
     question: Arc<Question>,
     control: Control,
@@ -181,7 +181,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads the collections one after the other until the demand ends.
+    /// Reads the collections in turn until the demand ends.
     fn all(mut self, collections: &[Arc<dyn Collection>]) -> Result<(), QueryError> {
         if self.wants_more() {
             for collection in collections {
@@ -193,13 +193,13 @@ impl Reading {
         Ok(())
     }
 
-    /// Waits for the demand, then for a permit; `false` if one of them does not come.
+    /// Waits for the demand, then for a permit; returns false if either fails.
     fn wants_more(&mut self) -> bool {
         self.wanted = self.wants.blocking_recv().unwrap_or(0);
         self.wanted > 0 && self.door.as_mut().is_none_or(Door::enter)
     }
 
-    /// Sends results and waits for further demand; `false` if it has ended.
+    /// Sends results and waits for further demand; returns false if it has ended.
     fn send(&mut self, found: Vec<SearchResult>) -> bool {
         if found.is_empty() {
             return true;
@@ -209,8 +209,8 @@ impl Reading {
         self.found.blocking_send(found).is_ok() && self.wants_more()
     }
 
-    /// Reads the matches of a collection; `false` if the demand has ended. A collection without geometry has no match
-    /// for a question about a place. One without time has none for a question about a time.
+    /// Reads the matches of a collection; returns false if the demand has ended. A collection without geometry has no
+    /// match for a question about a place, and one without time none for a question about a time.
     fn read(&mut self, collection: &dyn Collection) -> Result<bool, QueryError> {
         let schema = collection.schema();
         let mut parts = Vec::new();
@@ -251,7 +251,7 @@ impl Reading {
     }
 }
 
-/// A row as a result; `feature` is its GeoJSON.
+/// Converts a row to a result; `feature` is its GeoJSON.
 pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> SearchResult {
     let mut more: Map<String, Value> = match feature["properties"].take() {
         Value::Object(properties) => properties,
@@ -308,7 +308,7 @@ fn within(area: &Area, schema: &Schema) -> Result<Predicate, Invalid> {
     }
 }
 
-/// The name of a property in CQL2, quoted.
+/// Returns the quoted name of a property in CQL2.
 fn name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

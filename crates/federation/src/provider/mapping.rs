@@ -11,7 +11,7 @@ use crate::search_result::SearchResult;
 use meridian_model::{Interval, geometry};
 use serde_json::Value;
 
-/// How a source marks an empty result other than by an empty list.
+/// How a source marks an empty result, besides an empty list.
 #[derive(Debug, Clone)]
 enum Empty {
     /// By an empty object.
@@ -54,7 +54,7 @@ pub struct Mapped {
     pub found: Vec<SearchResult>,
     /// Items that could not be mapped.
     pub unreadable: usize,
-    /// The decoded response, to find the next page.
+    /// The decoded response, for finding the next page.
     pub value: Value,
 }
 
@@ -78,7 +78,7 @@ impl Mapping {
         let when = TimeFormat::parse(map.time_format.as_deref()).map_err(|e| {
             format!("answer.map.time_format = {:?}: {e}", map.time_format.as_deref().unwrap_or_default())
         })?;
-        // Most likely a misspelt key, which would go unnoticed: results would just have no time.
+        // Most likely a misspelt key, which would go unnoticed: results would just lack a time.
         if map.time_format.is_some() && map.time.is_none() {
             return Err("answer.map.time_format: there is no time that it could be the format of".to_owned());
         }
@@ -147,7 +147,7 @@ impl Mapping {
         }
     }
 
-    /// The mapped fields, by their keys in the file, each with its paths.
+    /// Returns the mapped fields by their keys in the file, each with its paths.
     pub(super) fn fields(&self) -> Vec<(String, Vec<&Path>)> {
         let rules = [
             ("id", &self.id),
@@ -189,12 +189,12 @@ impl Mapping {
         ]
     }
 
-    /// Whether a field that questions test is mapped.
+    /// Returns whether a field that questions test is mapped.
     pub(super) fn maps(&self, key: &str) -> bool {
         self.mapped_fields().iter().any(|(known, is_mapped, _)| *is_mapped && *known == key)
     }
 
-    /// The keys of fields that are mapped and that no result has.
+    /// Returns the keys of fields that are mapped and that no result has.
     pub fn missing(&self, found: &[SearchResult]) -> Vec<&'static str> {
         let is_missing = |(_, is_mapped, has): &MappedField| *is_mapped && !found.iter().any(has);
         self.mapped_fields().into_iter().filter(is_missing).map(|(key, ..)| key).collect()
@@ -236,8 +236,7 @@ impl Mapping {
             [Value::Array(list)] => list.iter().collect(),
             found => found.to_vec(),
         };
-        // No list at all may be an error page or another format. Only what the declaration calls empty counts as no
-        // results.
+        // A missing list may mean an error page or another format. Only the declared markers count as no results.
         if items.is_empty() && !self.is_empty(value) {
             return Err("the response has no list of results at the declared path: its shape has changed".to_owned());
         }
@@ -248,7 +247,7 @@ impl Mapping {
         Ok(inspect(&joined.iter().collect::<Vec<_>>()))
     }
 
-    /// Whether a response without items is an empty result. It has an empty list, the declared marker, or the
+    /// Returns whether a response without items is an empty result: it has an empty list, the declared marker, or the
     /// parent of the list, since XML has no empty lists.
     fn is_empty(&self, value: &Value) -> bool {
         let empty_list =
@@ -260,14 +259,14 @@ impl Mapping {
         };
         let around = match self.format {
             ResponseFormat::Json => false,
-            // XML has no empty list: without elements only their parent is there.
+            // XML has no empty list: without elements only their parent exists.
             ResponseFormat::Xml => self.items.parent().first(value).is_some_and(Value::is_object),
             ResponseFormat::Csv => value.is_array(),
         };
         empty_list || sign || around
     }
 
-    /// The result of one item; `None` if it has nothing to identify it.
+    /// Returns the result of one item; `None` if nothing identifies the item.
     pub(super) fn one(&self, item: &Value) -> Option<SearchResult> {
         let get = |rule: &Option<Rule>| rule.as_ref().and_then(|rule| rule.text(item));
         let clean = |rule: &Option<Rule>| get(rule).map(|text| without_markup(&text)).filter(|text| !text.is_empty());
@@ -307,7 +306,7 @@ impl Mapping {
         let apart = self.lon_lat.as_ref().and_then(|(lon, lat)| Some((number(lon)?, number(lat)?)));
         let (lon, lat) = match apart {
             Some(position) => position,
-            // GeoRSS has the latitude first.
+            // GeoRSS puts the latitude first.
             None => {
                 let text = self.point.as_ref()?.text(item)?;
                 let mut numbers = text.split([' ', ',']).filter(|n| !n.is_empty()).map(str::parse::<f64>);
@@ -326,7 +325,7 @@ fn fingerprint(title: &str, text: &str) -> String {
     format!("{hash:032x}")
 }
 
-/// A message of a source, truncated.
+/// Truncates a message of a source.
 fn cut(said: &str) -> String {
     said.chars().take(200).collect()
 }

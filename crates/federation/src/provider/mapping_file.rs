@@ -24,7 +24,7 @@ pub struct AnswerFile {
     pub(super) more: BTreeMap<String, String>,
 }
 
-/// `[answer.map]`: paths, or templates over paths where there is a brace: `https://example.org/{id}`.
+/// `[answer.map]`: paths, or templates over paths if they contain a brace: `https://example.org/{id}`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MappingFile {

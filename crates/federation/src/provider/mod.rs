@@ -1,6 +1,6 @@
-//! Providers: the sources that a search asks.
+//! Providers: the sources that a search queries.
 //!
-//! A provider is a declaration file ([`Declared`], asked over HTTP by [`RemoteProvider`]) or a Rust type that
+//! A provider is a declaration file ([`Declared`], queried over HTTP by [`RemoteProvider`]) or a Rust type that
 //! implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results to a
 //! [`Sink`] and returns how the request ended.
 
@@ -52,7 +52,7 @@ use std::pin::Pin;
 pub enum Fault {
     /// The source failed, or its response is not as declared.
     Error(String),
-    /// The source was not asked or refused: budget, rate limit, circuit breaker.
+    /// The source was not queried, or it refused: budget, rate limit, circuit breaker.
     Refused(String),
     /// The source did not respond in time.
     Timeout(String),
@@ -63,29 +63,29 @@ pub type ProviderFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + S
 
 /// A source of results.
 pub trait Provider: Send + Sync + 'static {
-    /// Its name in questions and packets.
+    /// Returns its name in questions and packets.
     fn name(&self) -> &str;
 
-    /// Its name for people.
+    /// Returns its human-readable name.
     fn title(&self) -> &str;
 
-    /// Whether it can answer a question; the error is a sentence that says why not.
+    /// Checks whether it can answer a question; the error is a sentence that gives the reason.
     fn takes(&self, question: &Question, view: &View) -> Result<(), String>;
 
-    /// The parts of a question that need not be checked again on its results.
+    /// Returns the parts of a question that need not be checked again on its results.
     fn sure_of(&self) -> &[String];
 
-    /// Whether the links in its results may lead to private addresses.
+    /// Returns whether the links in its results may lead to private addresses.
     fn allows_private(&self) -> bool {
         false
     }
 
-    /// Max concurrent searches. Others wait in order of priority.
+    /// Returns the max concurrent searches. Others wait in order of priority.
     fn at_once(&self) -> usize;
 
     /// Requests results. The future is dropped when the search ends.
     fn ask(&self, sink: Sink) -> ProviderFuture<'_>;
 
-    /// Its recent health, for `GET /providers`.
+    /// Returns its recent health, for `GET /providers`.
     fn report(&self, view: &View) -> Value;
 }

@@ -39,7 +39,7 @@ impl Path {
         paths.map(Path).map_err(|why| format!("{text:?}: {why}"))
     }
 
-    /// The first two members of each alternative.
+    /// Returns the first two members of each alternative.
     pub fn roots(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0.iter().filter_map(|steps| match &steps[..] {
             [Step::Member(first), Step::Member(second), ..] => Some((first.as_str(), Some(second.as_str()))),
@@ -48,22 +48,22 @@ impl Path {
         })
     }
 
-    /// The values at the path, in order; empty if it leads nowhere or to null.
+    /// Returns the values at the path, in order; empty if it leads nowhere or to null.
     pub fn all<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         self.0.iter().map(|steps| walk(steps, value)).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// The first of them.
+    /// Returns the first value at the path.
     pub fn first<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.all(value).first().copied()
     }
 
-    /// The first text. Alternatives without a text are skipped, and an empty text counts as none.
+    /// Returns the first text. Alternatives without a text are skipped, and an empty text counts as none.
     pub fn text(&self, value: &Value) -> Option<String> {
         self.0.iter().find_map(|steps| walk(steps, value).into_iter().find_map(text))
     }
 
-    /// The path without its last step.
+    /// Returns the path without its last step.
     pub fn parent(&self) -> Path {
         let above = |steps: &Vec<Step>| steps[..steps.len().saturating_sub(1)].to_vec();
         Path(self.0.iter().map(above).collect())
@@ -82,7 +82,7 @@ fn step(text: &str) -> Result<Step, String> {
     }
 }
 
-/// The values at the end of these steps.
+/// Returns the values at the end of these steps.
 fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
     let mut here = vec![value];
     for step in steps {
@@ -95,7 +95,7 @@ fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
 fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
     match (step, value) {
         (Step::Member(name), Value::Object(members)) => members.get(name).into_iter().collect(),
-        // A list of one element may come as the element, and the other way round, so a name goes through lists.
+        // A list of one element may appear as the element, and vice versa, so a name goes through lists.
         (Step::Member(_), Value::Array(list)) => list.iter().flat_map(|value| follow(step, value)).collect(),
         (Step::Element(at), Value::Array(list)) => list.get(*at).into_iter().collect(),
         // A single XML element is not converted to a list.
@@ -110,7 +110,7 @@ fn follow<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-/// A value as text: a string, a number or a boolean; for an XML element with attributes, its text.
+/// Returns a value as text: a string, a number or a boolean; for an XML element with attributes, its text.
 pub fn text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -157,7 +157,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn a_path_leads_to_the_value_that_lies_there(steps in proptest::collection::vec(proptest::option::of(0..3usize), 1..6), leaf: u32) {
-            // A number is an element of a list of that many others before it; none is a member.
+            // A number selects the list element with that index; it is never a member.
             let (mut value, mut words) = (json!(leaf), Vec::new());
             for step in steps.iter().rev() {
                 value = match step {

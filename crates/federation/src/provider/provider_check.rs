@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Max length of an example, in characters.
 const EXAMPLE_MAX: usize = 60;
 
-/// The result of a declaration for a response.
+/// The result of applying a declaration to a response.
 #[derive(Debug)]
 pub struct ProviderCheck {
     /// Items in the response.
@@ -33,11 +33,11 @@ pub struct FieldCheck {
 }
 
 impl Declared {
-    /// Maps a response and counts what was found. The error is the sentence that a search would report.
+    /// Maps a response and counts the fields found. The error is the sentence that a search would report.
     pub fn check_response(&self, content_type: &str, bytes: &[u8]) -> Result<ProviderCheck, String> {
         let mut check = self.mapping.inspect(content_type, bytes, |items| self.check(items))?;
         if check.items > 0 && check.found.is_empty() {
-            // For the same errors as in a search.
+            // Reports the same errors as a search.
             self.mapping.read(content_type, bytes)?;
         }
         let unreadable = check.items - check.found.len();
@@ -76,7 +76,7 @@ impl Declared {
     }
 }
 
-/// Whether a path finds a value. An empty text or list counts as none.
+/// Returns whether a path finds a value. An empty text or list counts as none.
 fn finds(path: &Path, item: &Value) -> bool {
     path.all(item).into_iter().any(|value| match value {
         Value::String(text) => !text.trim().is_empty(),

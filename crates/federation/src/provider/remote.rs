@@ -33,7 +33,7 @@ pub struct RemoteProvider {
 }
 
 impl RemoteProvider {
-    /// Over a declaration. All share the connections of `http`.
+    /// Creates a provider from a declaration. All share the connections of `http`.
     pub fn new(declared: Arc<Declared>, http: Arc<Http>) -> RemoteProvider {
         let health = Mutex::new(Health::new(declared.limits, Instant::now()));
         RemoteProvider { declared, http, tokens: Tokens::default(), health, cache: Mutex::default() }
@@ -54,7 +54,7 @@ impl RemoteProvider {
             items += read.items;
             match number {
                 1 => missing = read.missing,
-                // Missing means absent from every page: one page without a value proves nothing.
+                // A field is missing only if absent from every page: one page without a value proves nothing.
                 _ => missing.retain(|key| read.missing.contains(key)),
             }
             let asked = self.variables(sink.question(), &page, None).size();
@@ -87,7 +87,7 @@ impl RemoteProvider {
         Ok(())
     }
 
-    /// Why it cannot be asked, whatever the question.
+    /// Returns why it cannot be queried, whatever the question.
     fn unavailable(&self) -> Option<String> {
         self.declared.missing_credential().map(|name| format!("it needs {name} in the server's environment"))
     }
@@ -96,11 +96,11 @@ impl RemoteProvider {
         Variables { declared: &self.declared, question, page, token }
     }
 
-    /// One page, and whether it was requested rather than cached.
+    /// Returns one page, and whether it was requested rather than cached.
     async fn page(&self, sink: &Sink, page: &Page) -> Result<(Raw, bool), Fault> {
         let declared = &self.declared;
         let (url, form) = address(&self.variables(sink.question(), page, None))?;
-        // Without the token, which changes while the answer does not.
+        // The key excludes the token, which changes while the response does not.
         let key = format!("{url} {form:?}");
         if let Some(raw) = self.remembered(&key) {
             return Ok((raw, false));
@@ -128,7 +128,7 @@ impl RemoteProvider {
                 Err(failure) => failure,
             };
             if token.is_some() && !failure.source_is_broken {
-                // The source rejected the request; the next try gets a fresh token.
+                // The source rejected the request; the next attempt gets a fresh token.
                 self.tokens.forget().await;
             }
             let wait = failure
@@ -147,7 +147,7 @@ impl RemoteProvider {
     /// Waits until the limits allow a call, if that is soon enough.
     async fn acquire(&self, sink: &Sink) -> Result<(), Fault> {
         loop {
-            // Asked again after each wait: another search may have used the call that the wait was for.
+            // Checked again after each wait: another search may have used the call.
             let gate = self.health.lock().ask(Instant::now());
             match gate {
                 Gate::Open => return Ok(()),
@@ -164,7 +164,7 @@ impl RemoteProvider {
         }
     }
 
-    /// The access token, if the source requires one. A source that issues none counts as failing.
+    /// Returns the access token, if the source requires one. A source that issues none counts as failing.
     async fn token(&self, time: Duration) -> Result<Option<String>, Fault> {
         let token = self.tokens.get(&self.declared, &self.http, time).await;
         token.inspect_err(|_| self.health.lock().failed(Instant::now()))
@@ -221,7 +221,7 @@ impl RemoteProvider {
         }
     }
 
-    /// Whether it can answer a question of any client; the error is a sentence that says why not.
+    /// Checks whether it can answer a question of any client; the error is a sentence that gives the reason.
     pub fn accepts(&self, question: &Question) -> Result<(), String> {
         if let Some(why) = self.unavailable() {
             return Err(why);
@@ -256,7 +256,7 @@ impl RemoteProvider {
     }
 }
 
-/// The URL of a page, and its form.
+/// Returns the URL of a page, and its form.
 fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fault> {
     let declared = variables.declared;
     let bad = |e: String| Fault::Error(format!("the URL could not be built: {e}"));
@@ -309,13 +309,13 @@ impl CallRecord<'_> {
             Err(failure) if failure.source_is_broken => self.provider.health.lock().failed(Instant::now()),
             // The source is alive, though it rejects the request.
             Err(_) => self.provider.health.lock().succeeded(),
-            // A success counts once the response has been mapped, in `pages`: a page of errors may have status 200.
+            // A success counts only once the response has been mapped, in `pages`: an error page may have status 200.
             Ok(_) => {}
         }
     }
 
     fn judge(&self) {
-        // A search with a short deadline must not open the breaker of a source that is only of ordinary speed.
+        // A search with a short deadline must not open the breaker of a source of ordinary speed.
         if self.began.elapsed() >= self.provider.declared.timeout / 2 {
             self.provider.health.lock().failed(Instant::now());
         }

@@ -34,7 +34,7 @@ impl Rule {
         Ok(Rule::Made(template, paths))
     }
 
-    /// The paths that it reads.
+    /// Returns the paths that it reads.
     pub fn paths(&self) -> Vec<&Path> {
         match self {
             Rule::Path(path) => vec![path],
@@ -42,7 +42,7 @@ impl Rule {
         }
     }
 
-    /// Its value in an item, as text; the first of several.
+    /// Returns its value in an item, as text; the first of several.
     pub fn text(&self, item: &Value) -> Option<String> {
         match self {
             Rule::Path(path) => path.text(item),
@@ -53,7 +53,7 @@ impl Rule {
         }
     }
 
-    /// All its values in an item, as texts.
+    /// Returns all its values in an item, as texts.
     pub fn texts(&self, item: &Value) -> Vec<String> {
         match self {
             Rule::Path(path) => path.all(item).into_iter().filter_map(text).collect(),
@@ -61,7 +61,7 @@ impl Rule {
         }
     }
 
-    /// Its value in an item, unconverted.
+    /// Returns its value in an item, unconverted.
     pub fn value(&self, item: &Value) -> Option<Value> {
         match self {
             Rule::Path(path) => path.first(item).cloned(),

@@ -6,7 +6,7 @@ use crate::sink::Sink;
 use meridian_backend::View;
 use serde_json::{Value, json};
 
-/// It accepts every question, and is sure of nothing.
+/// A provider that accepts every question and is sure of nothing.
 pub struct ScriptedProvider {
     /// Its name and title.
     pub name: &'static str,
@@ -14,12 +14,12 @@ pub struct ScriptedProvider {
     pub at_once: usize,
     /// Whether its links may lead to private addresses.
     pub allows_private: bool,
-    /// Its behaviour when asked.
+    /// Its behaviour when queried.
     pub does: Box<dyn Fn(Sink) -> ProviderFuture<'static> + Send + Sync>,
 }
 
 impl ScriptedProvider {
-    /// A provider for one search at a time, whose links may not lead to private addresses.
+    /// Creates a provider for one search at a time, whose links may not lead to private addresses.
     pub fn new(
         name: &'static str,
         does: impl Fn(Sink) -> ProviderFuture<'static> + Send + Sync + 'static,

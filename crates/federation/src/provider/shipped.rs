@@ -38,20 +38,20 @@ const FILES: &[(&str, &str)] = &[
     ("youtube", include_str!("../../providers/youtube.toml")),
 ];
 
-/// Declarations that need values of the operator, such as the URL of a feed or server.
+/// Declarations that need values from the operator, such as the URL of a feed or server.
 const PATTERNS: [&str; 4] = ["bing-news", "ogc-features", "rss", "stac"];
 
-/// The text of a shipped declaration.
+/// Returns the text of a shipped declaration.
 pub fn text(name: &str) -> Option<String> {
     FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
 }
 
-/// The names of declarations that need no values.
+/// Returns the names of declarations that need no values.
 pub fn names() -> impl Iterator<Item = &'static str> {
     all().filter(|name| !PATTERNS.contains(name))
 }
 
-/// The names of all declarations, including those with required values.
+/// Returns the names of all declarations, including those with required values.
 pub fn all() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }

@@ -35,7 +35,7 @@ impl Sign {
         Ok(Sign { name, secret: secret("request.sign.secret", &file.secret)?, without })
     }
 
-    /// The signature of a query; `None` without the secret.
+    /// Returns the signature of a query; `None` without the secret.
     pub fn of(&self, query: &[(String, String)], value: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
         let mut signed: Vec<String> = query
             .iter()

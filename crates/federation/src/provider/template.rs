@@ -13,7 +13,7 @@ enum Part {
 }
 
 impl Template {
-    /// Parses a template; `known` says which variables exist. Doubled braces are literal.
+    /// Parses a template; `known` returns whether a variable exists. Doubled braces are literal.
     pub fn parse(text: &str, known: impl Fn(&str) -> bool) -> Result<Template, String> {
         let (mut parts, mut plain) = (Vec::new(), String::new());
         let mut rest = text;
@@ -51,7 +51,7 @@ impl Template {
         Ok(Template(parts))
     }
 
-    /// The names of its variables.
+    /// Returns the names of its variables.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             Part::Text(_) => None,
@@ -59,7 +59,7 @@ impl Template {
         })
     }
 
-    /// The text with variables replaced by `value`; `None` if one has no value.
+    /// Returns the text with variables replaced by `value`; `None` if one has no value.
     pub fn fill(&self, value: &dyn Fn(&str, &str) -> Option<String>) -> Option<String> {
         let mut out = String::new();
         for part in &self.0 {
@@ -72,7 +72,7 @@ impl Template {
     }
 }
 
-/// An instant in a format: `unix` (seconds), `unix-ms`, empty for RFC 3339, or a strftime format (UTC).
+/// Formats an instant: `unix` (seconds), `unix-ms`, empty for RFC 3339, or a strftime format (UTC).
 pub fn instant(micros: i64, format: &str) -> Option<String> {
     let at = jiff::Timestamp::from_microsecond(micros).ok()?;
     match format {
@@ -125,7 +125,7 @@ mod tests {
         #[test]
         fn any_text_is_a_template_or_has_a_reason(text in "[{}a:/]{0,12}") {
             match Template::parse(&text, |name| name == "a") {
-                // Every brace that is left in a text was written twice.
+                // Every brace left in a text was doubled in the template.
                 Ok(template) => proptest::prop_assert!(template.fill(&|_, _| Some(String::new())).unwrap().len() <= text.len()),
                 Err(why) => {
                     let quoted = format!("{text:?}");

@@ -34,7 +34,7 @@ impl TimeFormat {
         })
     }
 
-    /// Microseconds since 1970 of a value; `None` if it is not in this format.
+    /// Converts a value to microseconds since 1970; `None` if it is not in this format.
     pub fn read(&self, value: &Value) -> Option<i64> {
         let written = text(value)?;
         let scaled = |scale: f64| {

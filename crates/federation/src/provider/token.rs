@@ -15,11 +15,11 @@ use tokio::time::{Duration, Instant};
 
 /// Max bytes of a token response.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// A token is not used this close to its expiry.
+/// Margin before expiry within which a token is no longer used.
 const MARGIN: Duration = Duration::from_secs(30);
 /// Lifetime of a token if its source gives none.
 const LIFE_DEFAULT: Duration = Duration::from_secs(3_600);
-/// Max lifetime of a token, whatever its source says.
+/// Max lifetime of a token, whatever its source states.
 const LIFE_MAX: Duration = Duration::from_secs(86_400);
 
 /// `[token]`
@@ -68,25 +68,25 @@ impl Token {
     }
 }
 
-/// The token of a source, shared by all searches.
+/// Access token of a source, shared by all searches.
 #[derive(Default)]
 pub struct Tokens {
     held: Mutex<Option<(String, Instant)>>,
 }
 
 impl fmt::Debug for Tokens {
-    /// Without the token, which is a secret.
+    /// Omits the token, which is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tokens")
     }
 }
 
 impl Tokens {
-    /// The token, requested if absent or expired; `None` if the source requires none. Concurrent callers wait for the
-    /// same request.
+    /// Returns the token, requested if absent or expired; `None` if the source requires none. Concurrent callers wait
+    /// for the same request.
     pub async fn get(&self, declared: &Declared, http: &Http, time: Duration) -> Result<Option<String>, Fault> {
         let Some(token) = &declared.token else { return Ok(None) };
-        // Held over the request, so that many searches of one source cause one token request.
+        // Held during the request, so that many searches of one source cause one token request.
         let mut held = self.held.lock().await;
         if let Some((text, until)) = &*held
             && Instant::now() < *until

@@ -1,4 +1,4 @@
-//! The variables of a request: what a question provides for the templates of a declaration.
+//! Variables of a request: the values that a question provides for the templates of a declaration.
 
 use super::declaration::Declared;
 use super::template;
@@ -32,7 +32,7 @@ pub struct Variables<'a> {
 }
 
 impl Variables<'_> {
-    /// The value of a variable, if the question provides it.
+    /// Returns the value of a variable, if the question provides it.
     pub fn value(&self, name: &str, format: &str) -> Option<String> {
         let question = self.question;
         let words = question.keywords.as_ref();
@@ -58,7 +58,7 @@ impl Variables<'_> {
             "author" => question.author.clone(),
             "start" => instant(question.interval.start),
             "end" => instant(question.interval.end),
-            // For sources that require both ends, an unbounded end is in the far future or past.
+            // For sources that require both ends, an unbounded end lies in the far future or past.
             "after" if question.has_time() => template::instant(question.interval.start.max(0), format),
             "before" if question.has_time() => template::instant(question.interval.end.min(FAR_OFF), format),
             "language" => question.language.clone(),
@@ -74,7 +74,7 @@ impl Variables<'_> {
         }
     }
 
-    /// The number of results to request in a page.
+    /// Returns the number of results to request in a page.
     pub fn size(&self) -> usize {
         self.declared.size.min(self.question.limit).max(self.declared.size_min)
     }

@@ -8,20 +8,20 @@ use std::time::Duration;
 /// The outcome of a provider in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It gave all its results, up to the limit.
+    /// It returned all its results, up to the limit.
     Complete,
-    /// It was not asked, because it does not support the question.
+    /// It was not queried, because it does not support the question.
     Skipped,
     /// It did not finish in time.
     Timeout,
     /// It failed, or its response was not as declared.
     Error,
-    /// It was not asked or refused: budget, rate limit, circuit breaker.
+    /// It was not queried, or it refused: budget, rate limit, circuit breaker.
     Refused,
 }
 
 impl State {
-    /// Its name in packets.
+    /// Returns its name in packets.
     pub fn word(self) -> &'static str {
         match self {
             State::Complete => "complete",
@@ -33,9 +33,11 @@ impl State {
     }
 }
 
-/// The account of a search: what each provider has sent, and how it ended.
+/// Account of a search: the packets of each provider, and how each ended.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// Whether the last packet was sent. Set under the same lock as the last packet, and checked before each change:
+    /// so nothing is recorded that the last packet does not sum up.
     pub(super) sealed: bool,
     pub(super) entries: BTreeMap<String, Entry>,
     pub(super) result_packets: u64,
@@ -62,7 +64,7 @@ pub(super) struct Last<'a> {
     pub(super) kept: Option<usize>,
 }
 
-/// Max bytes of the last packet of a search that asks all these providers. It cannot be truncated.
+/// Returns the max bytes of the last packet of a search that queries all these providers. It cannot be truncated.
 pub(crate) fn last_bytes(providers: &[&str]) -> usize {
     let (most, word) = (u64::MAX, State::Complete.word());
     let last = Last {
@@ -95,14 +97,15 @@ pub(super) struct Entry {
 }
 
 impl Ledger {
-    /// `complete` if every provider asked completed; `absent` if none did and there are no results; else `partial`.
+    /// Returns `complete` if every provider queried completed, `absent` if none did and there are no results, else
+    /// `partial`.
     pub(super) fn word(&self) -> &'static str {
         let mut asked = self
             .entries
             .values()
             .filter_map(|e| e.state.as_ref())
             .map(|(s, _)| *s)
-            // A provider that was not asked cannot make a search partial.
+            // A provider that was not queried cannot make a search partial.
             .filter(|s| *s != State::Skipped)
             .peekable();
         let none_asked = asked.peek().is_none();
@@ -118,7 +121,7 @@ impl Ledger {
         }
     }
 
-    /// The providers that may have more results than requested.
+    /// Returns the providers that may have more results than requested.
     pub(super) fn with_more(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter(|(_, entry)| entry.more).map(|(name, _)| name.as_str())
     }

@@ -1,11 +1,11 @@
-//! Ends searches: one, those of a tenant, all.
+//! Ends searches: one, those of a tenant, or all.
 
 use super::Searches;
 use crate::search::Search;
 use std::sync::Arc;
 
 impl Searches {
-    /// Ends a search; its readers get the last packet. Returns `false` if there is none of this id.
+    /// Ends a search; its readers receive the last packet. Returns `false` if none has this id.
     pub fn stop(&self, id: &str) -> bool {
         let search = self.get(id);
         if let Some(search) = &search {
@@ -14,7 +14,8 @@ impl Searches {
         search.is_some()
     }
 
-    /// Ends the searches of a tenant; `forget` removes them too, so that a later tenant of the name never sees them.
+    /// Ends the searches of a tenant. `forget` removes them too, so that a later tenant of the same name never sees
+    /// them.
     pub fn stop_of(&self, tenant: &str, forget: bool) {
         let mut registry = self.registry.lock();
         let of_tenant = |search: &Arc<Search>| search.view.tenant() == tenant;
@@ -27,7 +28,7 @@ impl Searches {
         ended.iter().for_each(|search| search.seal("the tenant was suspended or removed"));
     }
 
-    /// Ends all searches and refuses new ones: the server stops.
+    /// Ends all searches and refuses new ones, because the server stops.
     pub fn stop_all(&self) {
         // Copied out: `seal` must not run under the registry's lock, which the supervisors take.
         let all: Vec<Arc<Search>> = {

@@ -51,7 +51,7 @@ pub struct Searches {
     pipeline: OnceCell<Arc<Pipeline>>,
     registry: Mutex<Registry>,
     tracer: Tracer,
-    /// The first half of all ids, if their gateway is to be known by them.
+    /// First half of all ids, if they must identify their gateway.
     number: Option<u64>,
 }
 
@@ -72,9 +72,8 @@ const PLACES_FOR_THE_EARLY: usize = 4;
 const WAIT_FOR_THE_EARLY: u32 = 16;
 
 impl Searches {
-    /// Over the remote providers of the settings, and the collections of the asking caller. Names of places are read from
-    /// the collections of `tenant`, for everyone. No task runs before the first
-    /// search.
+    /// Creates searches over the remote providers of the settings and the collections of the caller. Place names are
+    /// read from the collections of `tenant`, for everyone. No task runs before the first search.
     pub fn new(
         settings: Settings,
         backend: Arc<dyn Backend>,
@@ -118,17 +117,17 @@ impl Searches {
         self
     }
 
-    /// Records searches, and what they send out.
+    /// Records searches and their outgoing requests.
     pub fn traced(self, tracer: Tracer) -> Searches {
         Searches { tracer, ..self }
     }
 
-    /// Lets the ids of all searches begin with this number, by which others find the process that runs them.
+    /// Makes the ids of all searches begin with this number, by which others find the process that runs them.
     pub fn numbered(self, number: Option<u64>) -> Searches {
         Searches { number, ..self }
     }
 
-    /// The span sink.
+    /// Returns the span sink.
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
     }
@@ -138,13 +137,13 @@ impl Searches {
         Searches { result_store: Some(result_store), ..self }
     }
 
-    /// Guarantees each tenant a part of the slots and of the memory for packets, by its weight.
+    /// Guarantees each tenant a share of the slots and of the packet memory, by its weight.
     pub fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
         self.budget.guarantee(weights.iter().cloned());
         self.registry.lock().slots.guarantee(weights.iter().cloned());
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -167,7 +166,7 @@ impl Searches {
         self.begin(question, key, asker, arrived).await
     }
 
-    /// As [`Searches::start`], with a parsed question.
+    /// Like [`Searches::start`], with a parsed question.
     pub async fn begin(
         self: &Arc<Searches>,
         question: Question,
@@ -180,7 +179,7 @@ impl Searches {
         // Admitted before geocoding: refused requests must not cost a lookup in a collection.
         let place = match self.admit(&key, &question, view, arrived)? {
             Admitted::Join(search) => return Ok((search, true)),
-            // From here on, every early return drops the slot, and so does a client that leaves.
+            // From here on, every early return drops the slot, and so does a client that disconnects.
             Admitted::Running(place) => place,
         };
         let question = self.located(question, view, arrived).await?;
@@ -210,7 +209,8 @@ impl Searches {
         for (provider, why) in plan.skipped {
             search.skip(&provider, why);
         }
-        // All legs are registered before the first is asked. Otherwise the search could seem ended after a fast one.
+        // All legs are registered before the first provider is queried. Otherwise the search could seem ended after a
+        // fast one.
         let legs: Vec<_> = plan.asked.into_iter().map(|provider| search.begin(provider)).collect();
         {
             let mut registry = self.registry.lock();
@@ -226,9 +226,10 @@ impl Searches {
         Ok((search, false))
     }
 
-    /// The parent of a search that begins now: a request, or a trace of its own where no request began it.
+    /// Returns the parent of a new search: the request, or a trace of its own if no request began it.
     fn trace(&self) -> (Current, Span) {
-        // Its stages cost processors, and not the time of that request, whose response does not wait for them.
+        // Its stages cost processor time, which is not charged to the request, since the response does not wait for
+        // them.
         let mut current = Current { work: None, ..observe::current() };
         if current.request.is_some() {
             let span = current.span("search");
@@ -248,7 +249,7 @@ impl Searches {
     ) -> Result<Admitted, Refusal> {
         let delay = self.delay_of(question.priority.class(), view);
         let mut registry = self.registry.lock();
-        // Checked again, under the lock that takes the slot: since the first check, others may have taken the last one.
+        // Checked again under the lock that takes the slot: another search may have taken the last one.
         if let Some(search) = self.look(&mut registry, key, view, delay)? {
             return Ok(Admitted::Join(search));
         }
@@ -259,7 +260,7 @@ impl Searches {
         let key = (arrived, registry.places);
         registry.running.insert(key, arrived + question.deadline);
         let tenant = view.caller().tenant.clone();
-        // There is a slot: the check was under the same lock.
+        // A slot is free: the check was under the same lock.
         registry.slots.force(tenant.clone(), 1);
         Ok(Admitted::Running(Running { searches: self.clone(), key, tenant, _held: held }))
     }
@@ -295,18 +296,19 @@ impl Searches {
         Err(refusal)
     }
 
-    /// How long work of any tenant has waited for a processor, of this class or a more urgent one.
+    /// Returns how long work of any tenant, of this class or a more urgent one, has waited for a processor.
     pub fn delay(&self, class: Class) -> Duration {
         self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class, None))
     }
 
-    /// How long work ahead of a new search has waited: of its own tenant, as others only take turns with it.
+    /// Returns how long work ahead of a new search has waited. Covers its own tenant, as others only take turns with
+    /// it.
     fn delay_of(&self, class: Class, view: &View) -> Duration {
         self.pipeline.get().map_or(Duration::ZERO, |pipeline| pipeline.delay(class, Some(view.tenant())))
     }
 
-    /// Drops ended searches until the budget suffices for the running ones: the oldest of the tenant that holds most bytes. The
-    /// `newest` stays, and so does any that a reader may still return to.
+    /// Drops ended searches until the budget suffices for the running ones: the oldest of the tenant that holds most
+    /// bytes. Keeps `newest` and all that a reader may still return to.
     fn evict_ended(&self, registry: &mut Registry, newest: &str) {
         while self.budget.is_short() {
             let done = |search: &Arc<Search>| search.outbox.is_done_with(self.settings.gone, self.settings.wait);
@@ -318,43 +320,43 @@ impl Searches {
         }
     }
 
-    /// The search of this id, while it runs or can still be read.
+    /// Returns the search of this id, while it runs or can still be read.
     pub fn get(&self, id: &str) -> Option<Arc<Search>> {
         self.registry.lock().all.get(id).cloned()
     }
 
-    /// The names of the remote providers.
+    /// Returns the names of the remote providers.
     pub fn remote_names(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str).filter(|name| *name != LocalProvider::NAME)
     }
 
-    /// The remote providers that would be asked a question.
+    /// Returns the remote providers that would be queried for a question.
     pub fn remote_takers(&self, question: &Question, view: &View) -> Result<Vec<String>, Invalid> {
         let asked = plan(question, view, &self.providers)?.asked;
         Ok(asked.iter().map(|provider| provider.name().to_owned()).filter(|name| name != LocalProvider::NAME).collect())
     }
 
-    /// The number of running searches.
+    /// Returns the number of running searches.
     pub fn running(&self) -> usize {
         self.registry.lock().running.len()
     }
 
-    /// Bytes of kept packets and questions.
+    /// Returns the bytes of kept packets and questions.
     pub fn bytes(&self) -> usize {
         self.budget.held()
     }
 
-    /// Bytes of responses being processed.
+    /// Returns the bytes of responses being processed.
     pub fn answer_bytes(&self) -> usize {
         self.answers.held()
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// All providers and their health, for `GET /providers`.
+    /// Returns all providers and their health, for `GET /providers`.
     pub fn providers(&self, view: &View) -> Vec<ProviderStatus> {
         let of = |provider: &Arc<dyn Provider>| {
             let report = match provider.report(view) {
@@ -367,8 +369,8 @@ impl Searches {
     }
 }
 
-/// Queues the legs of a search before their providers. A leg that finds no space until the search ends is dropped,
-/// which reports it as timed out.
+/// Queues the legs of a search before their providers. A leg without space until the search ends is dropped, and so
+/// reported as timed out.
 async fn feed(pipeline: Arc<Pipeline>, search: Arc<Search>, legs: Vec<Arc<Leg>>) {
     let each = async {
         for leg in legs {

@@ -41,7 +41,7 @@ impl Searches {
             }
             Err(QueryError::Invalid(invalid)) => Err(Refusal::Invalid(Invalid::field("address", invalid.detail))),
             Err(QueryError::TooLarge { bytes, limit: Some(limit), .. }) => {
-                // Counted as a refusal there.
+                // Already counted as a refusal there.
                 ledger.within(Quota::ScannedBytesPerRequest, || bytes.max(limit)).map_err(Refusal::Quota)?;
                 // The limit was raised meanwhile.
                 Err(Refusal::Failed("the quota changed while the address was looked up: try again".to_owned()))
@@ -50,10 +50,11 @@ impl Searches {
         }
     }
 
-    /// Checks that the collection for the results of a question is there.
+    /// Checks that the collection for the results of a question exists.
     ///
     /// # Errors
-    /// [`Refusal::Absent`] where it is not.
+    ///
+    /// [`Refusal::Absent`] if it does not.
     pub async fn ready_to_keep(&self, question: &Question, view: &View) -> Result<(), Refusal> {
         let Some(keep) = question.keep.clone() else { return Ok(()) };
         keep.allowed(view)?;

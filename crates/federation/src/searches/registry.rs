@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
-/// The searches known.
+/// The known searches.
 pub(super) struct Registry {
     pub(super) all: HashMap<String, Arc<Search>>,
     /// Slots of running searches, by tenant.
@@ -35,7 +35,7 @@ pub(super) struct Registry {
 pub(super) struct Ended {
     pub(super) id: String,
     pub(super) tenant: Arc<str>,
-    /// Dropped with the entry: its supervisor waits no longer.
+    /// Dropped with the entry, which releases its supervisor.
     pub(super) _kept: oneshot::Sender<()>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Ended {
 type RunningKey = (Instant, u64);
 
 impl Registry {
-    /// No searches yet; `searches_max` is the max number at a time.
+    /// Creates an empty registry; `searches_max` is the max number of concurrent searches.
     pub(super) fn new(searches_max: usize) -> Registry {
         Registry {
             all: HashMap::new(),
@@ -58,26 +58,27 @@ impl Registry {
         }
     }
 
-    /// The running search with this key, if it began less than `join` ago.
+    /// Returns the running search with this key, if it began less than `join` ago.
     pub(super) fn joined(&self, key: &SearchKey, join: Duration) -> Option<Arc<Search>> {
         let search = self.joinable.get(key).and_then(|id| self.all.get(id))?;
         // An ended search is not joined: a client that repeats a question wants fresh results.
         (search.arrived.elapsed() < join && !search.is_over()).then(|| search.clone())
     }
 
-    /// Forgets the oldest ended search of the tenant that has most of them: no tenant loses its own for those of another.
+    /// Forgets the oldest ended search of the tenant that has most of them, so that no tenant loses its own to
+    /// another's.
     pub(super) fn forget_one(&mut self) {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         self.ended.iter().for_each(|ended| *counts.entry(&*ended.tenant).or_default() += 1);
         let most = counts.values().copied().max();
-        // Among tenants with as many, the one whose oldest ended first.
+        // Among tenants with equally many, the one whose oldest search ended first.
         let first = self.ended.iter().position(|ended| counts.get(&*ended.tenant).copied() == most);
         if let Some(first) = first {
             self.forget(first);
         }
     }
 
-    /// Forgets the ended search at this place among them.
+    /// Forgets the ended search at this index.
     pub(super) fn forget(&mut self, place: usize) {
         if let Some(ended) = self.ended.remove(place) {
             self.all.remove(&ended.id);
@@ -89,8 +90,8 @@ impl Registry {
         self.retries.note_end(Instant::now());
     }
 
-    /// Time until a slot is likely to be free: when the oldest search has run for the mean duration, at most until its
-    /// deadline.
+    /// Returns the time until a slot is likely to be free: when the oldest search has run for the mean duration, at
+    /// most until its deadline.
     pub(super) fn free_in(&self, now: Instant) -> Duration {
         let Some(((arrived, _), deadline)) = self.running.first_key_value() else { return Duration::ZERO };
         let end = self.takes.map_or(*deadline, |takes| (*deadline).min(*arrived + takes));
@@ -108,7 +109,7 @@ pub(super) struct Running {
     pub(super) searches: Arc<Searches>,
     pub(super) key: RunningKey,
     pub(super) tenant: Arc<str>,
-    /// Its place among those of its tenant.
+    /// Its slot in the tenant's share, released when dropped.
     pub(super) _held: Held,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct RetrySchedule {
     ended: Option<Instant>,
     /// Mean time between two ends.
     pace: Option<Duration>,
-    /// When the last assigned turn would end if the first had begun at once.
+    /// Time at which the last assigned turn would end if the first had begun at once.
     end: Option<Instant>,
     /// The turn of each client, by the hash of client and question.
     turns: HashMap<u64, Instant>,
@@ -53,14 +53,14 @@ impl RetrySchedule {
             return;
         }
         let turn = self.turns.remove(&self.hasher.hash_one(who));
-        // Its turn is free again: without this step back, the schedule would drift away from the real load.
+        // Its turn is free again: without this step back, the schedule would drift from the real load.
         if turn.is_some_and(|turn| turn > now) {
             let step = self.step();
             self.end = self.end.and_then(|end| end.checked_sub(step));
         }
     }
 
-    /// Time left until a client's turn; `None` if it has passed or none was assigned.
+    /// Returns the time left until a client's turn; `None` if it has passed or none was assigned.
     pub(super) fn remaining(&self, who: &SearchKey, now: Instant) -> Option<Duration> {
         if self.turns.is_empty() {
             return None;
@@ -132,7 +132,7 @@ mod tests {
         // In each second, at most a quarter of the searches that can be served.
         let in_second = |s: u64| turns.iter().filter(|wait| wait.as_secs() == s).count();
         assert!((1..40).all(|s| in_second(s) == 25));
-        // Ten seconds later the schedule is no longer for new clients.
+        // Ten seconds later the schedule leaves no room for new clients.
         assert_eq!(retries.assign(&who(0), now + Duration::from_secs(10), Duration::ZERO), Duration::from_secs(31));
         assert_eq!((0..10_000).map(|n| retries.assign(&who(n), now, Duration::ZERO)).max(), Some(WAIT_MAX));
     }

@@ -29,11 +29,11 @@ impl SearchSupervisor {
         Arc::new(SearchSupervisor { searches, id, key, open })
     }
 
-    /// Waits for the end of the search, reports it, and forgets the search after `keep`. Ends before that where the search is
-    /// forgotten to make room: its readers alone hold what is left of it.
+    /// Waits for the end of the search, reports it, and forgets the search after `keep`. Returns earlier if the search
+    /// is forgotten to make room: only its readers then keep its remains alive.
     pub(super) async fn watch(self: Arc<SearchSupervisor>) {
         let settings = &self.searches.settings;
-        // Not taken out: after a panic the task begins here again, and must find a search that has not ended.
+        // Not taken out: after a panic the task restarts here, and must find a search that has not ended.
         let search = self.open.lock().as_ref().map(|(search, _)| search.clone());
         let mut forgotten = None;
         if let Some(search) = search {
@@ -59,7 +59,7 @@ impl SearchSupervisor {
         registry.ended.retain(|ended| ended.id != self.id);
     }
 
-    /// Ends the search, once. What it returns completes when the search is forgotten.
+    /// Ends the search, once. The returned future completes when the search is forgotten.
     fn end(&self, why_open: &str) -> Option<oneshot::Receiver<()>> {
         // Taking the value makes the end idempotent: `watch` and `Drop` may both call this.
         let (search, place) = self.open.lock().take()?;
@@ -89,7 +89,7 @@ impl SearchSupervisor {
 
 impl Drop for SearchSupervisor {
     fn drop(&mut self) {
-        // Nobody waits until it is forgotten: its entry goes when others need the room.
+        // Not awaited until forgotten: its entry goes when others need the room.
         drop(self.end("a fault of this server ended the search"));
     }
 }

@@ -14,15 +14,15 @@ use meridian_model::geometry::from_wkb;
 use meridian_model::{FieldType, GeometryType as Shape, Schema};
 use std::io::Write;
 
-/// Writes events as FlatGeobuf. Features go to a temporary file first, since the index comes before them in the order of
-/// a curve; memory holds a box for each.
+/// Writes events as FlatGeobuf. Features go to a temporary file first, since the index precedes them and orders them
+/// along a curve; memory holds a box for each.
 pub struct FlatGeobufWriter {
     columns: Columns,
     writer: FgbWriter<'static>,
 }
 
 impl FlatGeobufWriter {
-    /// A file of one layer.
+    /// Creates a file of one layer.
     pub fn new(name: &str, schema: &Schema) -> Result<FlatGeobufWriter, WriteError> {
         let columns = Columns::of(schema)?;
         let options = FgbWriterOptions {
@@ -37,7 +37,7 @@ impl FlatGeobufWriter {
             Shape::Polygon => GeometryType::Polygon,
             Shape::MultiPoint => GeometryType::MultiPoint,
             Shape::MultiPolygon => GeometryType::MultiPolygon,
-            // Lines of one part are simple ones in it: see `TypedGeometry::of`.
+            // Lines of one part are simple lines in it: see `TypedGeometry::of`.
             Shape::MultiLine | Shape::Any => GeometryType::Unknown,
         };
         let mut writer = FgbWriter::create_with_options(name, kind, options).map_err(WriteError::of)?;
@@ -78,7 +78,7 @@ impl FlatGeobufWriter {
     }
 }
 
-/// Sets a value; one that is absent is left out.
+/// Sets a value; an absent one is left out.
 fn property(
     feature: &mut impl PropertyProcessor,
     at: usize,
@@ -107,7 +107,7 @@ fn property(
     value.map_or(Ok(()), |value| feature.property(at, name, &value).map(drop))
 }
 
-/// A geometry for the writer, in the multi form where the layer is of one type.
+/// A geometry for the writer, in the multi form if the layer is of one type.
 struct TypedGeometry {
     shape: Option<Geometry<f64>>,
     kind: Shape,
@@ -118,7 +118,7 @@ impl TypedGeometry {
         let shape = wkb.map(from_wkb).transpose().map_err(WriteError::of)?;
         let shape = shape.map(|shape| match (kind, shape) {
             (Shape::MultiPoint, Geometry::Point(one)) => MultiPoint(vec![one]).into(),
-            // The library leaves out where the only part ends, and GDAL does not read a multi-line without it.
+            // The library omits the end of an only part, and GDAL does not read a multi-line without it.
             (_, Geometry::MultiLineString(MultiLineString(mut parts))) if parts.len() == 1 => parts.remove(0).into(),
             (Shape::MultiPolygon, Geometry::Polygon(one)) => MultiPolygon(vec![one]).into(),
             (_, shape) => shape,
@@ -132,7 +132,7 @@ impl GeozeroGeometry for TypedGeometry {
         if let Some(shape) = &self.shape {
             return shape.process_geom(out);
         }
-        // The library keeps the last place unless another begins. An empty one is taken out of the finished file.
+        // The library keeps the last geometry unless another begins. An empty one is removed from the finished file.
         match self.kind {
             Shape::Point | Shape::Any | Shape::MultiLine => out.point_begin(0).and_then(|()| out.point_end(0)),
             Shape::Line => out.linestring_begin(true, 0, 0).and_then(|()| out.linestring_end(true, 0)),

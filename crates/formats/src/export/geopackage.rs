@@ -13,7 +13,7 @@ use std::path::Path;
 /// `GPKG` as a number, and version 1.3 of the format.
 const APPLICATION: i32 = 0x4750_4b47;
 const VERSION: i32 = 10_300;
-/// The head of a geometry: little-endian, without a box, in EPSG:4326.
+/// Header of a geometry: little-endian, without a box, in EPSG:4326.
 const GEOMETRY_HEAD: [u8; 8] = [b'G', b'P', 0, 1, 0xe6, 0x10, 0, 0];
 
 const TABLES: &str = r#"
@@ -39,12 +39,13 @@ pub struct GeoPackageWriter {
     name: String,
     insert: String,
     extent: Extent,
-    /// Fields whose column has another name, with that name: names of columns that differ in case only are one in SQL.
+    /// Fields whose column has another name, with that name: column names that differ only in case are the same in
+    /// SQL.
     pub renamed: Vec<(String, String)>,
 }
 
 impl GeoPackageWriter {
-    /// A file with one layer, at a path where there is none yet.
+    /// Creates a file with one layer, at a path where no file exists.
     pub fn create(path: &Path, name: &str, schema: &Schema) -> Result<GeoPackageWriter, WriteError> {
         let mut columns = Columns::of(schema)?;
         let renamed = columns.tell_apart();
@@ -54,7 +55,7 @@ impl GeoPackageWriter {
         };
         let (key, geometry) = (free("fid"), free("geom"));
         let connection = Connection::open(path).map_err(WriteError::of)?;
-        // A file that is not finished is removed, so its writes need no journal.
+        // An unfinished file is removed, so its writes need no journal.
         connection.pragma_update(None, "journal_mode", "OFF").map_err(WriteError::of)?;
         connection.pragma_update(None, "synchronous", "OFF").map_err(WriteError::of)?;
         connection.pragma_update(None, "application_id", APPLICATION).map_err(WriteError::of)?;
@@ -63,7 +64,7 @@ impl GeoPackageWriter {
             GeometryType::Point => "POINT",
             GeometryType::Line => "LINESTRING",
             GeometryType::Polygon => "POLYGON",
-            // Single shapes are of the multi types too here, and of these types there only in the general one.
+            // Layers of multi types may hold single shapes too, and only the general type allows both.
             GeometryType::MultiPoint | GeometryType::MultiLine | GeometryType::MultiPolygon | GeometryType::Any => {
                 "GEOMETRY"
             }
@@ -140,7 +141,7 @@ fn value(column: &Column, kind: FieldType, row: usize) -> Value {
     value.unwrap_or(Value::Null)
 }
 
-/// A time as the format wants it, with milliseconds; microseconds are kept where there are some.
+/// Formats a time as GeoPackage requires, with milliseconds, or with microseconds if there are any.
 fn moment(kind: FieldType, micros: i64) -> String {
     let mut out = Vec::new();
     instant::write_as(kind, micros, &mut out);
@@ -155,7 +156,7 @@ fn moment(kind: FieldType, micros: i64) -> String {
     }
 }
 
-/// A name in SQL.
+/// Quotes a name for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,5 +1,5 @@
-//! Files for other programs, from the record batches of an Arrow answer ([`crate::Format::Arrow`] as the writers here
-//! make it): formats that need a file of their own, and so cannot be streamed.
+//! Files for other programs, from the record batches of an Arrow response ([`crate::Format::Arrow`] as the writers
+//! here produce it). These formats need a file of their own and cannot be streamed.
 
 #[cfg(feature = "flatgeobuf")]
 mod flatgeobuf;

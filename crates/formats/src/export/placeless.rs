@@ -1,8 +1,8 @@
 //! FlatGeobuf without empty geometries.
 //!
-//! The library gives every feature a geometry, and an empty one is none to GDAL: it calls the file damaged. So the finished
-//! file passes through here, and what has no position loses its entry in the table of its message. Lengths and offsets
-//! stay as they are.
+//! The library gives every feature a geometry, and GDAL rejects an empty one: it reports the file as damaged. So the
+//! finished file passes through here, and a feature without a position loses its entry in the field table of its
+//! message. Lengths and offsets stay unchanged.
 
 use crate::read::index_bytes;
 use flatgeobuf::{Feature, Header, size_prefixed_root_as_feature, size_prefixed_root_as_header};
@@ -13,10 +13,10 @@ const MAGIC_BYTES: u64 = 8;
 /// Bytes of the length before each message.
 const PREFIX_BYTES: usize = 4;
 
-/// Writes a file on, a message at a time.
+/// Copies a file, one message at a time.
 pub(super) struct Placeless<W> {
     out: W,
-    /// Bytes that are passed on as they are: first the mark, later the index.
+    /// Bytes still to be copied unchanged: first the mark, later the index.
     passed: u64,
     has_header: bool,
     message: Vec<u8>,
@@ -27,7 +27,7 @@ impl<W: Write> Placeless<W> {
         Placeless { out, passed: MAGIC_BYTES, has_header: false, message: Vec::new() }
     }
 
-    /// Bytes that the message still lacks, as far as is known.
+    /// Bytes still missing from the message, as far as known.
     fn lacking(&self) -> usize {
         match self.message.first_chunk::<PREFIX_BYTES>() {
             None => PREFIX_BYTES - self.message.len(),
@@ -35,7 +35,7 @@ impl<W: Write> Placeless<W> {
         }
     }
 
-    /// Takes the geometry out of a feature without a position, and the box out of the header of a file without one.
+    /// Removes the geometry of a feature without a position, and the box in the header of a file without positions.
     fn mend(&mut self) -> io::Result<()> {
         let entry = if self.has_header {
             let feature = size_prefixed_root_as_feature(&self.message).map_err(io::Error::other)?;
@@ -52,7 +52,7 @@ impl<W: Write> Placeless<W> {
             is_endless.then_some(Header::VT_ENVELOPE)
         };
         if let Some(entry) = entry {
-            // The root table is the first thing that a message points to; its own table of fields lies before it.
+            // The message starts with an offset to its root table; the table's field list precedes it.
             let word = |at: usize| Some(i32::from_le_bytes(*self.message.get(at..)?.first_chunk()?));
             let root = word(PREFIX_BYTES).map(|offset| PREFIX_BYTES + offset as usize);
             let fields = root.and_then(|root| root.checked_add_signed(-(word(root)? as isize)));

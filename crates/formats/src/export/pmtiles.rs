@@ -1,14 +1,14 @@
 //! PMTiles 3: vector tiles in one file, found by range requests.
 //!
-//! The tiles come first in the file after room for the header and the root directory, which are written last: only then is
-//! it known where tiles are.
+//! The file begins with space for the header and the root directory, followed by the tiles. Header and directory are
+//! written last, when the offsets of all tiles are known.
 
 use crate::write::WriteError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{Seek, SeekFrom, Write};
 
-/// Bytes of the header, and of it with the root directory: readers ask for so many at first.
+/// Bytes of the header, and of the header with the root directory: readers request this many first.
 const HEADER_BYTES: u64 = 127;
 const ROOT_END: u64 = 16_384;
 /// Entries of a leaf directory.
@@ -25,18 +25,18 @@ pub struct PmTilesWriter<W: Write + Seek> {
     zooms: Option<(u8, u8)>,
 }
 
-/// Where tiles of consecutive numbers are: one after the other if there are several.
+/// Location of tiles with consecutive numbers, stored one after the other.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     tile: u64,
     offset: u64,
     length: u32,
-    /// 0 stands for an entry of a leaf directory.
+    /// 0 marks an entry of a leaf directory.
     run: u32,
 }
 
 impl<W: Write + Seek> PmTilesWriter<W> {
-    /// An archive, at the start of the output.
+    /// Begins an archive at the start of the output.
     pub fn new(mut out: W) -> Result<PmTilesWriter<W>, WriteError> {
         out.seek(SeekFrom::Start(ROOT_END)).map_err(WriteError::of)?;
         Ok(PmTilesWriter { out, entries: Vec::new(), bytes: 0, zooms: None })
@@ -57,7 +57,7 @@ impl<W: Write + Seek> PmTilesWriter<W> {
         Ok(())
     }
 
-    /// The number of tiles so far.
+    /// Returns the number of tiles so far.
     pub fn tiles(&self) -> usize {
         self.entries.len()
     }
@@ -90,7 +90,7 @@ impl<W: Write + Seek> PmTilesWriter<W> {
         ] {
             header.extend_from_slice(&number.to_le_bytes());
         }
-        // Clustered: tiles lie in the order of their numbers.
+        // Clustered: tiles are stored in the order of their numbers.
         header.extend_from_slice(&[1, GZIP, GZIP, MVT, min_zoom, max_zoom]);
         let [west, south, east, north] = bounds;
         let e7 = |degrees: f64| ((degrees * 1e7).round() as i32).to_le_bytes();
@@ -106,7 +106,7 @@ impl<W: Write + Seek> PmTilesWriter<W> {
     }
 }
 
-/// The root directory, and the leaf directories that it points to if it would be too long.
+/// Returns the root directory, and the leaf directories that it points to if it would be too long.
 fn directories(entries: &[Entry]) -> Result<(Vec<u8>, Vec<u8>), WriteError> {
     let root = directory(entries)?;
     if root.len() as u64 <= ROOT_END - HEADER_BYTES {
@@ -129,7 +129,7 @@ fn directories(entries: &[Entry]) -> Result<(Vec<u8>, Vec<u8>), WriteError> {
     }
 }
 
-/// A directory: column by column, as differences.
+/// Encodes a directory column by column, as differences.
 fn directory(entries: &[Entry]) -> Result<Vec<u8>, WriteError> {
     let mut out = Vec::new();
     varint(entries.len() as u64, &mut out);
@@ -142,7 +142,7 @@ fn directory(entries: &[Entry]) -> Result<Vec<u8>, WriteError> {
     entries.iter().for_each(|entry| varint(entry.length.into(), &mut out));
     let mut next = None;
     for entry in entries {
-        // 0 says: right behind the one before.
+        // 0 means directly behind the previous one.
         varint(if next == Some(entry.offset) { 0 } else { entry.offset + 1 }, &mut out);
         next = Some(entry.offset + u64::from(entry.length));
     }
@@ -162,9 +162,9 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>, WriteError> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(WriteError::of)
 }
 
-/// The number of a tile: zoom by zoom, within one along a Hilbert curve.
+/// Returns the number of a tile: by zoom, then along a Hilbert curve.
 pub fn tile_number(zoom: u8, column: u32, row: u32) -> u64 {
-    // The tiles of all zooms before: 1 + 4 + 16 ...
+    // The tiles of all lower zooms: 1 + 4 + 16 ...
     let before = ((1u64 << (2 * u64::from(zoom))) - 1) / 3;
     let (mut x, mut y, mut along) = (u64::from(column), u64::from(row), 0);
     for level in (0..zoom).rev() {

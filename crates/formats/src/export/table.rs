@@ -1,4 +1,4 @@
-//! The columns of an Arrow answer by what they are in the collection.
+//! The columns of an Arrow response, by their role in the collection.
 
 use crate::columns::Column;
 use crate::write::WriteError;
@@ -10,7 +10,7 @@ use meridian_model::{FieldType, GeometryType, Schema};
 /// The columns to write: all but the geometry, in order.
 pub(super) struct Columns {
     pub(super) named: Vec<(String, FieldType)>,
-    /// Their names in the answer.
+    /// Their names in the response.
     sources: Vec<String>,
     pub(super) shape: GeometryType,
     geometry: String,
@@ -24,7 +24,7 @@ pub(super) struct Rows {
 }
 
 impl Columns {
-    /// The columns of events of a schema, which must have a geometry.
+    /// Returns the columns of events of a schema, which must have a geometry.
     pub(super) fn of(schema: &Schema) -> Result<Columns, WriteError> {
         let shape = schema.geometry.ok_or_else(|| {
             WriteError(
@@ -38,7 +38,7 @@ impl Columns {
         Ok(Columns { named, sources, shape, geometry: schema.geometry_name.clone() })
     }
 
-    /// Numbers names that differ from an earlier one in case only. Returns each with its new one.
+    /// Numbers names that differ from an earlier one only in case. Returns each with its new name.
     #[cfg(feature = "geopackage")]
     pub(super) fn tell_apart(&mut self) -> Vec<(String, String)> {
         let mut renamed = Vec::new();
@@ -48,7 +48,7 @@ impl Columns {
                 others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
             };
             if same(&self.named[..at], name) {
-                // None of the names that follow either, which may be numbered already.
+                // Must also differ from all later names, which may be numbered already.
                 let new = (2..).map(|n| format!("{name}_{n}")).find(|new| !same(&self.named, new));
                 if let Some(new) = new {
                     renamed.push((name.clone(), new.clone()));
@@ -75,7 +75,7 @@ impl Columns {
 }
 
 impl Rows {
-    /// The well-known binary of a row.
+    /// Returns the well-known binary of a row.
     pub(super) fn shape(&self, row: usize) -> Option<&[u8]> {
         match &self.geometry {
             Column::Binary(bytes) => bytes.get(row),
@@ -84,7 +84,7 @@ impl Rows {
     }
 }
 
-/// West, south, east and north of shapes so far.
+/// West, south, east and north of the shapes so far.
 #[derive(Default)]
 #[cfg(feature = "geopackage")]
 pub(super) struct Extent(pub(super) Option<[f64; 4]>);

@@ -1,18 +1,18 @@
-//! Formats by how their files begin.
+//! Detects formats by the first bytes of a file.
 
 use super::{Format, name_hint};
 use memchr::memmem::find;
 
-/// Bytes in which the first element of an XML document is looked for.
+/// Bytes that are searched for the first element of an XML document.
 const XML_HEAD: usize = 8 << 10;
 
-/// The format of a binary file: `Some(None)` where it is binary and of no format that is read.
+/// Returns the format of a binary file; `Some(None)` if it is binary but of no supported format.
 pub(super) fn binary(name: &str, first: &[u8]) -> Option<Option<Format>> {
     if first.starts_with(b"fgb") && first.get(4..7) == Some(b"fgb") {
         return Some(Some(Format::FlatGeobuf));
     }
     if first.starts_with(b"SQLite format 3\0") {
-        // The number of the application that a database is of: those of version 1.0 and 1.1 have numbers of their own.
+        // The database's application id: versions 1.0 and 1.1 have ids of their own.
         let marked = matches!(first.get(68..72), Some(b"GPKG" | b"GP10" | b"GP11"));
         return Some((marked || name_hint(name) == Some(Format::GeoPackage)).then_some(Format::GeoPackage));
     }
@@ -29,14 +29,14 @@ pub(super) fn binary(name: &str, first: &[u8]) -> Option<Option<Format>> {
             _ => None,
         });
     }
-    // A feed message begins with a header, and that with its version.
+    // A feed message begins with a header, and the header with its version.
     if let [0x0a, _, 0x0a, 3, b'1' | b'2', b'.', ..] = first {
         return Some(Some(Format::GtfsRt));
     }
     None
 }
 
-/// The format of an XML document, by its root element.
+/// Returns the format of an XML document, by its root element.
 pub(super) fn xml(first: &[u8]) -> Option<Format> {
     let head = &first[..first.len().min(XML_HEAD)];
     let root = |name: &[u8]| {
@@ -51,8 +51,8 @@ pub(super) fn xml(first: &[u8]) -> Option<Format> {
     }
 }
 
-/// Whether the first line that is no comment is a sentence of NMEA: `!AIVDM,` or `$GPRMC,` behind a time or tags, with
-/// a checksum.
+/// Returns whether the first line that is no comment is an NMEA sentence: `!AIVDM,` or `$GPRMC,` behind a time or
+/// tags, with a checksum.
 pub(super) fn is_sentence(first: &[u8]) -> bool {
     let lines = first.split(|&b| b == b'\n').take(100);
     let Some(line) = lines.map(<[u8]>::trim_ascii).find(|line| !line.is_empty() && line[0] != b'#') else {
@@ -64,7 +64,7 @@ pub(super) fn is_sentence(first: &[u8]) -> bool {
     named && line.get(start + 6) == Some(&b',') && line[start..].contains(&b'*')
 }
 
-/// What a file of a kind that is not read is.
+/// Returns the name of an unsupported kind of file.
 pub(super) fn foreign(name: &str, first: &[u8]) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);

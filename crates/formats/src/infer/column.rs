@@ -1,4 +1,4 @@
-//! One column of a sample: what its values have in common.
+//! One column of a sample: the common properties of its values.
 
 use super::course::Course;
 use super::guess::kinds;
@@ -6,10 +6,10 @@ use crate::options::{OnError, ReadOptions};
 use meridian_model::{FieldType, GeometryType};
 use std::collections::HashSet;
 
-/// Texts of a column that are looked at for what they might be, and bytes of each.
+/// Max texts of a column that are inspected, and max bytes of each.
 const TEXTS_MAX: usize = 100;
 const TEXT_BYTES: usize = 64;
-/// Among so many values one may be a text and a mistake: `n/a` in a column of numbers.
+/// Among this many values one may be a text by mistake: `n/a` in a column of numbers.
 pub(crate) const FEW: usize = 10;
 
 /// One column or property of the sample.
@@ -17,25 +17,25 @@ pub(crate) const FEW: usize = 10;
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) kinds: u8,
-    /// Events that have a value.
+    /// Number of events that have a value.
     pub(crate) values: u64,
-    /// Of these, bare dates.
+    /// Bare dates among them.
     pub(super) dates: u64,
-    /// Of these, texts that are nothing else.
+    /// Texts among them that are of no other kind.
     pub(super) plain: u64,
     pub(super) shape: Option<GeometryType>,
     pub(super) ids: Option<Ids>,
-    /// How its numbers, or its times in microseconds, went on from event to event.
+    /// Course of its numbers, or of its times in microseconds, from event to event.
     pub(super) course: Course,
-    /// Whether its type is that of days.
+    /// Whether its type is a day.
     pub(crate) days: bool,
-    /// Whether words in it can be declared to mean no value: cells of a table, without quotes.
+    /// Whether words in it can be declared to mean no value: unquoted cells of a table.
     pub(super) bare: bool,
-    /// The first of its texts that are nothing else.
+    /// The first of its texts that are of no other kind.
     pub(super) texts: Vec<String>,
 }
 
-/// Whether the ids of a sample are all there and all different.
+/// Whether the ids of a sample are all present and distinct.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ids {
     pub(super) hashes: HashSet<u64>,
@@ -59,7 +59,7 @@ impl Column {
         }
     }
 
-    /// Notes a text that is nothing else.
+    /// Records a text of no other kind.
     pub(super) fn saw_plain(&mut self, text: &str) {
         self.kinds |= kinds::TEXT;
         self.values += 1;
@@ -69,22 +69,22 @@ impl Column {
         }
     }
 
-    /// Its kinds, without that of texts where few of its values are texts.
+    /// Returns its kinds, without text if few of its values are texts.
     pub(super) fn but_few_texts(&self) -> u8 {
         let few = self.plain * FEW as u64 <= self.values;
         if few { self.kinds & !kinds::TEXT } else { self.kinds }
     }
 
-    /// Its kinds as the place or the time of events: with few texts where events that have these are left out.
+    /// Returns its kinds as place or time of events. Few texts are allowed if the events that have these are left out.
     pub(super) fn kinds_left(&self, options: &ReadOptions) -> u8 {
         if options.on_error == OnError::Skip { self.but_few_texts() } else { self.kinds }
     }
 
-    /// Its type as a field.
+    /// Returns its type as a field.
     pub(super) fn kind(&self, primary_instant: bool, options: &ReadOptions) -> FieldType {
         use kinds::{BOOL, FLOAT, INT, LIST, LOCAL_TIME, TIME};
         match if primary_instant { self.but_few_texts() } else { self.kinds } {
-            // Dates need no zone. Where one is named, they are its midnights.
+            // Dates need no zone. If one is given, they are midnights in it.
             LOCAL_TIME if primary_instant && self.dates == self.values - self.plain && options.zone.is_none() => {
                 FieldType::Date
             }
@@ -94,7 +94,7 @@ impl Column {
             k if k != 0 && k & !(INT | FLOAT) == 0 => FieldType::Float,
             BOOL => FieldType::Bool,
             TIME => FieldType::Time,
-            // Times without a zone are times only where the zone is known.
+            // Times without a zone count as times only if the zone is known.
             k if k != 0 && k & !(TIME | LOCAL_TIME) == 0 && options.zone.is_some() => FieldType::Time,
             LIST => FieldType::TextList,
             _ => FieldType::Text,

@@ -12,7 +12,7 @@ use arrow_array::Array;
 use arrow_schema::DataType;
 use meridian_model::Invalid;
 
-/// Looks at the rows of record batches.
+/// Inspects the rows of record batches.
 pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let (schema, geo) = batches.open()?;
     let geo = GeoColumns::of(&schema, geo.as_deref()).map_err(Fault::stop)?;
@@ -42,7 +42,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
             let name = guess.columns[column].name.clone();
             let values = Column::of(batch.column(position), &name).map_err(Fault::stop)?;
             let is_shape = geo.geometry.as_ref() == Some(&name);
-            // A column has its type even where it has no value.
+            // A column has its type even if it has no value.
             guess.columns[column].days =
                 matches!(schema.field(position).data_type(), DataType::Date32 | DataType::Date64);
             guess.columns[column].kinds |= if is_shape { kinds::SHAPE } else { kind_of_type(&values) };
@@ -50,7 +50,7 @@ pub(crate) fn columnar(mut batches: impl Batches, options: &ReadOptions, cut: bo
         }
         guess.events += rows as u64;
     }
-    // Last: a source may note what it met on its way.
+    // Called last: a source may record notes while it is read.
     guess.notes.extend(batches.notes());
     Ok(guess)
 }
@@ -96,7 +96,7 @@ fn note(guess: &mut Guess, column: usize, values: &Column, row: usize, is_shape:
             }
         }
         Column::Binary(_) | Column::Points { .. } => {
-            // A shape that cannot be read is left to the reader to report, with its row.
+            // An unreadable shape is left to the reader to report, with its row.
             if let Ok(Some(shape)) = values.shape(row, "", &mut Survey::for_kinds(options)) {
                 guess.saw_shape(column, shape.kind_when_mended(options.mend));
             }

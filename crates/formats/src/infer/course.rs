@@ -2,12 +2,12 @@
 
 use meridian_model::schema::TIME_UNIT_DEFAULT_US;
 
-/// Events that a time unit should hold. Each unit has its own leaves, and a query about a place over all time
-/// opens at least one in each. With a hundred leaves or so a unit, events elsewhere are pruned.
+/// Events that a time unit should hold. Each unit has its own leaves, and a query about a place over all time opens at
+/// least one leaf in each. With about a hundred leaves per unit, events elsewhere are pruned.
 const EVENTS_PER_UNIT: f64 = 8192.0;
-/// A few test events do not show how dense the rest will be.
+/// Min events to estimate the density: a few test events do not show it.
 const SAMPLE_MIN: u64 = 1_000;
-/// Longest time unit chosen by default.
+/// Max time unit chosen by default.
 const TIME_UNIT_MAX_US: i64 = TIME_UNIT_DEFAULT_US << 12;
 
 /// Min, max and direction of the numbers of a sample.
@@ -21,7 +21,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Takes the next number.
+    /// Records the next number.
     pub(crate) fn note(&mut self, value: f64) {
         let (min, max) = self.span.unwrap_or((value, value));
         if self.span.is_some() {
@@ -33,18 +33,19 @@ impl Course {
         self.values += 1;
     }
 
-    /// Max magnitude.
+    /// Returns the max magnitude.
     pub(crate) fn magnitude(&self) -> f64 {
         self.span.map_or(0.0, |(min, max)| min.abs().max(max.abs()))
     }
 
-    /// Whether it nearly always goes one way: then the sample is a stretch of the input, as dense as the rest.
+    /// Returns whether it nearly always goes one way. The sample is then a stretch of the input, as dense as the rest.
     fn goes_one_way(&self) -> bool {
         self.up.min(self.down) * 20 <= self.up + self.down
     }
 
-    /// The time unit of a grid for events at these times, of `unit` microseconds: a week, doubled until it holds enough
-    /// events. An unordered sample that is not `whole` does not show the density of the input: then a week.
+    /// Returns the time unit of a grid for events at these times, of `unit` microseconds: a week, doubled until it
+    /// holds enough events. An unordered sample that is not `whole` does not show the density of the input, so it
+    /// gives a week.
     pub(crate) fn time_unit(&self, unit: i64, whole: bool) -> i64 {
         let span_us = self.span.map_or(0.0, |(min, max)| (max - min) * unit as f64);
         if self.values < SAMPLE_MIN || !(whole || self.goes_one_way()) || span_us <= 0.0 {
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(course((0..50_000).map(|i| i * hour)).time_unit(1, false), WEEK * 64);
         assert_eq!(course((0..50_000).rev().map(|i| i * hour)).time_unit(1, false), WEEK * 64);
         assert_eq!(course((0..50_000).map(|i| i * 3600)).time_unit(1_000_000, false), WEEK * 64);
-        // A thousand times as many fit a week.
+        // A thousand times as many fit in a week.
         assert_eq!(course((0..50_000).map(|i| i * hour / 1000)).time_unit(1, false), WEEK);
     }
 

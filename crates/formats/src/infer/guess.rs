@@ -1,4 +1,4 @@
-//! What the values of a sample have in common.
+//! Infers a schema from the values of a sample.
 
 use super::column::{Column, Ids};
 use super::{Inferred, notes};
@@ -16,7 +16,7 @@ pub(crate) mod kinds {
     pub(crate) const INT: u8 = 1;
     pub(crate) const FLOAT: u8 = 2;
     pub(crate) const BOOL: u8 = 4;
-    /// A time with a zone, or one of a type that has none to give.
+    /// A time with a zone, or of a type that has no zone.
     pub(crate) const TIME: u8 = 8;
     /// A time without a zone.
     pub(crate) const LOCAL_TIME: u8 = 16;
@@ -26,7 +26,7 @@ pub(crate) mod kinds {
     pub(crate) const SHAPE: u8 = 128;
 }
 
-/// All that was seen of a sample.
+/// Everything observed in a sample.
 #[derive(Debug, Default)]
 pub(crate) struct Guess {
     pub(crate) columns: Vec<Column>,
@@ -39,19 +39,19 @@ pub(crate) struct Guess {
     hasher: RandomState,
     /// Whether geometry and ids are separate from the properties, as in GeoJSON.
     pub(crate) features: bool,
-    /// What the reader assumed.
+    /// Assumptions of the reader.
     pub(crate) notes: Vec<String>,
     /// The first event that was left out as invalid.
     left_out: Option<Invalid>,
 }
 
 impl Guess {
-    /// Of GeoJSON features, which name their geometry and id.
+    /// Creates a guess for GeoJSON features, which name their geometry and id.
     pub(crate) fn of_features() -> Guess {
         Guess { features: true, ..Guess::default() }
     }
 
-    /// Position of a column, made where it is new; `guess` is tried first.
+    /// Returns the position of a column, adding it if new; `guess` is tried first.
     pub(crate) fn column(&mut self, name: &str, guess: usize, options: &ReadOptions) -> usize {
         match self.columns.get(guess) {
             Some(column) if column.name == name => return guess,
@@ -69,7 +69,7 @@ impl Guess {
         self.columns.len() - 1
     }
 
-    /// Passes over an event that cannot be read, where such events are left out.
+    /// Skips an event that cannot be read, if such events are left out.
     pub(crate) fn leave_out(&mut self, fault: Fault, line: u64, options: &ReadOptions) -> Result<(), Fault> {
         match fault {
             Fault::Event(mistake) => {
@@ -85,20 +85,20 @@ impl Guess {
         }
     }
 
-    /// Notes a value of a column.
+    /// Records a value of a column.
     pub(crate) fn saw(&mut self, column: usize, kind: u8) {
         let column = &mut self.columns[column];
         column.kinds |= kind;
         column.values += 1;
     }
 
-    /// Notes a number in a column.
+    /// Records a number in a column.
     pub(crate) fn saw_number(&mut self, column: usize, kind: u8, value: f64) {
         self.saw(column, kind);
         self.columns[column].course.note(value);
     }
 
-    /// Notes a text in a column, which may be a time.
+    /// Records a text in a column, which may be a time.
     pub(crate) fn saw_text(&mut self, column: usize, text: &str, options: &ReadOptions) {
         match time_kind(text, options) {
             Some(Moment { kind, micros, is_date }) => {
@@ -109,25 +109,25 @@ impl Guess {
         }
     }
 
-    /// Notes a text in a column that is nothing else.
+    /// Records a text in a column that is of no other kind.
     pub(crate) fn saw_plain(&mut self, column: usize, text: &str) {
         self.columns[column].saw_plain(text);
     }
 
-    /// Notes a day in a column of days.
+    /// Records a day in a column of days.
     pub(crate) fn saw_day(&mut self, column: usize, micros: f64) {
         self.columns[column].dates += 1;
         self.saw_number(column, kinds::LOCAL_TIME, micros);
     }
 
-    /// Notes a geometry in a column.
+    /// Records a geometry in a column.
     pub(crate) fn saw_shape(&mut self, column: usize, kind: Option<GeometryType>) {
         self.saw(column, kinds::SHAPE);
         let column = &mut self.columns[column];
         column.shape = Some(join(column.shape, kind));
     }
 
-    /// Notes the text of a value that may be an id.
+    /// Records the text of a value that may be an id.
     pub(crate) fn saw_id(&mut self, column: usize, text: &str) {
         if let Some(ids) = &mut self.columns[column].ids {
             ids.hashes.insert(self.hasher.hash_one(text));
@@ -135,12 +135,12 @@ impl Guess {
         }
     }
 
-    /// Notes the geometry of a feature.
+    /// Records the geometry of a feature.
     pub(crate) fn saw_feature_shape(&mut self, kind: Option<GeometryType>) {
         self.shape = Some(join(self.shape, kind));
     }
 
-    /// Notes the id of a feature.
+    /// Records the id of a feature.
     pub(crate) fn saw_feature_id(&mut self, text: &str) {
         self.ids.hashes.insert(self.hasher.hash_one(text));
         self.ids.count += 1;
@@ -150,7 +150,7 @@ impl Guess {
         ids.count == self.events && ids.hashes.len() as u64 == self.events
     }
 
-    /// The schema that fits the sample, which is `cut` where more of the input may follow.
+    /// Returns the schema that fits the sample, which is `cut` if more of the input may follow.
     pub(crate) fn schema(mut self, options: &ReadOptions, cut: bool) -> Result<Inferred, Invalid> {
         if let (0, Some(first)) = (self.events, self.left_out.take()) {
             return Err(Invalid { detail: format!("{} (and no other event can be read)", first.detail), ..first });
@@ -158,7 +158,7 @@ impl Guess {
         if self.events == 0 {
             return Err(Invalid::new("the input holds no events: there is nothing to make a schema from"));
         }
-        // Before anything is inferred: a misspelt option would otherwise be answered by a guess.
+        // Checked before anything is inferred: a misspelt option would otherwise be answered by a guess.
         for named in [&options.lon, &options.lat, &options.geometry, &options.time, &options.id].into_iter().flatten() {
             let known = self.index.contains_key(named) || (self.features && *named == "id");
             if !known {
@@ -178,7 +178,8 @@ impl Guess {
         } else if self.are_ids(&ids_of_features) {
             schema.id = IdRole::Given;
         }
-        // After geometry and id have left the list, since they are columns no more and the positions have changed.
+        // Computed after geometry and id have left the list: they are no longer columns, and the positions have
+        // changed.
         let time = self.primary_instant(options);
         for (i, column) in self.columns.iter().enumerate() {
             let kind = column.kind(time == Some(i), options);
@@ -190,7 +191,7 @@ impl Guess {
             }
             schema.fields.push(Field { name: column.name.clone(), kind, required: time == Some(i), title: None });
         }
-        // Ids that are not there everywhere, come twice, or give way to a property, are a text of the event.
+        // Ids that are missing somewhere, occur twice, or give way to a property become a text field.
         let is_kept = schema.id == IdRole::Given && wants_member;
         if !is_kept && ids_of_features.count > 0 && schema.field_index(FEATURE_ID).is_none() {
             let name = FEATURE_ID.to_owned();
@@ -220,7 +221,7 @@ impl Guess {
         self.columns.remove(column)
     }
 
-    /// Position of the column named by an option, else of the likeliest customary name that passes.
+    /// Returns the position of the column named by an option, else of the likeliest customary name that passes.
     fn find(&self, option: &Option<String>, custom: &[&str], passes: impl Fn(&Column) -> bool) -> Option<usize> {
         if let Some(name) = option {
             return self.columns.iter().position(|c| c.name == *name);
@@ -237,7 +238,7 @@ impl Guess {
         }
     }
 
-    /// Takes the geometry from the columns that have it by these kinds.
+    /// Removes the geometry from the columns that have it by these kinds.
     fn take_place(&mut self, schema: &mut Schema, options: &ReadOptions, kinds: impl Fn(&Column) -> u8) -> bool {
         let shape = |c: &Column| kinds(c) == kinds::SHAPE;
         let of_points = options.lon.is_some() || options.lat.is_some();
@@ -260,11 +261,11 @@ impl Guess {
         schema.geometry_name = column.name;
     }
 
-    /// The columns of longitude and latitude: named by options, else by names that belong together,
-    /// else by any two customary names.
+    /// Returns the columns of longitude and latitude: named by options, else by names that belong together, else by
+    /// any two customary names.
     fn find_point(&self, options: &ReadOptions, kinds: impl Fn(&Column) -> u8) -> Option<(usize, usize)> {
         let numeric = |c: &Column| c.values > 0 && kinds(c) & !(kinds::INT | kinds::FLOAT) == 0;
-        // Columns named x and y are usually projected, or no position at all.
+        // Columns named x and y are usually projected coordinates, or no position at all.
         let events = self.events;
         let sure = |c: &Column, edge: f64| c.values == events && c.course.magnitude() <= edge;
         let passes = |c: &Column, edge: f64| numeric(c) && (c.name.len() > 1 || sure(c, edge));
@@ -296,14 +297,14 @@ impl Guess {
             c.values == self.events && kinds & !(times | epochs) == 0
         };
         let only = || {
-            // Without a usual name: the only column that is certainly a time.
+            // Without a customary name: the only column that is certainly a time.
             let mut times = self.columns.iter().enumerate().filter(|(_, c)| c.kinds == kinds::TIME);
             match (times.next(), times.next()) {
                 (Some((at, column)), None) if column.values == self.events => Some(at),
                 _ => None,
             }
         };
-        // A column without a mistake goes before one with a few.
+        // A column without a mistake takes precedence over one with a few.
         self.find(&options.time, TIME, |c| could_be(c, c.kinds))
             .or_else(only)
             .or_else(|| self.find(&None, TIME, |c| could_be(c, c.kinds_left(options))))
@@ -329,13 +330,13 @@ fn interval(fields: &[Field]) -> TimeRole {
 /// A text that is a time.
 pub(crate) struct Moment {
     pub(crate) kind: u8,
-    /// Microseconds since 1970, in UTC where it has no zone.
+    /// Microseconds since 1970, in UTC if it has no zone.
     pub(crate) micros: i64,
     /// Whether it is a date alone.
     is_date: bool,
 }
 
-/// Whether a text is a time, in the form that the options name or in RFC 3339.
+/// Parses a text as a time, in the form that the options name or in RFC 3339.
 pub(crate) fn time_kind(text: &str, options: &ReadOptions) -> Option<Moment> {
     let iso = options.date_format.as_ref().and_then(|format| format.iso(text));
     let text = iso.as_deref().unwrap_or(text);

@@ -15,7 +15,7 @@ use crate::values::{blame, text_list};
 use meridian_model::Invalid;
 use std::io::Read;
 
-/// Looks at the features of a GeoJSON document.
+/// Inspects the features of a GeoJSON document.
 pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let mut features = Features::new(source, options);
     let mut guess = Guess::of_features();
@@ -35,7 +35,7 @@ pub(crate) fn document(source: Box<dyn Read + Send>, options: &ReadOptions, cut:
     Ok(guess)
 }
 
-/// Looks at the records of NDJSON or, where `separated` is not known to be `false`, of a text sequence.
+/// Inspects the records of NDJSON or, unless `separated` is known to be `false`, of a text sequence.
 pub(crate) fn lines(
     source: Box<dyn Read + Send>,
     options: &ReadOptions,
@@ -78,7 +78,7 @@ pub(crate) fn lines(
     Ok(guess)
 }
 
-/// Where events that cannot be read are left out, nothing of them may be noted: each is tried beforehand.
+/// If unreadable events are left out, nothing of them may be recorded, so each is parsed first.
 fn try_alone(
     options: &ReadOptions,
     mut scratch: Guess,
@@ -87,7 +87,7 @@ fn try_alone(
     if options.on_error == OnError::Skip { look(&mut scratch) } else { Ok(()) }
 }
 
-/// In a sample that may be cut off, checks that a record is whole before anything of it is noted.
+/// In a sample that may be cut off, checks that a record is complete before anything of it is recorded.
 fn whole(text: &str, cut: bool) -> Result<(), Invalid> {
     if !cut {
         return Ok(());
@@ -127,7 +127,7 @@ fn flat(text: &str, guess: &mut Guess, options: &ReadOptions) -> Result<(), Inva
     json.end()
 }
 
-/// Notes the members of an object, each a column.
+/// Records the members of an object, each as a column.
 fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Result<(), Invalid> {
     json.open_object()?;
     let mut first = true;
@@ -137,7 +137,7 @@ fn members(json: &mut Json<'_>, guess: &mut Guess, options: &ReadOptions) -> Res
         // Keys mostly come in the same order, so the next column is tried first.
         next = column + 1;
         match json.peek() {
-            // Only flat objects: in a feature the geometry has its own member, and properties are no geometries.
+            // Only in flat objects: in a feature the geometry has its own member, and properties are no geometries.
             Some(b'{') if !guess.features && may_be_shape(&key, options) => {
                 if let Some(shape) = shape::read(json, &mut Survey::new(options)).map_err(|e| blame(e, &key))? {
                     guess.saw_shape(column, shape.kind_when_mended(options.mend));

@@ -1,4 +1,4 @@
-//! A schema from the first events of an input.
+//! Infers a schema from the first events of an input.
 
 mod column;
 mod columnar;
@@ -16,29 +16,28 @@ use meridian_model::Schema;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-/// What the sample of an input gives.
+/// The schema inferred from a sample, and notes on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inferred {
-    /// The schema that fits it.
+    /// The schema that fits the sample.
     pub schema: Schema,
-    /// What was seen and not taken, a sentence each: a column that looks like times, numbers or positions, with the option
-    /// that takes it.
+    /// Observations that were not used, one sentence each: a column that looks like times, numbers or positions, with
+    /// the option that uses it.
     pub notes: Vec<String>,
 }
 
 /// Guesses the schema of an input from its first [`ReadOptions::sample_rows`] events.
 ///
-/// Whole numbers widen to floats, RFC 3339 texts are times, geometry takes the narrowest type that
-/// fits all. Ids are given where each event has one and none comes twice; the primary instant is the
-/// time field of a usual name that every event has, or the only time field. Only that field is
-/// required. The time unit of the grid follows from the density of the sample in time. Invalid events in the sample
-/// are errors, as in [`crate::reader`].
+/// Integers widen to floats, RFC 3339 texts are times, geometry takes the narrowest type that fits all. Ids are given
+/// if each event has a distinct one. The primary instant is the time field of a customary name that every event has,
+/// or the only time field. Only that field is required. The time unit of the grid follows from the density of the
+/// sample in time. Invalid events in the sample are errors, as in [`crate::reader`].
 pub fn infer(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions) -> Result<Inferred, ReadError> {
     guess(format, input, options, false)
 }
 
-/// As [`infer`], for the first bytes of an input, which may be cut off anywhere: the reader reports
-/// what cannot be read after the first event. A Parquet file has its schema at its end: see [`infer_path`].
+/// Like [`infer`], for the first bytes of an input, which may be cut off anywhere. The reader reports anything
+/// unreadable after the first event. A Parquet file has its schema at its end: see [`infer_path`].
 pub fn infer_prefix(format: Format, first: &[u8], options: &ReadOptions) -> Result<Inferred, ReadError> {
     guess(format, Box::new(Cursor::new(first.to_vec())), options, true)
 }
@@ -56,7 +55,7 @@ fn guess(format: Format, input: Box<dyn Read + Send>, options: &ReadOptions, cut
     Ok(guessed.schema(options, cut)?)
 }
 
-/// As [`infer`], of a file that is not compressed as a whole; see [`crate::reader_of_path`].
+/// Like [`infer`], for a file that is not compressed as a whole; see [`crate::reader_of_path`].
 pub fn infer_path(format: Format, path: &Path, options: &ReadOptions) -> Result<Inferred, ReadError> {
     match read::in_place(format, path, options)? {
         Some(batches) => Ok(columnar::columnar(batches, options, false)?.schema(options, false)?),

@@ -1,4 +1,4 @@
-//! What a sample seems to hold and was not taken as: sentences for the user of a load.
+//! Notes for the user of a load: interpretations of a sample that were considered and not adopted.
 
 use super::column::{Column, FEW};
 use super::guess::kinds;
@@ -11,9 +11,9 @@ use meridian_model::{FieldType, Schema, TimeRole};
 const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;
 const NUMBERS: u8 = kinds::INT | kinds::FLOAT;
 
-/// Sentences about the columns that became fields.
+/// Returns sentences about the columns that became fields.
 pub(super) fn of(columns: &[Column], schema: &Schema, events: u64, options: &ReadOptions) -> Vec<String> {
-    // Columns that may be the time or the place get one note as such, and none as fields.
+    // Columns that may be the time or the place get one note for that, and none as fields.
     let time = (schema.time == TimeRole::None).then(|| partly_timed(columns, events, options)).flatten();
     let place = schema.geometry.is_none().then(|| placed(columns)).flatten();
     let mut roles: Vec<&str> = time.iter().map(|(name, _)| *name).collect();
@@ -25,7 +25,7 @@ pub(super) fn of(columns: &[Column], schema: &Schema, events: u64, options: &Rea
     of_fields.chain(time.map(|(_, note)| note)).chain(place.map(|(_, note)| note)).collect()
 }
 
-/// What a column seems to be besides what it is kept as.
+/// Returns a note on an alternative interpretation of a column.
 fn of_column(column: &Column, kind: FieldType) -> Option<String> {
     let kinds = column.but_few_texts();
     let kept_as_text = kind == FieldType::Text && kinds != 0;
@@ -62,7 +62,7 @@ fn of_column(column: &Column, kind: FieldType) -> Option<String> {
             }
         }
         k if k & !TIMES == 0 && kept_as_text && column.plain > 0 => Some(few(column, "time", "times")),
-        // Codes such as 12a are texts of their own right.
+        // Codes such as 12a are legitimate texts.
         k if k & !NUMBERS == 0 && kept_as_text && column.plain > 0 && !column.texts.iter().any(|t| has_digit(t)) => {
             Some(few(column, "number", "numbers"))
         }
@@ -77,7 +77,7 @@ fn misfits(column: &Column, one: &str, several: &str) -> String {
     format!("{} of {} values {are} no {noun}, such as {example:?}", column.plain, column.values)
 }
 
-/// The note on a field that is a text because of a few of its values.
+/// Returns the note on a field that is a text because of a few of its values.
 fn few(column: &Column, one: &str, several: &str) -> String {
     let what = misfits(column, one, several);
     let word = column.texts.first().filter(|first| column.bare && column.texts.iter().all(|text| text == *first));
@@ -92,7 +92,7 @@ fn few(column: &Column, one: &str, several: &str) -> String {
     }
 }
 
-/// Numbers that are written with a comma, or with separators of thousands.
+/// Detects numbers that are written with a decimal comma, or with thousands separators.
 fn of_decimals(column: &Column) -> Option<String> {
     let texts: Vec<&str> = column.texts.iter().map(|text| text.trim()).collect();
     let grouped = texts.iter().find(|text| is_grouped(text));
@@ -134,13 +134,13 @@ fn of_texts(column: &Column) -> Option<String> {
     })
 }
 
-/// The first text that passes, where all pass but a few.
+/// Returns the first text that passes, if all but a few pass.
 fn mostly<'a>(texts: &[&'a str], passes: impl Fn(&str) -> bool) -> Option<&'a str> {
     let failed = texts.iter().filter(|text| !passes(text)).count();
     texts.iter().find(|text| passes(text)).copied().filter(|_| failed <= texts.len() / FEW)
 }
 
-/// The texts that do not pass, counted and shown; nothing where all do.
+/// Counts and shows the texts that do not pass; returns nothing if all do.
 fn but(texts: &[&str], passes: impl Fn(&str) -> bool) -> String {
     let mut failed = texts.iter().filter(|text| !passes(text)).peekable();
     match failed.peek().map(|first| shorten(first)) {
@@ -162,7 +162,7 @@ fn is_decimal_comma(text: &str) -> bool {
     bare.split_once(',').is_some_and(|(whole, fraction)| is_digits(whole) && is_digits(fraction))
 }
 
-/// Whether a text is a number with separators of thousands and decimals: 1.234,56 or 1,234.56.
+/// Returns whether a text is a number with thousands separators and decimals: 1.234,56 or 1,234.56.
 fn is_grouped(text: &str) -> bool {
     let bare = text.strip_prefix('-').unwrap_or(text);
     [('.', ','), (',', '.')].into_iter().any(|(group, decimal)| {
@@ -174,7 +174,7 @@ fn is_grouped(text: &str) -> bool {
     })
 }
 
-/// Whether a text is two coordinates with decimals.
+/// Returns whether a text is two coordinates with decimals.
 fn is_pair(text: &str) -> bool {
     let bare = text.trim_matches(['(', ')', '[', ']']);
     let Some((one, other)) = bare.split_once([',', ';']).or_else(|| bare.split_once(' ')) else { return false };
@@ -186,7 +186,7 @@ fn is_time_name(name: &str) -> bool {
     rank(&name, TIME).is_some() || ["time", "epoch", "date"].iter().any(|word| name.contains(word))
 }
 
-/// The unit of numbers since 1970 that lie between 1990 and 2100.
+/// Returns the unit of numbers since 1970 that lie between 1990 and 2100.
 fn epoch_of(magnitude: f64) -> Option<&'static str> {
     let years = 6.3e8..4.1e9;
     [(1.0, "s"), (1e3, "ms"), (1e6, "us")]
@@ -195,8 +195,8 @@ fn epoch_of(magnitude: f64) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// A column of times that some events lack, so that it is not the time of each: one of a usual name, else one with a few
-/// other texts.
+/// Finds a column of times that some events lack, so that it cannot be the time of each: one with a customary name,
+/// else one with a few other texts.
 fn partly_timed<'a>(columns: &'a [Column], events: u64, options: &ReadOptions) -> Option<(&'a str, String)> {
     let partly = |c: &&Column| {
         let kinds = c.but_few_texts();
@@ -218,7 +218,7 @@ fn partly_timed<'a>(columns: &'a [Column], events: u64, options: &ReadOptions) -
     Some((&column.name, note))
 }
 
-/// Columns that look like a place and were not taken as one, and the note on them.
+/// Finds columns that look like a place and were not used as one, and the note on them.
 fn placed(columns: &[Column]) -> Option<(Vec<&str>, String)> {
     if let Some(shapes) = columns.iter().find(|c| c.plain > 0 && c.but_few_texts() == kinds::SHAPE) {
         let (what, name) = (misfits(shapes, "geometry", "geometries"), shorten(&shapes.name));

@@ -11,7 +11,7 @@ use crate::wkt;
 use meridian_model::Invalid;
 use std::io::Read;
 
-/// Looks at the rows of a table with a header.
+/// Inspects the rows of a table with a header.
 pub(crate) fn table(source: Box<dyn Read + Send>, options: &ReadOptions, cut: bool) -> Result<Guess, Fault> {
     let (mut rows, names) = Rows::with_header(source, options)?;
     let mut guess = Guess::default();
@@ -61,7 +61,7 @@ fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
         let kind = wkt::kind(text, options);
         return guess.saw_shape(column, kind);
     }
-    // Days such as 20260131 are numbers too: they are times in the column that is named as the time.
+    // Days such as 20260131 are numbers too: they are times in the column named as the time.
     if options.date_format.is_some() && options.time.as_ref() == Some(&guess.columns[column].name) {
         return guess.saw_text(column, text, options);
     }
@@ -75,7 +75,7 @@ fn note(guess: &mut Guess, column: usize, text: &str, options: &ReadOptions) {
     }
 }
 
-/// The narrowest kind of a text. What has leading zeros or a plus is a code and not a number.
+/// Returns the narrowest kind of a text. A text with leading zeros or a plus is a code, not a number.
 fn kind(text: &str, options: &ReadOptions) -> u8 {
     let bytes = text.as_bytes();
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();

@@ -1,7 +1,7 @@
 //! A pull parser for one JSON text held in memory.
 //!
-//! Hand-written because the hot path of every JSON format runs through it: values go from the text
-//! straight into columns, without a tree between. Property tests hold it against serde_json.
+//! Hand-written because it is the hot path of every JSON format: values go from the text straight into columns,
+//! without an intermediate tree. Property tests compare it with serde_json.
 
 mod strings;
 
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// Max nesting depth.
 pub(crate) const DEPTH_MAX: u32 = 64;
 
-/// A place in a JSON text. Copies are cheap: keep one to come back to.
+/// A position in a JSON text. Copies are cheap: keep one to return to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Json<'a> {
     text: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct Json<'a> {
     depth: u32,
 }
 
-/// A number as written: whole and in 64 bits, or not.
+/// A number as written: a 64-bit integer, or any other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     Int(i64),
@@ -35,7 +35,7 @@ impl Number {
     }
 }
 
-/// A value that holds no others.
+/// A scalar value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Scalar<'a> {
     Null,
@@ -53,12 +53,12 @@ impl<'a> Json<'a> {
         self.text.as_bytes()
     }
 
-    /// Offset in bytes.
+    /// Returns the offset in bytes.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// The text between two offsets that this parser gave.
+    /// Returns the text between two offsets that this parser returned.
     pub(crate) fn slice(&self, from: usize, to: usize) -> &'a str {
         &self.text[from..to]
     }
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         Invalid::new(detail)
     }
 
-    /// The next byte that is not whitespace, without taking it.
+    /// Returns the next byte that is not whitespace, without taking it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         loop {
@@ -99,17 +99,17 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
-    /// Enters an object; follow with [`Json::key`] until it gives `None`.
+    /// Enters an object; follow with [`Json::key`] until it returns `None`.
     pub(crate) fn open_object(&mut self) -> Result<(), Invalid> {
         self.open(b'{', "'{'")
     }
 
-    /// Enters an array; follow with [`Json::element`] until it gives `false`.
+    /// Enters an array; follow with [`Json::element`] until it returns `false`.
     pub(crate) fn open_array(&mut self) -> Result<(), Invalid> {
         self.open(b'[', "'['")
     }
 
-    /// The next key of an object, its colon taken; `None` after the last one. `first` starts as `true`.
+    /// Returns the next key of an object and takes its colon; `None` after the last one. `first` starts as `true`.
     #[inline]
     pub(crate) fn key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>, Invalid> {
         match self.peek() {
@@ -134,7 +134,7 @@ impl<'a> Json<'a> {
         Ok(Some(key))
     }
 
-    /// Whether an array has another element, its comma taken. `first` starts as `true`.
+    /// Returns whether an array has another element, and takes its comma. `first` starts as `true`.
     #[inline]
     pub(crate) fn element(&mut self, first: &mut bool) -> Result<bool, Invalid> {
         match self.peek() {
@@ -155,7 +155,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A number.
+    /// Reads a number.
     #[inline]
     pub(crate) fn number(&mut self) -> Result<Number, Invalid> {
         self.peek();
@@ -193,13 +193,13 @@ impl<'a> Json<'a> {
         }
         let text = &self.text[from..end];
         if is_whole && let Ok(n) = text.parse::<i64>() {
-            // Minus zero is a float: an integer has no sign there to keep.
+            // Minus zero is a float: an integer cannot keep the sign.
             self.at = end;
             return Ok(if n == 0 && text.len() > 1 { Number::Float(-0.0) } else { Number::Int(n) });
         }
         match text.parse::<f64>() {
-            // `parse` turns an overflow into infinity, which no column may hold: sums and ranges would be lost for a
-            // whole node.
+            // `parse` turns an overflow into infinity, which no column may hold: it would destroy the sums and ranges
+            // of a whole node.
             Ok(x) if x.is_finite() => {
                 self.at = end;
                 Ok(Number::Float(x))
@@ -217,7 +217,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A value that is neither object nor array.
+    /// Reads a value that is neither object nor array.
     #[inline]
     pub(crate) fn scalar(&mut self) -> Result<Scalar<'a>, Invalid> {
         match self.peek() {
@@ -230,13 +230,13 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Takes a null, if there is one.
+    /// Takes a null, if present.
     #[inline]
     pub(crate) fn null(&mut self) -> Result<bool, Invalid> {
         if self.peek() == Some(b'n') { self.literal("null", true) } else { Ok(false) }
     }
 
-    /// Checks and passes over any value.
+    /// Checks and skips any value.
     pub(crate) fn skip(&mut self) -> Result<(), Invalid> {
         match self.peek() {
             Some(b'{') => {

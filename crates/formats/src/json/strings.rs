@@ -5,7 +5,7 @@ use meridian_model::Invalid;
 use std::borrow::Cow;
 
 impl<'a> Json<'a> {
-    /// A string in double quotes, borrowed where nothing in it is escaped.
+    /// Reads a string in double quotes, borrowed if nothing in it is escaped.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Invalid> {
         if self.peek() != Some(b'"') {
@@ -82,8 +82,8 @@ impl<'a> Json<'a> {
                     // Not a surrogate, so it is a character.
                     return Ok(char::from_u32(high).unwrap_or('\u{fffd}'));
                 }
-                // A character beyond 16 bits is written as two escapes. Half of a pair is no character, and Rust text
-                // cannot hold it.
+                // A character beyond 16 bits is written as two escapes. Half of such a pair is not a character, and
+                // Rust text cannot hold it.
                 if high < 0xdc00 && self.bytes().get(self.at + 6..self.at + 8) == Some(b"\\u") {
                     let low = self.hex(self.at + 8)?;
                     if (0xdc00..0xe000).contains(&low) {

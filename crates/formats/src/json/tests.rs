@@ -1,4 +1,4 @@
-//! The parser against serde_json.
+//! Compares the parser with serde_json.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn json_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// Equal except for the last bits of floats, which serde_json rounds carelessly unless told otherwise.
+/// Compares values up to the last bits of floats, which serde_json rounds imprecisely by default.
 fn close(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

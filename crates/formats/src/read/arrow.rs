@@ -11,16 +11,16 @@ use arrow_schema::SchemaRef;
 use meridian_model::Invalid;
 use std::io::Read;
 
-/// Bytes asked from the source at a time.
+/// Bytes requested from the source at a time.
 const CHUNK: usize = 256 << 10;
-/// A file begins with it (padded to eight bytes, or to more by some writers) and ends with it. In between is a stream, so
-/// that a file is read without seeking; the footer only repeats the positions of batches.
+/// Magic at the start of a file (padded to eight bytes, or to more by some writers) and at its end. In between is a
+/// stream, so that a file is read without seeking; the footer only repeats the positions of batches.
 const MAGIC: &[u8; 6] = b"ARROW1";
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Source {
     Read(Box<dyn Read + Send>),
-    /// All of them, which are decoded where they are.
+    /// The whole input, decoded in place.
     Whole(Option<Buffer>),
 }
 
@@ -29,10 +29,10 @@ pub(crate) struct Ipc {
     source: Source,
     decoder: StreamDecoder,
     chunk: Buffer,
-    /// Bytes fed since the last batch came out.
+    /// Bytes fed since the last batch was returned.
     fed: usize,
     message_bytes: usize,
-    /// Asked about the bytes that are collected for a message.
+    /// Watch over the bytes collected for a message.
     watch: Option<Watch>,
     begun: bool,
     is_file: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Ipc {
 }
 
 impl Ipc {
-    /// Reads from a source, a chunk at a time.
+    /// Reads from a source, one chunk at a time.
     pub(crate) fn new(source: Box<dyn Read + Send>, message_bytes: usize, watch: Option<Watch>) -> Ipc {
         Ipc {
             source: Source::Read(source),
@@ -61,12 +61,12 @@ impl Ipc {
         }
     }
 
-    /// Reads all of some bytes.
+    /// Reads from bytes that are all in memory.
     pub(crate) fn whole(bytes: Buffer, message_bytes: usize) -> Ipc {
         Ipc { source: Source::Whole(Some(bytes)), ..Ipc::new(Box::new(std::io::empty()), message_bytes, None) }
     }
 
-    /// Reads the next chunk; `false` at the end of the input.
+    /// Reads the next chunk; returns false at the end of the input.
     fn fill(&mut self) -> Result<bool, Fault> {
         let mut bytes = match &mut self.source {
             Source::Whole(bytes) => bytes.take().unwrap_or_default(),
@@ -93,7 +93,7 @@ impl Ipc {
                 bytes.advance(bytes.len().min(8 + 8 * padding));
             }
         }
-        // The decoder collects a message before it returns a batch. This counts what it may hold, and bounds it.
+        // The decoder collects a message before it returns a batch. This counts and bounds what it may hold.
         self.fed += bytes.len();
         if self.fed > self.message_bytes {
             return Err(Fault::stop(Invalid::new(format!(
@@ -108,7 +108,7 @@ impl Ipc {
         Ok(true)
     }
 
-    /// Decodes until a batch comes out or, with `schema_only`, the schema is known.
+    /// Decodes until a batch is complete or, with `schema_only`, the schema is known.
     fn advance(&mut self, schema_only: bool) -> Result<Option<RecordBatch>, Fault> {
         loop {
             if self.ended || (schema_only && self.decoder.schema().is_some()) {
@@ -123,19 +123,19 @@ impl Ipc {
             match decoded {
                 Ok(None) => {}
                 Ok(Some(batch)) => {
-                    // Rows take at least a bit each: a count without data is forged.
+                    // Rows take at least a bit each, so a count without data is forged.
                     if batch.num_rows() > self.fed.saturating_mul(8) {
                         return Err(Fault::stop(Invalid::new("the Arrow data is damaged: rows without values")));
                     }
                     self.fed = self.chunk.len();
                     return Ok(Some(batch));
                 }
-                // Past its end the stream decoder takes nothing more: in a file the footer follows.
+                // Past its end the stream decoder takes no more bytes: in a file the footer follows.
                 Err(_) if self.is_file && self.decoder.finish().is_ok() => {
                     self.ended = true;
                     return self.drain().map(|()| None);
                 }
-                // Not taken because a length claimed by a hostile stream would be allocated unseen.
+                // Rejected because a length claimed by a hostile stream would be allocated unchecked.
                 Err(error) if error.to_string().contains("decompression requires") => {
                     return Err(Fault::stop(Invalid::new(
                         "compressed Arrow batches are not supported: write them uncompressed",
@@ -164,7 +164,7 @@ impl Ipc {
                 break;
             }
         }
-        // A file repeats the magic at its end. Without it the footer is missing, and batches may be, too.
+        // A file repeats the magic at its end. Without it the footer is missing, and batches may be missing too.
         if self.tail == MAGIC { Ok(()) } else { Err(cut_off()) }
     }
 }

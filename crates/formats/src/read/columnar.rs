@@ -1,4 +1,4 @@
-//! Events of record batches: what Arrow and Parquet have in common.
+//! Events of record batches: the part common to Arrow and Parquet.
 
 use super::csv::Position;
 use super::{Records, Step, whole};
@@ -15,16 +15,16 @@ use std::sync::Arc;
 
 /// A source of record batches.
 pub(crate) trait Batches: Send {
-    /// The schema of the batches and the `geo` metadata, if any; asked for once, first.
+    /// Returns the schema of the batches and the `geo` metadata, if any. Called once, first.
     fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault>;
 
-    /// Says which columns are wanted, by position, in order; later batches may hold only those.
+    /// Sets the wanted columns, by position, in order; later batches may hold only those.
     fn want(&mut self, columns: &[usize]) -> Result<Wanted, Fault>;
 
-    /// The next batch.
+    /// Returns the next batch.
     fn next(&mut self) -> Result<Option<RecordBatch>, Fault>;
 
-    /// What was assumed of the source, once it is open: sentences for the user of a load.
+    /// Returns the assumptions about the source, once it is open: sentences for the user of a load.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -57,7 +57,7 @@ pub(crate) enum Wanted {
     Projected,
 }
 
-/// Events of batches, a row each.
+/// Events of batches, one per row.
 pub(crate) struct ColumnEvents<B> {
     batches: B,
     roles: Roles,
@@ -97,7 +97,7 @@ impl<B: Batches> ColumnEvents<B> {
         let geo = GeoColumns::of(&arrow, geo.as_deref()).map_err(Fault::stop)?;
         let mut options = self.roles.options().clone();
         let none_named = options.geometry.is_none() && options.lon.is_none();
-        // A field of the schema goes before what the file says of its columns.
+        // A field of the schema takes precedence over the file's metadata about its columns.
         let named = geo.geometry.filter(|name| none_named && self.roles.schema().field_index(name).is_none());
         if self.roles.schema().geometry.is_some() && named.is_some() {
             options.geometry = named;
@@ -126,7 +126,7 @@ impl<B: Batches> ColumnEvents<B> {
         Ok(())
     }
 
-    /// Takes the next batch that has rows; `false` at the end.
+    /// Takes the next batch that has rows; returns false at the end.
     fn fetch(&mut self) -> Result<bool, Fault> {
         while self.row == self.rows {
             // A batch may hold any number of events, and its columns are taken without a check of each event.
@@ -146,7 +146,7 @@ impl<B: Batches> ColumnEvents<B> {
         Ok(true)
     }
 
-    /// A fault of one record, which counts as an event and may be left out.
+    /// Returns a fault of one record, which counts as an event and may be left out.
     fn counted(&mut self, fault: Fault) -> Fault {
         match fault {
             Fault::Event(mistake) => {
@@ -203,7 +203,7 @@ impl<B: Batches> Records for ColumnEvents<B> {
 
     fn whole(&mut self, room: &BatchLimits) -> Result<Option<Batch>, Fault> {
         self.open()?;
-        // Of a batch that was begun event by event the rest comes event by event as well.
+        // A batch begun event by event is also finished event by event.
         if self.row > 0 && self.row < self.rows || !self.fetch()? {
             return Ok(None);
         }
@@ -226,14 +226,14 @@ impl<B: Batches> Records for ColumnEvents<B> {
     }
 }
 
-/// A fault of a decoder: of the source of its bytes, or of the bytes.
+/// Converts a decoder error: a fault of the byte source, or of the bytes.
 pub(crate) fn damaged(what: &str, error: &(dyn std::error::Error + 'static)) -> Fault {
     let mut cause = Some(error);
     while let Some(inner) = cause {
         if let Some(mistake) = inner.downcast_ref::<Invalid>() {
             return Fault::stop(mistake.clone());
         }
-        // A failing disk is not a damaged file: the cause is looked up in the chain, as the libraries wrap it in
+        // A failing disk is not a damaged file. The cause is searched for in the chain, as the libraries wrap it in
         // errors of their own.
         if let Some(io) = inner.downcast_ref::<std::io::Error>()
             && !matches!(io.kind(), std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData)

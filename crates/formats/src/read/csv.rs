@@ -13,9 +13,9 @@ use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
 use std::io::Read;
 use std::sync::Arc;
 
-/// Events of a table, a row each.
+/// Events of a table, one per row.
 pub(crate) struct Table {
-    /// Rows are opened at the first event, so that making a reader does not wait for bytes.
+    /// Rows are opened at the first event, so that creating a reader does not wait for bytes.
     source: Option<Box<dyn Read + Send>>,
     rows: Option<Rows>,
     names: Vec<String>,
@@ -72,7 +72,7 @@ impl Table {
     }
 }
 
-/// Longitude and latitude of one event, which come apart.
+/// Longitude and latitude of one event, which arrive separately.
 #[derive(Debug, Default)]
 pub(crate) struct Position {
     pub(crate) lon: Option<f64>,
@@ -93,14 +93,14 @@ impl Position {
     }
 }
 
-/// A coordinate in degrees.
+/// Parses a coordinate in degrees.
 pub(crate) fn degrees(text: &str, column: &str, options: &ReadOptions) -> Result<f64, Invalid> {
     decimal(text.trim(), options)
         .ok_or_else(|| Invalid::field(column, format!("{:?} where a number of degrees was expected", shorten(text))))
 }
 
-/// Whether a cell has no value. Spaces are a value for texts and ids only, and quotes distinguish an empty text from an
-/// absent one.
+/// Returns whether a cell has no value. Spaces are a value for texts and ids only, and quotes distinguish an empty
+/// text from an absent one.
 fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &ReadOptions) -> bool {
     match role {
         // In quotes, an empty text or a word such as NULL is a value: quoting distinguishes the two.
@@ -112,7 +112,8 @@ fn is_null(text: &str, quoted: bool, role: Role, schema: &Schema, options: &Read
     }
 }
 
-/// The same for cells of every other kind. Inference asks this too: a kind is guessed only from what will be read as one.
+/// The same for cells of every other kind. Inference uses this too, so that it guesses only kinds that will be read as
+/// such.
 pub(crate) fn is_null_number(text: &str, quoted: bool, options: &ReadOptions) -> bool {
     let bare = text.trim_matches(BLANKS);
     bare.is_empty() || !quoted && options.nulls.iter().any(|null| null == text || null == bare)
@@ -126,7 +127,7 @@ impl Records for Table {
             self.names = names;
             self.rows = Some(rows);
         }
-        // Taken out for the call, since `set` borrows the row's text and the rest of `self` at once.
+        // Taken out for the call, since `set` borrows both the row's text and the rest of `self`.
         let Some(mut rows) = self.rows.take() else { return Ok(Step::End) };
         let more = rows.next();
         let step = match more {
@@ -146,14 +147,14 @@ impl Records for Table {
         self.survey.take()
     }
 
-    /// The row as an object of its texts by column.
+    /// Returns the row as an object of its texts by column.
     fn raw(&self) -> Option<String> {
         let rows = self.rows.as_ref()?;
         let mut row = serde_json::Map::new();
         for (i, name) in self.names.iter().enumerate().take(rows.len()) {
             row.insert(name.clone(), rows.text(i).into());
         }
-        // Fields that no column is for keep their place.
+        // Fields without a column keep their place.
         row.extend((self.names.len()..rows.len()).map(|i| (format!("@{}", i + 1), rows.text(i).into())));
         Some(serde_json::Value::Object(row).to_string())
     }

@@ -50,9 +50,9 @@ impl Records for Document {
 pub(crate) struct Features {
     input: Input,
     place: State,
-    /// Ordinal of the feature handed out last, from 1.
+    /// Ordinal of the last feature returned, from 1.
     pub(crate) ordinal: u64,
-    /// Members before `features`, kept because the document may be a feature itself.
+    /// Members before `features`, kept because the document may itself be a feature.
     head: Vec<u8>,
     kind: Option<String>,
     record_bytes: usize,
@@ -82,11 +82,11 @@ impl Features {
         }
     }
 
-    /// Hands the text of the next feature to `take`; `None` after the last one.
+    /// Passes the text of the next feature to `take`; `None` after the last one.
     pub(crate) fn next_with<T>(&mut self, take: impl FnOnce(&str) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
         if self.place == State::Start {
             if !self.open()? {
-                // A document without features is one feature; the members seen so far are all of it.
+                // A document without features is one feature, made of the members seen so far.
                 self.place = State::End;
                 self.ordinal = 1;
                 return take(utf8(&self.head)?).map(Some);
@@ -112,12 +112,12 @@ impl Features {
         take(utf8(self.input.bytes(range))?).map(Some)
     }
 
-    /// The bytes of the feature handed out last.
+    /// Returns the bytes of the last feature returned.
     fn last(&self) -> &[u8] {
         self.last.clone().map_or(&self.head, |range| self.input.bytes(range))
     }
 
-    /// Reads members up to the array of features; `false` if there is none.
+    /// Reads members up to the array of features; returns false if there is none.
     fn open(&mut self) -> Result<bool, Fault> {
         let Some(found) = self.input.next_byte()? else {
             return Err(Fault::stop(Invalid::new("the input is empty: expected a GeoJSON object").at_line(1)));
@@ -185,7 +185,7 @@ impl Features {
         }
     }
 
-    /// The key of the next member of the document, its colon taken; `None` after the last one.
+    /// Returns the next key of the document and takes its colon; `None` after the last one.
     fn member(&mut self, first: &mut bool) -> Result<Option<String>, Fault> {
         match self.next_byte("',' or '}'")? {
             b'}' => {
@@ -210,7 +210,7 @@ impl Features {
         Ok(Some(key))
     }
 
-    /// Takes one value whole, following quotes and brackets only.
+    /// Takes one value whole, following only quotes and brackets.
     fn value(&mut self) -> Result<Range<usize>, Fault> {
         let found = self.next_byte("a value")?;
         if matches!(found, b',' | b':' | b']' | b'}') {
@@ -261,7 +261,7 @@ fn look_at_member(key: &str, value: &[u8], kind: &mut Option<String>, crs: Crs) 
     }
 }
 
-/// Finds where a value ends without looking at what it means.
+/// A search for the end of a value, which it does not interpret.
 #[derive(Default)]
 struct Extent {
     depth: u64,
@@ -270,7 +270,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// The offset after the value, once it is seen.
+    /// Returns the offset after the value, once its end is seen.
     fn follow(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at < bytes.len() {
@@ -279,7 +279,7 @@ impl Extent {
                     at += 1;
                     continue;
                 }
-                // Only two bytes matter inside of a string. Skipping to them is several times as fast as a test of each
+                // Only two bytes matter inside a string. Skipping to them is several times as fast as testing each
                 // byte.
                 let next = memchr::memchr2(b'"', b'\\', &bytes[at..])?;
                 at += next + 1;
@@ -297,7 +297,7 @@ impl Extent {
                 b'"' if self.depth == 0 && at > 0 => return Some(at),
                 b'"' => self.in_string = true,
                 b'{' | b'[' => self.depth += 1,
-                // A bare value (a number, `true`) ends before the bracket of what encloses it, not after.
+                // A bare value (a number, `true`) ends before the bracket of its container, not after.
                 b'}' | b']' if self.depth == 0 => return Some(at),
                 b'}' | b']' => {
                     self.depth -= 1;

@@ -1,4 +1,4 @@
-//! One JSON text to one event: a GeoJSON feature or a flat object.
+//! Converts one JSON text to one event: a GeoJSON feature or a flat object.
 
 use crate::json::{Json, Number, Scalar};
 use crate::options::{ReadOptions, Unknown};
@@ -15,20 +15,20 @@ pub(crate) struct FeatureSetter {
     /// Number of the event that last set each field, to detect duplicate keys.
     seen: Vec<u64>,
     event: u64,
-    /// The field that takes the ids that are no event's own: see [`FEATURE_ID`].
+    /// The field that takes foreign ids: see [`FEATURE_ID`].
     ids_into: Option<usize>,
     /// The property that has the id, instead of the feature's own member.
     id_property: Option<String>,
-    /// How its positions and ids are taken.
+    /// Rules for its positions and ids.
     pub(crate) survey: Survey,
 }
 
-/// What a JSON object is.
+/// Kind of a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ObjectKind {
     /// A GeoJSON feature.
     Feature,
-    /// Another GeoJSON object, by the name of its type.
+    /// Another GeoJSON object, with the name of its type.
     OtherGeoJson(String),
     /// Not GeoJSON.
     Flat,
@@ -61,14 +61,14 @@ impl FeatureSetter {
         let field = schema.field_index(FEATURE_ID).filter(|&field| schema.fields[field].kind == FieldType::Text);
         let drops = options.ids == Unknown::Ignore;
         let named = options.id.clone().filter(|_| schema.id == IdRole::Given);
-        // The member is called `id` too: a property is meant where no field has the name.
+        // The member is called `id` too: the option means a property only if no field has the name.
         let id_property = named.filter(|name| name != "id" || schema.field_index(name).is_none());
         let ids_into = field.filter(|_| !drops);
         let (roles, survey) = (Roles::new(schema, options), Survey::new(options));
         FeatureSetter { roles, seen, event: 0, ids_into, id_property, survey }
     }
 
-    /// Sets the event that a GeoJSON feature holds; members that GeoJSON does not name are left out.
+    /// Sets the event that a GeoJSON feature holds; members that GeoJSON does not define are left out.
     pub(crate) fn feature(&mut self, text: &str, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let mut json = Json::new(text);
         if json.peek() != Some(b'{') {
@@ -116,7 +116,7 @@ impl FeatureSetter {
             }
         }
         json.end()?;
-        // Checked last: `type` may stand behind the other members.
+        // Checked last: `type` may come after the other members.
         if !is_feature {
             return Err(Invalid::field("type", "expected a GeoJSON object of \"type\":\"Feature\""));
         }
@@ -171,13 +171,13 @@ impl FeatureSetter {
         }
     }
 
-    /// Takes the value of a member or key as the event's id, or as one beside it.
+    /// Takes the value of a member or key as the event's id, or as a secondary one.
     fn set_id(&mut self, key: &str, json: &mut Json<'_>, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         let is_own = self.roles.schema().id == IdRole::Given
             && self.id_property.as_deref().is_none_or(|property| property == key);
         let name = &self.roles.schema().id_name;
         if let Some(b'{' | b'[') = json.peek() {
-            // Looked at first: the error of a scalar would speak of JSON instead of the id.
+            // Checked first: the error of a scalar would mention JSON instead of the id.
             return Err(Invalid::field(name, "an id must be a string or a number"));
         }
         match json.scalar().map_err(|e| blame(e, name))? {
@@ -254,12 +254,12 @@ impl FeatureSetter {
     }
 }
 
-/// Refuses the old member `crs` where it names another system than the input's. Longitude comes first in both CRS84 and
-/// EPSG:4326 there, as every writer of it has it.
+/// Refuses the old member `crs` if it names a system other than the input's. Longitude comes first in both CRS84 and
+/// EPSG:4326 there, as all writers have it.
 pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     let from = json.at();
     json.skip()?;
-    // Rare and small, so it is read as a tree rather than by the parser of events.
+    // Rare and small, so it is read as a tree rather than by the event parser.
     let text = json.slice(from, json.at());
     let member: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     if member.is_null() {
@@ -267,7 +267,7 @@ pub(crate) fn check_crs(json: &mut Json<'_>, crs: Crs) -> Result<(), Invalid> {
     }
     let named = member["properties"]["name"].as_str().and_then(Crs::from_name);
     let fits = match crs {
-        // GeoJSON from before RFC 7946 names EPSG:4326 and yet writes the longitude first.
+        // GeoJSON from before RFC 7946 names EPSG:4326 and still puts the longitude first.
         Crs::Crs84 => matches!(named, Some(Crs::Crs84 | Crs::Epsg4326)),
         other => named == Some(other),
     };

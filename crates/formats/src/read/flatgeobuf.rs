@@ -1,4 +1,4 @@
-//! FlatGeobuf, as a stream: the header, the index passed over, then the features.
+//! FlatGeobuf, as a stream: the header, the index (skipped), then the features.
 
 use crate::error::Fault;
 use crate::input::Input;
@@ -27,7 +27,7 @@ pub(crate) struct FlatGeobuf {
     shape: GeometryType,
     heights: bool,
     ordinal: u64,
-    /// The announced number of features; 0 where it is not known.
+    /// The announced number of features; 0 if unknown.
     announced: u64,
 }
 
@@ -44,7 +44,7 @@ impl FlatGeobuf {
         }
     }
 
-    /// The next size-prefixed message, its prefix included, as the verifier aligns values from there.
+    /// Returns the next size-prefixed message with its prefix, as the verifier aligns values from there.
     fn message(&mut self, what: &str) -> Result<Option<Vec<u8>>, Fault> {
         let line = self.ordinal + 1;
         let Some(prefix) = self.input.exactly(4, line, what)? else { return Ok(None) };
@@ -159,7 +159,7 @@ impl Source for FlatGeobuf {
 }
 
 impl FlatGeobuf {
-    /// The parts of a geometry; `None` of an empty one.
+    /// Returns the parts of a geometry; `None` for an empty one.
     fn parts(&self, geometry: &Geometry<'_>) -> Result<Option<Parts>, Invalid> {
         let kind = match (self.shape, geometry.type_()) {
             (GeometryType::Unknown, own) => own,
@@ -210,7 +210,7 @@ impl FlatGeobuf {
     }
 }
 
-/// Cuts positions at the ends that the geometry lists.
+/// Splits positions at the ends that the geometry lists.
 fn cut(path: Path, geometry: &Geometry<'_>) -> Result<Vec<Path>, Invalid> {
     let Some(ends) = geometry.ends().filter(|ends| !ends.is_empty()) else { return Ok(vec![path]) };
     let mut from = 0;
@@ -225,7 +225,7 @@ fn cut(path: Path, geometry: &Geometry<'_>) -> Result<Vec<Path>, Invalid> {
     Ok(parts)
 }
 
-/// Bytes of an index over so many features; `None` where the numbers cannot be.
+/// Returns the bytes of an index over this many features; `None` if the numbers are impossible.
 pub(crate) fn index_bytes(features: u64, node_size: u16) -> Option<u64> {
     if features == 0 || node_size == 0 {
         return Some(0);
@@ -236,7 +236,7 @@ pub(crate) fn index_bytes(features: u64, node_size: u16) -> Option<u64> {
         level = level.div_ceil(node);
         nodes = nodes.checked_add(level)?;
     }
-    // One feature alone has a leaf and a root.
+    // A single feature has a leaf and a root.
     if features == 1 {
         nodes += 1;
     }
@@ -247,7 +247,7 @@ fn damaged(what: &str) -> Fault {
     Fault::stop(Invalid::new(format!("the FlatGeobuf data is damaged: {what} does not read")))
 }
 
-/// Property values that are left to read.
+/// Property values still to be read.
 struct Values<'a> {
     bytes: &'a [u8],
 }
@@ -266,7 +266,7 @@ impl<'a> Values<'a> {
         Ok(head)
     }
 
-    /// The next value; `None` of bytes, which are not kept.
+    /// Returns the next value; `None` for bytes, which are not kept.
     fn value(&mut self, kind: ColumnType) -> Result<Option<Cell<'a>>, Invalid> {
         Ok(Some(match kind {
             ColumnType::Byte => Cell::Int(i64::from(i8::from_le_bytes(self.take()?))),
@@ -282,7 +282,7 @@ impl<'a> Values<'a> {
                 let fits = i64::try_from(n);
                 Cell::Int(fits.map_err(|_| Invalid::new(format!("the integer {n} is too large for 64 signed bits")))?)
             }
-            // As the shortest text of the single-precision number: 0.1 stays 0.1.
+            // Takes the shortest text of the single-precision number: 0.1 stays 0.1.
             ColumnType::Float => Cell::Float(single(f32::from_le_bytes(self.take()?))),
             ColumnType::Double => Cell::Float(f64::from_le_bytes(self.take()?)),
             ColumnType::String | ColumnType::Json | ColumnType::DateTime => {

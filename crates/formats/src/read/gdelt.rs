@@ -13,7 +13,7 @@ use meridian_model::{BatchBuilder, Invalid, Schema};
 use std::io::Read;
 use std::sync::Arc;
 
-/// Events of an export, a row each. Columns that the schema leaves out are left out.
+/// Events of an export, one per row. Columns that the schema leaves out are left out.
 pub(crate) struct Export {
     rows: Rows,
     options: ReadOptions,
@@ -30,7 +30,7 @@ impl Export {
     }
 
     fn set(&mut self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
-        // From the first row, since an export has no header.
+        // Determined from the first row, since an export has no header.
         if self.columns.is_empty() {
             let columns = gdelt::columns(self.rows.len()).ok_or_else(|| self.wrong_width("57, 58 or 61"))?;
             let field = |column: &Column| match column {
@@ -88,7 +88,7 @@ impl Records for Export {
         self.survey.take()
     }
 
-    /// The row as a list of its texts.
+    /// Returns the row as a list of its texts.
     fn raw(&self) -> Option<String> {
         let row: Vec<&str> = (0..self.rows.len()).map(|i| self.rows.text(i)).collect();
         serde_json::to_string(&row).ok()

@@ -18,19 +18,19 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Rows asked for at a time, and the bytes after which a page of them ends.
+/// Rows requested at a time, and the bytes after which such a page ends.
 const PAGE_ROWS: i64 = 2048;
 const PAGE_BYTES: usize = 1 << 20;
 /// The reference system of longitude and latitude.
 const WGS_84: i64 = 4326;
-/// Steps of the database between two questions to the watch.
+/// Steps of the database between two polls of the watch.
 const STEPS_WATCHED: i32 = 100_000;
 
-/// Where the database is.
+/// Location of the database.
 pub(crate) enum Database {
-    /// A file, which is read in place.
+    /// A file, read in place.
     File(PathBuf),
-    /// A stream, which is taken into memory.
+    /// A stream, loaded into memory.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct GeoPackage {
     options: ReadOptions,
     query: String,
     columns: Vec<(String, Kind)>,
-    /// Rows read and not handed out, and the row id of the last that was read.
+    /// Rows read and not yet returned, and the id of the last row read.
     page: VecDeque<Vec<Value>>,
     last: i64,
     more: bool,
@@ -80,7 +80,7 @@ impl GeoPackage {
         Ok(connection)
     }
 
-    /// Puts limits on what a file from outside can make the database do.
+    /// Limits the resources that a foreign file can make the database use.
     fn restrain(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -96,7 +96,7 @@ impl GeoPackage {
         Ok(())
     }
 
-    /// The layer to read: the one that is named, or the only one.
+    /// Returns the layer to read: the named one, or the only one.
     fn layer(&self, connection: &Connection) -> Result<String, Fault> {
         let list =
             "SELECT table_name FROM gpkg_contents WHERE data_type IN ('features', 'attributes') ORDER BY 1 LIMIT 1000";
@@ -110,7 +110,7 @@ impl GeoPackage {
         super::layer_of(&names, self.options.layer.as_deref()).map_err(Fault::stop)
     }
 
-    /// The name of the geometry column of a layer, if it has one, of a reference system that can be read.
+    /// Returns the name of a layer's geometry column, if it has one. Its reference system must be supported.
     fn geometry(&self, connection: &Connection, layer: &str) -> Result<Option<String>, Fault> {
         let found = connection.query_row(
             "SELECT column_name, srs_id FROM gpkg_geometry_columns WHERE table_name = ?1",
@@ -119,7 +119,7 @@ impl GeoPackage {
         );
         let (column, srs) = match found {
             Ok(found) => found,
-            // A layer of attributes alone; files of these may lack the table.
+            // A layer of attributes alone; its file may lack the table.
             Err(_) => return Ok(None),
         };
         let system = connection.query_row(
@@ -132,7 +132,7 @@ impl GeoPackage {
             Invalid::new(format!("the file does not describe its reference system, srs_id {srs}: convert it: {line}"))
         };
         match system {
-            // 0 and -1 stand for a system that is not known, by the standard.
+            // By the standard, 0 and -1 stand for an unknown system.
             _ if srs <= 0 => {}
             Ok((organization, code, definition)) => {
                 let by_code = if code > 0 { check_code(&organization, code) } else { Err(unknown()) };
@@ -184,7 +184,7 @@ impl Source for GeoPackage {
             .map_err(|e| failed(&e))?;
         drop(statement);
         for (name, kind, key) in columns {
-            // Row ids are made by whatever wrote the file, and the same in every file: they are no ids unless named so.
+            // Row ids are assigned by the writer and repeat in every file, so they are ids only if named so.
             if key > 0 && self.options.id.as_ref() != Some(&name) {
                 continue;
             }
@@ -244,7 +244,7 @@ fn set(row: &mut Row, column: usize, kind: Kind, value: &Value) -> Result<(), In
     row.set(column, cell)
 }
 
-/// The well-known binary in the blob of a geometry; `None` of an empty one.
+/// Returns the well-known binary in the blob of a geometry; `None` for an empty one.
 fn wkb(blob: &[u8]) -> Result<Option<&[u8]>, Invalid> {
     let wrong = || Invalid::new("not a geometry of GeoPackage: its header does not read");
     let [b'G', b'P', _, flags, rest @ ..] = blob else { return Err(wrong()) };
@@ -282,7 +282,7 @@ fn texts(connection: &Connection, query: &str) -> rusqlite::Result<Vec<String>> 
     statement.query_map([], |row| row.get(0))?.collect()
 }
 
-/// A name in SQL.
+/// Quotes a name for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

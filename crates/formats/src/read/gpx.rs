@@ -46,7 +46,7 @@ const SEGMENT: usize = 3;
 const TIME: usize = 4;
 /// Columns from here on have the name of their element.
 const ELEMENTS: usize = 5;
-/// Most names of elements without a column that are kept for the note.
+/// Max names of elements without a column that are kept for the note.
 const UNREAD_MAX: usize = 40;
 
 /// Points of a GPX document.
@@ -54,13 +54,13 @@ pub(crate) struct Gpx {
     xml: Xml,
     /// Whether the root element has been seen.
     begun: bool,
-    /// The track or route around the point: its name, and its number in the document.
+    /// The enclosing track or route: its name, and its number in the document.
     name: Option<String>,
     tracks: u64,
     segment: i64,
     /// Names of the open elements.
     path: Vec<String>,
-    /// Elements of points, tracks and routes that had something to say and have no column.
+    /// Elements of points, tracks and routes that have content but no column.
     unread: BTreeSet<String>,
 }
 
@@ -98,12 +98,12 @@ impl Gpx {
         if kind == "trkpt" {
             keep(row.set(SEGMENT, Cell::Int(self.segment)));
         }
-        // The point is read to its end before its mistakes count, so that the next one can be read.
+        // The point is read to its end before its mistakes are reported, so that the next one can be read.
         let (mut depth, mut link) = (1, None);
         while depth > 0 {
             match self.xml.next()? {
                 Part::Open(name, _) => {
-                    // A link has a text and a type that are not the point's.
+                    // The text and type of a link are not the point's.
                     if name == "link" && link.is_none() {
                         link = Some(depth);
                         self.leave(&name);
@@ -141,7 +141,7 @@ fn position(attributes: &[(String, String)]) -> Result<Position, Invalid> {
     Ok(Position { x: degrees("lon")?, y: degrees("lat")?, z: None })
 }
 
-/// Sets the value of an element; `false` where it has no column.
+/// Sets the value of an element; returns false if it has no column.
 fn value(name: &str, text: &str, row: &mut Row) -> Result<bool, Invalid> {
     if name == "time" {
         // Times of GPX are in UTC; a few writers leave the letter out.

@@ -46,10 +46,10 @@ const OCCUPANCY: &[&str] = &[
     "NOT_BOARDABLE",
 ];
 
-/// Vehicle positions of one feed message, or of several one after the other.
+/// Vehicle positions of one feed message, or of several consecutive ones.
 pub(crate) struct GtfsRt {
     input: Input,
-    /// When the feed was made, in seconds: the time of a position that has none.
+    /// Creation time of the feed in seconds: the time of positions without one.
     made: Option<u64>,
     begun: bool,
     ordinal: u64,
@@ -60,7 +60,7 @@ impl GtfsRt {
         GtfsRt { input: Input::new(source, options), made: None, begun: false, ordinal: 0 }
     }
 
-    /// The next field of the feed message: its number and content.
+    /// Returns the next field of the feed message: its number and content.
     fn field(&mut self) -> Result<Option<(u64, Vec<u8>)>, Fault> {
         let line = self.ordinal + 1;
         if !self.input.has_more()? {
@@ -101,7 +101,7 @@ impl Source for GtfsRt {
                 }
                 2 => {
                     self.ordinal += 1;
-                    // Updates of trips and alerts are no positions.
+                    // Updates of trips and alerts are not positions.
                     if entity(&bytes, self.made, row)? {
                         return Ok(true);
                     }
@@ -122,7 +122,7 @@ fn split(tag: u64) -> (u64, u64) {
     (tag >> 3, tag & 7)
 }
 
-/// A message that is left to read, field by field.
+/// The unread rest of a message, read field by field.
 struct Message<'a>(&'a [u8]);
 
 /// A value of a field.
@@ -153,7 +153,7 @@ impl<'a> Message<'a> {
         Ok(*head)
     }
 
-    /// The next field; `None` at the end.
+    /// Returns the next field; `None` at the end.
     fn field(&mut self) -> Result<Option<(u64, Field<'a>)>, Invalid> {
         if self.0.is_empty() {
             return Ok(None);
@@ -179,7 +179,7 @@ fn damaged() -> Invalid {
     Invalid::new("the GTFS-Realtime data is damaged or cut off")
 }
 
-/// The time stamp of a header.
+/// Returns the time stamp of a header.
 fn made(bytes: &[u8]) -> Result<Option<u64>, Invalid> {
     let (mut message, mut made) = (Message(bytes), None);
     while let Some((number, value)) = message.field()? {
@@ -190,7 +190,7 @@ fn made(bytes: &[u8]) -> Result<Option<u64>, Invalid> {
     Ok(made)
 }
 
-/// Puts the position of an entity into a row; `false` if the entity is no vehicle.
+/// Puts the position of an entity into a row; returns false if the entity is not a vehicle.
 fn entity(bytes: &[u8], made: Option<u64>, row: &mut Row) -> Result<bool, Invalid> {
     let (mut message, mut found, mut deleted) = (Message(bytes), false, false);
     while let Some((number, value)) = message.field()? {
@@ -261,7 +261,7 @@ fn place(bytes: &[u8], row: &mut Row) -> Result<(), Invalid> {
     }
 }
 
-/// Hands each field of a message to `take`.
+/// Passes each field of a message to `take`.
 fn each<'a>(bytes: &'a [u8], mut take: impl FnMut(u64, Field<'a>) -> Result<(), Invalid>) -> Result<(), Invalid> {
     let mut message = Message(bytes);
     while let Some((number, value)) = message.field()? {
@@ -279,7 +279,7 @@ fn text(row: &mut Row, name: &str, bytes: &[u8]) -> Result<(), Invalid> {
     if text.is_empty() { Ok(()) } else { row.set(column(name), Cell::Text(text)) }
 }
 
-/// The word of an enumeration, or its number where later versions added some.
+/// Returns the word of an enumeration, or its number if a later version added it.
 fn word(row: &mut Row, name: &str, words: &[&str], n: u64) -> Result<(), Invalid> {
     let known = usize::try_from(n).ok().and_then(|n| words.get(n));
     row.set(column(name), Cell::Text(known.copied().unwrap_or(&n.to_string())))

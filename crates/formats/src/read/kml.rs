@@ -1,6 +1,7 @@
-//! KML as GeoJSON features, a line each: placemarks, and the positions of tracks (`gx:Track`).
+//! KML as GeoJSON features, one per line: placemarks, and the positions of tracks (`gx:Track`).
 //!
-//! Placemarks bring fields of their own, so that no list of columns is known ahead; the reader of features copes with that.
+//! Placemarks have fields of their own, so no list of columns is known in advance; the reader of features handles
+//! that.
 
 use super::lines::FAULT;
 use super::xml::{Part, Xml, attribute};
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read};
 
-/// Most fields that the schemas of a document may type.
+/// Max fields that the schemas of a document may type.
 const TYPED_MAX: usize = 10_000;
 
 /// Placemarks of a document as bytes: newline-delimited features.
@@ -25,17 +26,17 @@ pub(crate) struct Kml {
     path: Vec<String>,
     /// Types of the fields that schemas describe.
     types: HashMap<String, String>,
-    /// Features, or what is wrong with a placemark: the next one can be read.
+    /// Features, or the fault of a placemark, after which the next one can be read.
     ready: VecDeque<Result<Value, Invalid>>,
     line: io::Cursor<Vec<u8>>,
 }
 
-/// A placemark as it is read.
+/// A placemark being read.
 #[derive(Default)]
 struct Placemark {
     properties: Map<String, Value>,
     shapes: Vec<Value>,
-    /// Whether the shapes are one.
+    /// Whether the shapes form one.
     several: bool,
     rings: Vec<Value>,
     coordinates: Option<Value>,
@@ -56,7 +57,7 @@ impl Kml {
         }
     }
 
-    /// The next feature; `None` at the end.
+    /// Returns the next feature; `None` at the end.
     fn feature(&mut self) -> Result<Option<Result<Value, Invalid>>, Fault> {
         loop {
             if let Some(feature) = self.ready.pop_front() {
@@ -96,7 +97,7 @@ impl Kml {
                         }
                         _ => {}
                     }
-                    // Styles may be long, and are no part of a placemark.
+                    // Styles may be long, and are not part of a placemark.
                     if parent.is_some_and(|parent| matches!(parent, "kml" | "Document" | "Folder")) {
                         self.xml.record_ends();
                     }
@@ -107,7 +108,7 @@ impl Kml {
         }
     }
 
-    /// Reads a placemark to its end, and makes its features.
+    /// Reads a placemark to its end, and returns its features.
     fn placemark(&mut self, attributes: &[(String, String)]) -> Result<(), Fault> {
         let mut mark = Placemark::default();
         let mut path = vec!["Placemark".to_owned()];
@@ -121,7 +122,8 @@ impl Kml {
                 Part::Close(name, text) => {
                     path.pop();
                     let parent = path.last().map_or("", String::as_str);
-                    // The placemark is read to its end before its mistake counts, so that the next one can be read.
+                    // The placemark is read to its end before its mistake is reported, so that the next one can be
+                    // read.
                     let closed = mark.closes(&name, parent, text, &self.types);
                     mistake = mistake.or(closed.err());
                 }
@@ -185,7 +187,7 @@ impl Placemark {
             }
             ("LinearRing", "outerBoundaryIs") => {
                 let ring = self.coordinates.take();
-                // The outer one comes first, wherever it was written.
+                // The outer ring comes first, wherever it was written.
                 ring.into_iter().for_each(|ring| self.rings.insert(0, ring));
             }
             ("LinearRing", "innerBoundaryIs") => self.rings.extend(self.coordinates.take()),
@@ -210,7 +212,7 @@ impl Placemark {
         Ok(())
     }
 
-    /// Sets a field once: what the placemark says itself goes before its data.
+    /// Sets a field once: the placemark's own elements take precedence over its data.
     fn set(&mut self, name: &str, value: Value) {
         if !value.is_null() && value != "" {
             self.properties.entry(name).or_insert(value);
@@ -243,7 +245,8 @@ impl Placemark {
     }
 }
 
-/// Several shapes as one: of one kind as its multi form, else as a collection, which the reader of features refuses.
+/// Combines several shapes into one: a multi form if all are of one kind, else a collection, which the reader of
+/// features refuses.
 fn joined(mut shapes: Vec<Value>, several: bool) -> Value {
     if shapes.len() < 2 {
         return shapes.pop().unwrap_or(Value::Null);
@@ -256,7 +259,7 @@ fn joined(mut shapes: Vec<Value>, several: bool) -> Value {
     json!({"type": "GeometryCollection", "geometries": shapes})
 }
 
-/// Positions of `lon,lat[,height]`, separated by blanks. A height of 0 is that of a place on the ground, and none.
+/// Parses positions of `lon,lat[,height]`, separated by blanks. A height of 0 means on the ground, and counts as none.
 fn coordinates(text: &str) -> Result<Value, Invalid> {
     let position = |text: &str| {
         let wrong = || Invalid::field("coordinates", format!("{:?} where lon,lat was expected", shorten(text)));
@@ -271,7 +274,7 @@ fn coordinates(text: &str) -> Result<Value, Invalid> {
     Ok(positions.into())
 }
 
-/// A time of XML Schema, of which a year or a month alone means its first day.
+/// Parses a time of XML Schema; a year or a month alone means its first day.
 fn moment(text: &str) -> String {
     match text.len() {
         4 | 7 if !text.bytes().all(|b| b.is_ascii_digit() || b == b'-') => text.to_owned(),
@@ -281,7 +284,7 @@ fn moment(text: &str) -> String {
     }
 }
 
-/// A value of the type that a schema gives it; as text where it is not one.
+/// Converts a value to the type that a schema gives it; it stays text if it does not fit.
 fn typed(text: &str, kind: Option<&str>) -> Value {
     let value = match kind {
         Some("int" | "uint" | "short" | "ushort") => text.parse::<i64>().ok().map(Value::from),
@@ -317,7 +320,7 @@ impl Read for Kml {
     }
 }
 
-/// An error of reading on its way through the reader of features, which takes it back out.
+/// A read error on its way through the reader of features, which unwraps it.
 pub(super) fn io_error(error: ReadError) -> io::Error {
     match error {
         ReadError::Invalid(mut mistakes) if !mistakes.is_empty() => io::Error::other(mistakes.remove(0)),

@@ -1,4 +1,4 @@
-//! JSON a record: NDJSON (a line each) and GeoJSON text sequences (RFC 8142).
+//! One JSON value per record: NDJSON (one per line) and GeoJSON text sequences (RFC 8142).
 
 use super::feature::{FeatureSetter, ObjectKind, object_kind};
 use super::{Records, Step, json_or_text};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The byte before each record of a sequence.
 const SEPARATOR: u8 = 0x1e;
-/// Marks a line that a converter could not make a record of: the reason follows. No JSON begins with this byte.
+/// Marks a line that a converter could not convert; the reason follows. No JSON begins with this byte.
 pub(super) const FAULT: char = '\u{15}';
 
 /// Features or flat objects, one a line or after each separator.
@@ -34,7 +34,7 @@ impl Lines {
         Lines { input, setter: FeatureSetter::new(schema, options), separated: Some(false), line: 0, last: 0..0 }
     }
 
-    /// A text sequence; one without separators is read line by line, as several programs write it.
+    /// Reads a text sequence; one without separators is read line by line, as several programs write it.
     pub(crate) fn sequence(source: Box<dyn Read + Send>, schema: Arc<Schema>, options: &ReadOptions) -> Lines {
         Lines { separated: None, ..Lines::ndjson(source, schema, options) }
     }
@@ -73,13 +73,13 @@ impl Records for Lines {
     }
 }
 
-/// The text of a record.
+/// Returns the text of a record.
 pub(crate) fn record(bytes: &[u8]) -> Result<&str, Invalid> {
     let text = utf8(bytes)?;
     text.strip_prefix(FAULT).map_or(Ok(text), |reason| Err(Invalid::new(reason)))
 }
 
-/// The next record that is not blank; counts lines, or in a sequence records.
+/// Returns the next record that is not blank; counts lines, or records in a sequence.
 pub(crate) fn next_text(
     input: &mut Input,
     separated: &mut Option<bool>,

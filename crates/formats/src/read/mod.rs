@@ -42,21 +42,21 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Gives the events of an input, batch by batch.
+/// A reader of the events of an input, batch by batch.
 pub trait EventReader: Send {
-    /// The next batch, never empty; `None` at the end.
+    /// Returns the next batch, never empty; `None` at the end.
     ///
     /// An error ends the reading: nothing of the current batch is returned, and further calls return `None`.
     fn next_batch(&mut self, limits: &BatchLimits) -> Result<Option<Batch>, ReadError>;
 
-    /// The line (in formats without lines: the event) read last, from 1; 0 at the start.
+    /// Returns the line read last (in formats without lines: the event), from 1; 0 at the start.
     fn line(&self) -> u64;
 
-    /// Omissions and changes so far.
+    /// Returns the omissions and changes so far.
     fn report(&self) -> Report;
 }
 
-/// Reads events of a schema from plain bytes; take compression off first with [`crate::decompress`].
+/// Reads events of a schema from plain bytes; decompress them first with [`crate::decompress`].
 pub fn reader(
     format: Format,
     input: Box<dyn Read + Send>,
@@ -78,7 +78,7 @@ pub fn reader(
     })
 }
 
-/// As [`reader`], of bytes that are all there, of which Arrow is read where it lies.
+/// Like [`reader`], for bytes that are all in memory; Arrow is read in place.
 pub fn reader_of_bytes(
     format: Format,
     bytes: Bytes,
@@ -91,8 +91,8 @@ pub fn reader_of_bytes(
     Ok(of_columns(Box::new(arrow::Ipc::whole(bytes.into(), options.spool_bytes)), schema, options))
 }
 
-/// As [`reader`], of a file that is not compressed as a whole: formats that are read from their end, or have files beside
-/// them, are read in place ([`Format::reads_in_place`]).
+/// Like [`reader`], for a file that is not compressed as a whole. Formats that are read from their end, or have
+/// companion files, are read in place ([`Format::reads_in_place`]).
 pub fn reader_of_path(
     format: Format,
     path: &Path,
@@ -109,7 +109,7 @@ fn of_columns(batches: Box<dyn columnar::Batches>, schema: Arc<Schema>, options:
     events(columnar::ColumnEvents::new(batches, schema.clone(), options), schema, options)
 }
 
-/// The layer that an option names, else the only one.
+/// Returns the layer that an option names, else the only one.
 pub(crate) fn layer_of(names: &[String], wanted: Option<&str>) -> Result<String, Invalid> {
     match (wanted, names) {
         (Some(wanted), _) => {
@@ -145,10 +145,10 @@ fn events<R: Records + 'static>(records: R, schema: Arc<Schema>, options: &ReadO
     })
 }
 
-/// What a record gave.
+/// The outcome of reading a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// An event was set in the builder and awaits its end.
+    /// An event was set in the builder and is yet to be ended.
     Event,
     /// Many events were taken over at once.
     Whole,
@@ -156,36 +156,36 @@ pub(crate) enum Step {
     End,
 }
 
-/// A source of events one by one: what each format brings to [`Events`].
+/// A source of single events, implemented by each format for [`Events`].
 pub(crate) trait Records: Send {
     /// Sets the next event in the builder, without ending it.
     fn next(&mut self, builder: &mut BatchBuilder) -> Result<Step, Fault>;
 
-    /// The next events, where the source has many of them as columns that can be taken as they are, and there is room
-    /// for them.
+    /// Takes over the next events at once, if the source has them as columns in the stored form and there is room for
+    /// them.
     fn whole(&mut self, _room: &BatchLimits) -> Result<Option<Batch>, Fault> {
         Ok(None)
     }
 
-    /// The line or ordinal of the record handed out last, from 1.
+    /// Returns the line or ordinal of the last record returned, from 1.
     fn line(&self) -> u64;
 
-    /// The notes on the record handed out last, which are forgotten here.
+    /// Takes the notes on the last record returned.
     fn noted(&mut self) -> Noted;
 
-    /// The record handed out last as JSON, where the format has records of text.
+    /// Returns the last record as JSON, if the format has text records.
     fn raw(&self) -> Option<String> {
         None
     }
 }
 
-/// A text as JSON if it is valid JSON, otherwise as a JSON string.
+/// Returns a text unchanged if it is valid JSON, otherwise as a JSON string.
 fn json_or_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim();
     let mut json = Json::new(text);
     match json.skip().and_then(|()| json.end()) {
-        // A record may span lines, and white space between its parts means nothing.
+        // A record may span lines, and white space between its parts has no meaning.
         Ok(()) => text.replace(['\n', '\r'], " "),
         Err(_) => serde_json::Value::from(text).to_string(),
     }
@@ -197,7 +197,7 @@ struct Events<R> {
     builder: BatchBuilder,
     /// Batches taken over whole; the events in the builder come after them.
     whole: Vec<Batch>,
-    /// What these take.
+    /// Size of these batches.
     taken: BatchLimits,
     mistakes: Vec<Invalid>,
     on_error: OnError,
@@ -207,14 +207,14 @@ struct Events<R> {
     watch: Option<Watch>,
     /// Events so far, for the watch.
     steps: u32,
-    /// Bytes of the batch when the watch was asked last.
+    /// Bytes of the batch at the last poll of the watch.
     watched: usize,
     ended: bool,
 }
 
-/// Events between two questions to the watch: some tens of microseconds.
+/// Events between two polls of the watch: some tens of microseconds.
 const STEPS_WATCHED: u32 = 256;
-/// Bytes between two questions to the watch: an event of many vertices takes as long as many others.
+/// Bytes between two polls of the watch: an event of many vertices takes as long as many others.
 const BYTES_WATCHED: usize = 64 << 10;
 
 impl<R: Records> Events<R> {
@@ -246,8 +246,8 @@ impl<R: Records> Events<R> {
             if let Some(batch) = self.records.whole(&room)? {
                 if self.builder.rows() > 0 {
                     self.taken = BatchLimits { rows: self.rows(), bytes: self.bytes() };
-                    // The events read one by one come first in the input, so they have to be cut off before the whole
-                    // batch is added.
+                    // The events read one by one come first in the input, so they are cut off before the whole batch
+                    // is added.
                     self.whole.push(self.builder.finish()?);
                 }
                 self.taken.rows += batch.rows();
@@ -301,7 +301,7 @@ impl<R: Records> Events<R> {
         Ok(true)
     }
 
-    /// Takes what was collected, if there is anything.
+    /// Takes the collected events, if any.
     fn take(&mut self) -> Result<Option<Batch>, Invalid> {
         self.taken = BatchLimits { rows: 0, bytes: 0 };
         let mut batches = std::mem::take(&mut self.whole);
@@ -313,7 +313,7 @@ impl<R: Records> Events<R> {
 
     fn give_up(&mut self, error: ReadError) -> ReadError {
         self.ended = true;
-        // Nothing of a bad batch is given out, also not by a later call.
+        // Nothing of a bad batch is returned, also not by a later call.
         self.builder = BatchBuilder::new(self.builder.schema().clone());
         self.whole.clear();
         match error {
@@ -334,7 +334,7 @@ impl<R: Records> EventReader for Events<R> {
             if full && self.mistakes.is_empty() {
                 break;
             } else if full {
-                // No event of this input is kept any more, but its other errors are still reported.
+                // No more events of this input are kept, but its other errors are still reported.
                 self.take()?;
             }
             if self.is_called_off() {

@@ -1,4 +1,4 @@
-//! Where the records of formats of columns come from: streams, and files that are read in place.
+//! Sources of records for the columnar formats: streams, and files that are read in place.
 
 use super::arrow::Ipc;
 use super::columnar::Batches;
@@ -27,7 +27,7 @@ use std::path::Path;
 /// A source of bytes.
 type Bytes = Box<dyn Read + Send>;
 
-/// Record batches of a stream.
+/// Returns record batches of a stream.
 pub(crate) fn stream(format: Format, input: Bytes, options: &ReadOptions) -> Result<Box<dyn Batches>, ReadError> {
     Ok(match format {
         Format::Arrow => Box::new(Ipc::new(input, options.spool_bytes, options.watch.clone())),
@@ -44,7 +44,7 @@ pub(crate) fn stream(format: Format, input: Bytes, options: &ReadOptions) -> Res
     })
 }
 
-/// Record batches of a file that is read in place; `None` of a format that is read as a stream.
+/// Returns record batches of a file that is read in place; `None` for a format that is read as a stream.
 pub(crate) fn in_place(
     format: Format,
     path: &Path,
@@ -68,7 +68,7 @@ pub(crate) fn in_place(
     }))
 }
 
-/// The features of a KML document, or of all those in a KMZ archive, as newline-delimited JSON.
+/// Returns the features of a KML document, or of all documents in a KMZ archive, as newline-delimited JSON.
 pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadError> {
     let mut input = Input::new(input, options);
     input.has_more()?;
@@ -86,7 +86,7 @@ pub(crate) fn kml(input: Bytes, options: &ReadOptions) -> Result<Bytes, ReadErro
     Ok(Box::new(Kmz { zip, names: names.into_iter(), document: None, options: options.clone() }))
 }
 
-/// The documents of a KMZ archive, one after the other: the first may only link to the others.
+/// The documents of a KMZ archive, in order: the first may only link to the others.
 struct Kmz {
     zip: Zip,
     names: std::vec::IntoIter<String>,

@@ -52,7 +52,7 @@ impl<C: ChunkReader + 'static> Batches for Parquet<C> {
     fn open(&mut self) -> Result<(SchemaRef, Option<String>), Fault> {
         let file = self.take_file()?;
         let metadata = guarded("Parquet", || {
-            // The Arrow schema that some writers embed adds nothing that fields need, and may lie.
+            // The Arrow schema that some writers embed adds nothing that fields need, and may be wrong.
             let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
             let plain = ArrowReaderMetadata::load(&file, options.clone()).map_err(|e| damaged("Parquet", &e))?;
             let options = options.with_schema(with_views(plain.schema()));

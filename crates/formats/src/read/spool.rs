@@ -1,16 +1,16 @@
-//! Formats that cannot be read front to back are taken into memory first, up to a limit.
+//! Loads inputs into memory, up to a limit, if their format cannot be read front to back.
 
 use crate::error::ReadError;
 use bytes::Bytes;
 use meridian_model::Invalid;
 use std::io::Read;
 
-/// All of a source, of at most so many bytes; `what` names the format in the refusal of more.
+/// Reads a whole source, up to the given number of bytes; `what` names the format in the refusal of more.
 pub(crate) fn spool(source: Box<dyn Read + Send>, bytes_max: usize, what: &str) -> Result<Bytes, ReadError> {
     limited(source, bytes_max, &format!("a {what} stream"), "give it as a file")
 }
 
-/// The same of an archive, which is read into memory from a file too.
+/// Reads an archive, which is loaded into memory even from a file.
 pub(crate) fn archive(source: Box<dyn Read + Send>, bytes_max: usize) -> Result<Bytes, ReadError> {
     limited(source, bytes_max, "a zip archive", "unpack it first")
 }

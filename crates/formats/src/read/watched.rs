@@ -4,10 +4,10 @@ use crate::error::Halt;
 use crate::options::{ReadOptions, Watch};
 use std::io::{self, Read};
 
-/// Bytes taken between two questions to the watch at most.
+/// Max bytes read between two polls of the watch.
 const BYTES_WATCHED: usize = 1 << 20;
 
-/// An input under the watch and the limit of the options. Compression is taken off before: a few bytes of it may unfold
+/// An input under the watch and the limit of the options. Wraps decompressed bytes: a few compressed bytes may expand
 /// into any number.
 pub(super) fn watched(input: Box<dyn Read + Send>, options: &ReadOptions) -> Box<dyn Read + Send> {
     if options.watch.is_none() && options.input_bytes == u64::MAX {
@@ -61,7 +61,7 @@ mod tests {
             let count = asked.clone();
             let watch = Watch::new(move |_| count.fetch_add(1, Ordering::Relaxed) < 3);
             let options = ReadOptions { watch: Some(watch), record_bytes: 1 << 30, ..ReadOptions::default() };
-            // Some formats see before that blanks are not theirs.
+            // Some formats detect earlier that blanks are not theirs.
             match read(format, u64::MAX, &options) {
                 ReadError::Stopped => assert_eq!(asked.load(Ordering::Relaxed), 4, "{format}"),
                 ReadError::Invalid(_) => assert!(asked.load(Ordering::Relaxed) < 4, "{format}"),

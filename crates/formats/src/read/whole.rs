@@ -1,5 +1,6 @@
-//! Reads whole columns: a record batch in the stored form need not be split into events. Columns that do not fit are
-//! read event by event, which converts values or reports the event at fault.
+//! Reads whole columns: a record batch in the stored form need not be split into events.
+//!
+//! Columns that do not fit are read event by event, which converts values or reports the event at fault.
 
 use crate::columns::{Column, Texts};
 use crate::options::BatchLimits;
@@ -16,7 +17,7 @@ use meridian_model::layout::GeometryColumns;
 use meridian_model::{Batch, FieldType, IdRole, Layout, Schema, TimeRole, time};
 use std::sync::Arc;
 
-/// The events of a record batch, if each column can be taken as it is and all of them fit into `room`.
+/// Returns the events of a record batch, if each column can be taken as it is and all of them fit into `room`.
 pub(crate) fn batch<'a>(
     schema: &Arc<Schema>,
     layout: &Arc<Layout>,
@@ -39,7 +40,7 @@ pub(crate) fn batch<'a>(
                 }
                 found[layout.field(field)] = Some(array);
             }
-            // Both are needed, and both without nulls: half a position is reported event by event.
+            // Both are required, without nulls: half a position is reported event by event.
             Role::Lon => lon = Some(degrees(column)?),
             Role::Lat => lat = Some(degrees(column)?),
             Role::Geometry => match column {
@@ -62,7 +63,7 @@ pub(crate) fn batch<'a>(
     }
     if let (Some(x), Some(y)) = (lon, lat) {
         let Some(GeometryColumns::Points { lon, lat }) = layout.geometry else { return None };
-        // Positions beyond the edge by rounding noise are set right event by event.
+        // Positions past the edge by rounding noise are corrected event by event.
         x.values().iter().zip(y.values()).all(|(x, y)| validate_position(*x, *y).is_ok()).then_some(())?;
         found[lon] = Some(Arc::new(x));
         found[lat] = Some(Arc::new(y));
@@ -79,7 +80,7 @@ pub(crate) fn batch<'a>(
     }
     for (column, field) in found.iter_mut().zip(&layout.columns) {
         let array = column.get_or_insert_with(|| arrow_array::new_null_array(field.data_type(), rows));
-        // Counted before the batch is made: one over the limit is taken event by event, which cuts it.
+        // Counted before the batch is built: an oversized one is taken event by event, which cuts it.
         bytes += array.get_buffer_memory_size();
     }
     if layout.id.is_some_and(|id| found[id].as_ref().is_none_or(|ids| ids.null_count() > 0)) || bytes > room.bytes {
@@ -88,7 +89,7 @@ pub(crate) fn batch<'a>(
     Batch::new(schema.clone(), layout.clone(), rows, found).ok()
 }
 
-/// A column as a field of this type stores it, in its own memory: the input holds the whole message.
+/// Returns a column in the stored form of a field of this type, in its own memory: the input holds the whole message.
 fn values(column: &Column, kind: FieldType) -> Option<ArrayRef> {
     Some(match (kind, column) {
         (FieldType::Int, Column::Int(a)) => Arc::new(owned(a)),
@@ -131,7 +132,7 @@ fn plain(floats: &Float64Array) -> Option<Float64Array> {
     (floats.null_count() == 0).then(|| owned(floats))
 }
 
-/// A copy with zeros in place of nulls, as a column builder produces them.
+/// Returns a copy with zeros in place of nulls, as a column builder produces them.
 fn owned<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> PrimitiveArray<T> {
     match array.null_count() {
         0 => PrimitiveArray::from_iter_values(array.values().iter().copied()),
@@ -139,7 +140,7 @@ fn owned<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> PrimitiveArray<T> 
     }
 }
 
-/// A copy of texts, of those encodings that hold each value in full.
+/// Returns a copy of texts in encodings that hold each value in full.
 fn texts_of(texts: &Texts) -> Option<StringArray> {
     match texts {
         Texts::Small(a) if a.null_count() == 0 => {

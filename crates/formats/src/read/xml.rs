@@ -1,4 +1,4 @@
-//! XML read element by element, of which no more than a record is held.
+//! XML read element by element; at most one record is held.
 
 use crate::error::{Fault, Halt, ReadError};
 use crate::options::ReadOptions;
@@ -7,15 +7,15 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Deepest nesting of elements that is followed.
+/// Max nesting of elements.
 const DEPTH_MAX: usize = 64;
 
-/// What comes next in a document.
+/// The next item of a document.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part {
-    /// An element begins, by its name without a prefix.
+    /// Start of an element, with its name without a prefix.
     Open(String, Vec<(String, String)>),
-    /// An element ends: its name, and the text in it outside of other elements, without blanks around it.
+    /// End of an element: its name, and its own text outside child elements, without surrounding blanks.
     Close(String, String),
     End,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Xml {
     buffer: Vec<u8>,
     /// The open elements, each with its text so far.
     open: Vec<(String, String)>,
-    /// An element without content has begun, and ends next.
+    /// Whether an element without content has begun, and ends next.
     empty: bool,
 }
 
@@ -37,12 +37,12 @@ impl Xml {
         Xml { reader: Reader::from_reader(limited), buffer: Vec::new(), open: Vec::new(), empty: false }
     }
 
-    /// Says that a record is over: what follows may again be as long as a record.
+    /// Marks the end of a record: the following input may again be as long as a record.
     pub(crate) fn record_ends(&mut self) {
         self.reader.get_mut().used = 0;
     }
 
-    /// The next part.
+    /// Returns the next item.
     pub(crate) fn next(&mut self) -> Result<Part, Fault> {
         if std::mem::take(&mut self.empty) {
             return Ok(self.close());
@@ -103,7 +103,7 @@ fn say(open: &mut [(String, String)], text: &str) {
 fn opened(open: &mut Vec<(String, String)>, start: &BytesStart<'_>) -> Result<Part, Fault> {
     let own = name(start.local_name().as_ref());
     let mut attributes = Vec::new();
-    // The parser's own check compares each name with all before it, which is quadratic.
+    // The parser's own check compares each name with all earlier ones, which is quadratic.
     for attribute in start.attributes().with_checks(false) {
         let attribute = attribute.map_err(|e| wrong(e.to_string()))?;
         let value = attribute.unescape_value().map_or_else(|_| name(&attribute.value), |text| text.into_owned());
@@ -113,7 +113,7 @@ fn opened(open: &mut Vec<(String, String)>, start: &BytesStart<'_>) -> Result<Pa
     Ok(Part::Open(own, attributes))
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 pub(crate) fn attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
@@ -126,7 +126,7 @@ fn wrong(what: String) -> Fault {
     Fault::stop(Invalid::new(format!("not well-formed XML: {what}")))
 }
 
-/// A fault of the parser: of the source of its bytes, which it wraps, or of the document.
+/// Converts a parser error: a fault of the byte source, which it wraps, or of the document.
 fn failed(error: quick_xml::Error) -> Fault {
     let quick_xml::Error::Io(io) = &error else { return wrong(error.to_string()) };
     let inner = io.get_ref();
@@ -139,8 +139,8 @@ fn failed(error: quick_xml::Error) -> Fault {
     }
 }
 
-/// A source that ends in an error where too much is read without the end of a record: the parser holds a text or a tag as
-/// a whole, whatever its length.
+/// A source that fails if too much is read without the end of a record. The parser holds a text or a tag as a whole,
+/// whatever its length.
 struct Limited {
     source: BufReader<Box<dyn Read + Send>>,
     used: usize,

@@ -1,4 +1,4 @@
-//! The files in a zip archive, found by its directory and inflated as they are read.
+//! Files in a zip archive, found by its directory and inflated as they are read.
 
 use crate::error::Fault;
 use bytes::{Buf, Bytes};
@@ -6,16 +6,16 @@ use flate2::read::DeflateDecoder;
 use meridian_model::Invalid;
 use std::io::Read;
 
-/// Most entries of a directory: an archive of one data set has a few.
+/// Max entries of a directory: an archive of one data set has a few.
 const ENTRIES_MAX: usize = 10_000;
 const END: &[u8] = b"PK\x05\x06";
 const ENTRY: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
-/// The end of the directory of a ZIP64 archive, and where it is: just before the other end.
+/// Signatures of the end of a ZIP64 directory, and of its locator, which precedes the other end.
 const END_64: &[u8] = b"PK\x06\x06";
 const LOCATOR_64: &[u8] = b"PK\x06\x07";
 const LOCATOR_64_BYTES: usize = 20;
-/// The extra field of an entry with its ZIP64 sizes, and what stands in the place of a number that is there.
+/// Id of the extra field with an entry's ZIP64 sizes, and the placeholder for a number stored there.
 const EXTRA_64: usize = 1;
 const SEE_EXTRA: usize = u32::MAX as usize;
 /// Bytes of the end of the directory and of an entry before its names.
@@ -23,7 +23,7 @@ const END_BYTES: usize = 22;
 const ENTRY_BYTES: usize = 46;
 const LOCAL_BYTES: usize = 30;
 
-/// An archive, all of it in memory.
+/// An archive, held completely in memory.
 pub(crate) struct Zip {
     bytes: Bytes,
     entries: Vec<Entry>,
@@ -54,7 +54,7 @@ fn longest(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?)).ok()
 }
 
-/// How many entries a directory has, and where it begins.
+/// Returns how many entries a directory has, and where it begins.
 fn directory(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
     let locator = end.checked_sub(LOCATOR_64_BYTES).map(|at| &bytes[at..]);
     match locator.filter(|locator| locator.starts_with(LOCATOR_64)) {
@@ -66,7 +66,8 @@ fn directory(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The packed size of an entry and where its file is; a number that does not fit 32 bits is in its extra field.
+/// Returns the packed size of an entry and the location of its file; a number that does not fit 32 bits is in its
+/// extra field.
 fn extent(entry: &[u8], extra: &[u8]) -> Option<(usize, usize)> {
     let (whole, mut packed, mut local) = (long(entry, 24)?, long(entry, 20)?, long(entry, 42)?);
     let mut at = 0;
@@ -116,12 +117,12 @@ impl Zip {
         Ok(Zip { bytes, entries })
     }
 
-    /// The names of the files.
+    /// Returns the names of the files.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 
-    /// A file by its name, without regard to case; `None` if there is none.
+    /// Returns a file by its name, ignoring case; `None` if absent.
     pub(crate) fn file(&self, name: &str) -> Result<Option<Box<dyn Read + Send>>, Fault> {
         let Some(entry) = self.entries.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)) else {
             return Ok(None);
@@ -150,7 +151,7 @@ impl Zip {
 mod tests {
     use super::*;
 
-    /// An archive of one stored file, with the sizes and places in 64 bits.
+    /// Builds an archive of one stored file, with 64-bit sizes and offsets.
     fn zip64(name: &str, content: &[u8]) -> Vec<u8> {
         let mut out = LOCAL.to_vec();
         out.extend([45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -197,7 +198,7 @@ mod tests {
         let mut content = String::new();
         zip.file("A.KML").unwrap().unwrap().read_to_string(&mut content).unwrap();
         assert_eq!(content, "content");
-        // Damaged ones are refused, whatever they claim.
+        // Damaged archives are refused.
         for at in 0..bytes.len() {
             for byte in [0, 1, 0x7f, 0xff] {
                 let mut damaged = bytes.clone();

@@ -1,4 +1,4 @@
-//! Shapes as binary, text and GeoJSON: what is written reads back, and damage is refused.
+//! Shapes as binary, text and GeoJSON: written shapes read back, and damage is refused.
 
 use super::*;
 use crate::wkt;
@@ -14,7 +14,7 @@ fn line() -> impl Strategy<Value = LineString<f64>> {
     prop::collection::vec(degrees(), 2..6).prop_map(LineString::new)
 }
 
-/// Triangles that are wound as GeoJSON asks: readers may turn others around.
+/// Triangles oriented as GeoJSON requires: readers may reverse others.
 fn polygon() -> impl Strategy<Value = Polygon<f64>> {
     (-170.0..170.0f64, -80.0..80.0f64, 0.1..5.0f64, 0.1..5.0f64)
         .prop_map(|(x, y, w, h)| Polygon::new(vec![(x, y), (x + w, y), (x, y + h), (x, y)].into(), vec![]))
@@ -31,7 +31,7 @@ fn geometry() -> impl Strategy<Value = Geometry<f64>> {
     ]
 }
 
-/// Longitudes and latitudes in turn.
+/// Longitudes and latitudes, interleaved.
 fn positions(shape: &Geometry<f64>) -> Vec<f64> {
     let of_line = |line: &LineString<f64>| line.0.iter().flat_map(|c| [c.x, c.y]).collect::<Vec<f64>>();
     match shape {
@@ -52,7 +52,7 @@ fn shape_of(shape: Option<Shape>) -> Option<Geometry<f64>> {
     })
 }
 
-/// The same in the other byte order, with heights and in the extended form where these are asked for.
+/// The same in the other byte order, with heights and in the extended form if requested.
 fn rewritten(bytes: &[u8], ewkb: bool) -> Vec<u8> {
     let mut cursor = Cursor::new(bytes, Survey::default());
     let mut out = Vec::new();

@@ -6,7 +6,7 @@ use arrow_ipc::writer::StreamWriter;
 use meridian_model::{Batch, Invalid, Schema, Seq};
 use std::sync::Arc;
 
-/// An IPC stream, a record batch for each batch.
+/// An IPC stream, with a record batch for each batch.
 pub(crate) struct ArrowEvents {
     outgoing: Outgoing,
     writer: Option<StreamWriter<Vec<u8>>>,
@@ -17,7 +17,7 @@ impl ArrowEvents {
         Ok(ArrowEvents { outgoing: Outgoing::new(schema, properties, Extras::default())?, writer: None })
     }
 
-    /// The stream's writer, and with it the schema, made at the first use.
+    /// Returns the stream's writer, created with the schema at the first use.
     fn writer(&mut self) -> Result<&mut StreamWriter<Vec<u8>>, WriteError> {
         if self.writer.is_none() {
             let writer = StreamWriter::try_new(Vec::new(), self.outgoing.arrow()).map_err(WriteError::of)?;

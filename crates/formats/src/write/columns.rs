@@ -1,4 +1,4 @@
-//! The columns under which events leave: names and types that other programs know.
+//! Columns of exported events: names and types that other programs know.
 
 use super::WriteError;
 use super::json::selection;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Bytes of the WKB of a point.
 const POINT_BYTES: usize = 21;
-/// The head of the WKB of a point: little-endian, type 1.
+/// Header of the WKB of a point: little-endian, type 1.
 const POINT_HEAD: [u8; 5] = [1, 1, 0, 0, 0];
 
 /// Name of the column of sequence numbers, in files that have it. It gives way to a field of this name.
@@ -31,7 +31,7 @@ pub(crate) fn seq_column(schema: &Schema) -> String {
 pub(crate) struct Extras {
     /// A box around the geometry.
     pub(crate) boxes: bool,
-    /// The sequence number, where ids are given: a made id says it already.
+    /// The sequence number, if ids are given: a generated id already contains it.
     pub(crate) seqs: bool,
 }
 
@@ -83,12 +83,12 @@ impl Outgoing {
         Ok(Outgoing { schema: schema.clone(), fields, arrow: Arc::new(ArrowSchema::new(columns)), seqs, covering })
     }
 
-    /// The schema of the record batches.
+    /// Returns the schema of the record batches.
     pub(crate) fn arrow(&self) -> &SchemaRef {
         &self.arrow
     }
 
-    /// One batch; `seqs[row]` gives made ids.
+    /// Returns one batch; `seqs[row]` gives generated ids.
     pub(crate) fn record_batch(&self, batch: &Batch, seqs: &[Seq]) -> Result<RecordBatch, WriteError> {
         let rows = batch.rows();
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.arrow.fields().len());
@@ -116,7 +116,8 @@ impl Outgoing {
     }
 }
 
-/// Sides are of single precision, as in other collections of GeoParquet: a box is to be contained, not to be exact.
+/// Box with single-precision sides, as in other collections of GeoParquet: a box need not be exact, only contain its
+/// shape.
 ///
 /// In double precision the boxes of points were the largest column of all.
 fn sides() -> Fields {
@@ -134,7 +135,7 @@ fn ids(batch: &Batch, seqs: &[Seq]) -> ArrayRef {
     Arc::new(made.finish())
 }
 
-/// The WKB of points, all in one buffer.
+/// Returns the WKB of points, all in one buffer.
 fn point_wkb(lon: &Float64Array, lat: &Float64Array) -> BinaryArray {
     let mut bytes = Vec::with_capacity(lon.len() * POINT_BYTES);
     let mut offsets = Vec::with_capacity(lon.len() + 1);
@@ -150,7 +151,7 @@ fn point_wkb(lon: &Float64Array, lat: &Float64Array) -> BinaryArray {
     BinaryArray::new(OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(bytes), lon.nulls().cloned())
 }
 
-/// West, south, east and north of each row.
+/// Returns west, south, east and north of each row.
 pub(crate) fn row_sides(batch: &Batch) -> Option<[&Float64Array; 4]> {
     batch.sides().or_else(|| batch.points().map(|(lon, lat)| [lon, lat, lon, lat]))
 }
@@ -160,7 +161,7 @@ fn boxes(batch: &Batch) -> ArrayRef {
         return new_null_array(&DataType::Struct(sides()), batch.rows());
     };
     let nulls: Option<NullBuffer> = exact[0].nulls().cloned();
-    // Rounded away from the middle: a reader that prunes by the box must not lose the event.
+    // Rounded outwards: a reader that prunes by the box must not lose the event.
     let outward = [f32_below, f32_below, f32_above, f32_above];
     let columns =
         exact.into_iter().zip(outward).map(|(side, round)| Arc::new(side.unary::<_, Float32Type>(round)) as ArrayRef);

@@ -77,7 +77,7 @@ impl EventWriter for CsvEvents {
                 out.push(b',');
                 if let Some(shapes) = shapes.filter(|s| s.is_valid(row)) {
                     out.push(b'"');
-                    // WKT contains commas and never a quote, so it needs quoting and no escaping.
+                    // WKT contains commas and never a quote, so it needs quoting but no escaping.
                     wkb::write_wkt(shapes.value(row), out);
                     out.push(b'"');
                 }
@@ -113,7 +113,7 @@ impl EventWriter for CsvEvents {
     }
 }
 
-/// Appends a text, in quotes where it needs them: also when empty, or edged by spaces that readers may trim.
+/// Appends a text, quoted if necessary: also when empty, or with outer spaces that readers may trim.
 pub fn quote(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let special = |b: &u8| matches!(b, b'"' | b',' | b'\n' | b'\r' | b';' | b'\t' | b'|');

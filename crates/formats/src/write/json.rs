@@ -9,14 +9,14 @@ use arrow_array::{Array, BinaryArray, Float64Array, StringArray};
 use meridian_model::{Batch, FieldColumn, FieldType, Invalid, Schema, Seq};
 use std::sync::Arc;
 
-/// Writes events of one schema as GeoJSON features; made once per answer.
+/// Writes events of one schema as GeoJSON features; created once per response.
 #[derive(Debug, Clone)]
 pub struct FeatureWriter {
     /// Fields to write, each with its key as JSON text: `"name":`.
     fields: Arc<[(usize, Vec<u8>)]>,
 }
 
-/// The fields of a list of names, in the schema's order; all without a list.
+/// Returns the fields of a list of names, in the schema's order; all without a list.
 pub(crate) fn selection(schema: &Schema, properties: Option<&[String]>) -> Result<Vec<usize>, Invalid> {
     let Some(names) = properties else { return Ok((0..schema.fields.len()).collect()) };
     let mut fields = Vec::with_capacity(names.len());
@@ -37,7 +37,7 @@ pub(crate) fn selection(schema: &Schema, properties: Option<&[String]>) -> Resul
 }
 
 impl FeatureWriter {
-    /// A writer of the named properties, or of all. An unknown name is an error that lists the known ones.
+    /// Creates a writer of the named properties, or of all. An unknown name is an error that lists the known ones.
     pub fn new(schema: &Schema, properties: Option<&[String]>) -> Result<FeatureWriter, Invalid> {
         let fields = selection(schema, properties)?
             .into_iter()
@@ -52,8 +52,8 @@ impl FeatureWriter {
         Ok(FeatureWriter { fields })
     }
 
-    /// Looks up the columns of a batch once for all its rows; `seqs[row]` gives made ids.
-    /// Columns that the batch leaves out are left out of the features.
+    /// Looks up the columns of a batch once for all its rows; `seqs[row]` gives generated ids. Columns missing from
+    /// the batch are left out of the features.
     pub fn rows<'a>(&'a self, batch: &'a Batch, seqs: &'a [Seq]) -> Features<'a> {
         let place = if let Some((lon, lat)) = batch.points() {
             GeometryColumn::Points(lon, lat)
@@ -91,8 +91,8 @@ impl Features<'_> {
         self.feature_with(row, out, |_| {});
     }
 
-    /// As [`Features::feature`]; `more` may append further members, each begun with a comma
-    /// (`,"links":[…]`), before the closing brace.
+    /// Like [`Features::feature`]; `more` may append further members, each begun with a comma (`,"links":[…]`), before
+    /// the closing brace.
     pub fn feature_with(&self, row: usize, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
         out.extend_from_slice(b"{\"type\":\"Feature\",\"id\":");
         self.id(row, out);
@@ -104,7 +104,7 @@ impl Features<'_> {
         out.push(b'}');
     }
 
-    /// Appends a row's id as a JSON string; `null` where it is neither given nor made.
+    /// Appends a row's id as a JSON string; `null` if it is neither given nor generated.
     pub fn id(&self, row: usize, out: &mut Vec<u8>) {
         match (self.ids, self.seqs.get(row)) {
             (Some(ids), _) => escape(ids.value(row), out),
@@ -178,7 +178,7 @@ pub(crate) enum Framing {
     Collection,
     /// A record separator before and a line end after each (RFC 8142).
     Sequence,
-    /// A line each.
+    /// One per line.
     Lines,
 }
 
@@ -207,14 +207,14 @@ impl EventWriter for JsonEvents {
         let rows = self.writer.rows(batch, seqs);
         for row in 0..batch.rows() {
             match self.framing {
-                // A comma before each but the first, as a writer does not know which is the last.
+                // A comma precedes each but the first, as a writer does not know which is the last.
                 Framing::Collection if std::mem::take(&mut self.first) => out.push(b'\n'),
                 Framing::Collection => out.extend_from_slice(b",\n"),
                 Framing::Sequence => out.push(0x1e),
                 Framing::Lines => {}
             }
             rows.feature(row, out);
-            // Behind each record: without it a reader could not tell a record that was cut.
+            // Written after each record: without it a reader could not detect a truncated record.
             if self.framing != Framing::Collection {
                 out.push(b'\n');
             }

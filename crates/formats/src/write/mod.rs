@@ -1,4 +1,4 @@
-//! From batches to bytes.
+//! Converts batches to bytes.
 
 mod arrow;
 mod columns;
@@ -18,7 +18,7 @@ use json::{Framing, JsonEvents};
 use meridian_model::{Batch, Invalid, Schema, Seq};
 use std::sync::Arc;
 
-/// What an encoder could not write: a batch of another schema, or a fault of its library.
+/// Why an encoder failed: a batch of another schema, or a fault of its library.
 #[derive(Debug, thiserror::Error)]
 #[error("writing failed: {0}")]
 pub struct WriteError(pub String);
@@ -29,25 +29,25 @@ impl WriteError {
     }
 }
 
-/// Writes batches of one schema as one document; bytes are appended to what the caller hands in,
-/// so that they can leave while later batches are still being read.
+/// Writes batches of one schema as one document. Bytes are appended to the caller's buffer, so that they can be sent
+/// while later batches are still being read.
 pub trait EventWriter: Send {
     /// Appends the text before the first event.
     fn start(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError>;
 
-    /// Appends the events of a batch; `seqs[row]` gives made ids, and may be empty where ids are given.
+    /// Appends the events of a batch; `seqs[row]` gives generated ids, and may be empty if ids are given.
     fn write(&mut self, batch: &Batch, seqs: &[Seq], out: &mut Vec<u8>) -> Result<(), WriteError>;
 
     /// Appends the text after the last event.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), WriteError>;
 
-    /// Bytes of events that were taken and have not left yet.
+    /// Returns the bytes of events accepted and not written yet.
     fn held(&self) -> usize {
         0
     }
 }
 
-/// A writer of a format, of the named properties or of all of them.
+/// Creates a writer of a format, for the named properties or for all of them.
 pub fn writer(
     format: Format,
     schema: &Arc<Schema>,

@@ -14,19 +14,19 @@ use serde_json::json;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Most rows of a row group.
+/// Max rows of a row group.
 const GROUP_ROWS: usize = 131_072;
-/// Most bytes of a row group in memory before it is written. A server may write many files at a time.
+/// Max bytes of a row group in memory before it is written. A server may write many files at a time.
 const GROUP_BYTES: usize = 16 << 20;
-/// The same of an archive, of which one is written at a time.
+/// The same for an archive, of which one is written at a time.
 const ARCHIVE_GROUP_BYTES: usize = 64 << 20;
 /// Max rows of a page: the min that a reader with the page index must decode.
 const PAGE_ROWS: usize = 8_192;
 
-/// Most bytes of a dictionary: beyond it values are stored by themselves. A reader of one page reads the dictionary too.
+/// Max bytes of a dictionary: beyond it values are stored plain. A reader of one page reads the dictionary too.
 const DICTIONARY_BYTES: usize = 64 << 10;
 
-/// Where row groups and pages of a file end.
+/// Limits at which row groups and pages of a file end.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     group_rows: usize,
@@ -46,7 +46,7 @@ pub struct GeoParquetWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> GeoParquetWriter<W> {
-    /// A file of the named properties, or of all of them.
+    /// Creates a file of the named properties, or of all of them.
     pub fn new(
         out: W,
         schema: &Arc<Schema>,
@@ -56,7 +56,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         GeoParquetWriter::cut_at(out, schema, properties, false, cut)
     }
 
-    /// A file from which [`crate::RestFile`] gets back the events with their sequence numbers. Pages end after
+    /// Creates a file from which [`crate::RestFile`] restores the events with their sequence numbers. Pages end after
     /// `page_rows` rows and row groups after `group_rows`, if every batch but the last has `page_rows` rows.
     pub fn for_archive(
         out: W,
@@ -83,7 +83,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         Ok(GeoParquetWriter { outgoing, schema: schema.clone(), writer, cut, bounds: None })
     }
 
-    /// Appends the events of a batch; `seqs[row]` gives made ids.
+    /// Appends the events of a batch; `seqs[row]` gives generated ids.
     pub fn write(&mut self, batch: &Batch, seqs: &[Seq]) -> Result<(), WriteError> {
         if let Some(sides) = row_sides(batch) {
             for row in (0..batch.rows()).filter(|&row| sides[0].is_valid(row)) {
@@ -105,12 +105,12 @@ impl<W: Write + Send> GeoParquetWriter<W> {
         self.writer.sync().map_err(WriteError::of)
     }
 
-    /// The output.
+    /// Returns the output.
     pub fn output(&self) -> &W {
         self.writer.inner()
     }
 
-    /// Adds a text of one's own to the directory of the file.
+    /// Adds a custom text to the directory of the file.
     pub fn note(&mut self, key: &str, value: String) {
         self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
@@ -139,7 +139,7 @@ impl<W: Write + Send> GeoParquetWriter<W> {
     }
 }
 
-/// Why a GeoParquet file was not begun.
+/// Why a GeoParquet file could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum GeoParquetError {
     /// A property that the schema does not have.
@@ -182,7 +182,7 @@ fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties 
     }
     for field in &schema.fields {
         let path = ColumnPath::new(vec![field.name.clone()]);
-        // Of values that are too many for a dictionary; times always are.
+        // For values that are too diverse for a dictionary, as times always are.
         let encoding = match field.kind {
             FieldType::Time | FieldType::Date | FieldType::Int => Encoding::DELTA_BINARY_PACKED,
             FieldType::Float => Encoding::BYTE_STREAM_SPLIT,
@@ -195,7 +195,7 @@ fn settings(schema: &Schema, outgoing: &Outgoing, cut: Cut) -> WriterProperties 
     settings = settings.set_column_dictionary_enabled(ColumnPath::new(vec![schema.id_column()]), false);
     if let Some(seqs) = &outgoing.seqs {
         let path = ColumnPath::new(vec![seqs.clone()]);
-        // Position and ordinal change apart: their bytes compress better apart.
+        // Position and ordinal change independently, so their bytes compress better in separate columns.
         settings = settings
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);

@@ -50,7 +50,7 @@ pub(crate) fn int(n: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
-/// Appends the shortest text that reads back as the same float; not finite ones, which no batch holds, as null.
+/// Appends the shortest text that reads back as the same float; non-finite ones, which no batch holds, as null.
 #[inline]
 pub fn float(x: f64, out: &mut Vec<u8>) {
     if x.is_finite() {
@@ -60,7 +60,7 @@ pub fn float(x: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a coordinate: as [`float`], without the `.0` of whole degrees.
+/// Appends a coordinate: like [`float`], without the `.0` of whole degrees.
 #[inline]
 pub(crate) fn coordinate(x: f64, out: &mut Vec<u8>) {
     float(x, out);

@@ -1,5 +1,5 @@
-//! Random schemas and events, and the way through a writer and a reader.
-// Each test file uses some of this, and a helper that fails is a test that fails.
+//! Random schemas and events, and their way through a writer and a reader.
+// Each test file uses only part of this module, and a helper that fails is a test that fails.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const BOTH_WAYS: [Format; 6] =
     [Format::GeoJson, Format::GeoJsonSeq, Format::NdJson, Format::Csv, Format::GeoParquet, Format::Arrow];
 
-/// One event of a schema.
+/// An event of a schema.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub id: String,
@@ -68,7 +68,7 @@ pub fn read_all(
     Ok(Batch::concat(&batches).unwrap())
 }
 
-/// Names that fields have in the wild, with those that readers give a meaning.
+/// Names that real fields have, including those to which readers give a meaning.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]{1,6}",
@@ -95,7 +95,7 @@ fn geometry_type() -> impl Strategy<Value = GeometryType> {
     prop::sample::select(vec![Point, Point, Line, Polygon, MultiPoint, MultiLine, MultiPolygon, Any])
 }
 
-/// A schema that validates.
+/// A valid schema.
 pub fn schema() -> impl Strategy<Value = Arc<Schema>> {
     let fields = prop::collection::vec((name(), kind(), any::<bool>()), 0..7);
     (fields, prop::option::of(geometry_type()), any::<bool>(), 0..3u8, any::<bool>()).prop_map(
@@ -103,7 +103,7 @@ pub fn schema() -> impl Strategy<Value = Arc<Schema>> {
             let mut schema = Schema { geometry, ..Schema::default() };
             for (name, kind, required) in fields {
                 let taken = schema.field_index(&name).is_some() || (geometry.is_some() && name == "geometry");
-                // A given id and a field of its name cannot both stand in a file of named columns.
+                // A given id and a field of its name cannot both be in a file of named columns.
                 let taken = taken || (given && matches!(name.as_str(), "id" | "key"));
                 if !taken {
                     schema.fields.push(Field { name, kind, required, title: None });

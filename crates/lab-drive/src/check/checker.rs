@@ -1,4 +1,4 @@
-//! Whether an answer is sound.
+//! Decides whether a response is sound.
 
 use super::truth::Truth;
 use crate::protocol::scan::{Scan, State};
@@ -20,11 +20,11 @@ pub struct Checker {
     digests: Option<HashMap<String, String>>,
 }
 
-/// A verdict that is not sound.
+/// A verdict other than sound.
 type Finding = (Outcome, String);
 
 impl Checker {
-    /// Reads what the checks need. Errors name the key.
+    /// Reads the files that the checks need. Errors name the key.
     pub fn new(request: &Request) -> Result<Checker, String> {
         let truth = Truth::of(request)?;
         let digests = match &request.check.digests {
@@ -40,32 +40,33 @@ impl Checker {
         })
     }
 
-    /// The part of the answer that has to be kept.
+    /// Returns the part of the response that must be kept.
     pub fn needs_body(&self) -> bool {
         self.check.needs_body()
     }
 
-    /// A digest to be taken of the body while it comes, where there is a check for it.
+    /// Returns the digest to compute while the body arrives, if a check needs it.
     pub fn digest(&self) -> Option<Sha256> {
         self.digests.as_ref().map(|_| Sha256::new())
     }
 
-    /// The unit in which results are counted.
+    /// Returns the unit in which results are counted.
     pub fn unit(&self) -> &ResultUnit {
         &self.unit
     }
 
-    /// Where the answer names the stream that is to be followed.
+    /// Returns the pointer to the stream address in the response, if it is to be followed.
     pub fn follow(&self) -> Option<&str> {
         self.follow.as_deref()
     }
 
-    /// The target that must answer alike, and how often it is asked.
+    /// Returns the target that must respond alike, and how often it is queried.
     pub fn same_as(&self) -> Option<(&str, u32)> {
         self.check.same_as.as_deref().map(|target| (target, self.check.same_every.max(1)))
     }
 
-    /// Writes the outcome of an answer that is whole by its protocol. Also its own count of results, where a check believes it.
+    /// Writes the outcome of a response that is complete by its protocol. Also writes its own count of results, if a
+    /// check relies on it.
     pub fn judge(&self, path: &str, scan: &Scan, record: &mut Record) {
         if let Err((outcome, detail)) = self.verdict(path, scan, record) {
             record.outcome = outcome;
@@ -133,7 +134,7 @@ impl Checker {
             // A protocol without statuses.
             (_, 0) => Ok(()),
             (Some(due), got) if due == got => Ok(()),
-            // 101: a WebSocket was agreed to.
+            // 101: the switch to WebSocket was accepted.
             (None, 101 | 200..=299) => Ok(()),
             (_, 429 | 503) => Err((Outcome::Refused, format!("status {status}"))),
             (_, 200..=299) => Err((Outcome::Unsound, format!("status {status}"))),
@@ -158,7 +159,7 @@ impl Checker {
         }
     }
 
-    /// Whether another target's answer says the same.
+    /// Returns whether another target's response is equal.
     pub fn same(&self, mine: &Scan, other: &Scan) -> bool {
         let json = |scan: &Scan| serde_json::from_slice::<Json>(scan.body.as_deref().unwrap_or_default()).ok();
         match &self.check.count {
@@ -199,7 +200,7 @@ fn field_is_there(json: Option<&Json>, field: &str) -> Result<(), Finding> {
     }
 }
 
-/// The values at a pointer, where `*` is every element of a list; `None` where any of it is missing.
+/// Returns the values at a pointer, where `*` is every element of a list; `None` if any of it is missing.
 fn values_at<'a>(json: &'a Json, pointer: &str) -> Option<Vec<&'a Json>> {
     let mut found = vec![json];
     for segment in pointer.split('/').skip(1) {
@@ -228,7 +229,7 @@ mod tests {
         let checker = Checker::new(&request).expect("ready");
         scan.reset(&ResultUnit::Feature, true);
         scan.digest = checker.digest();
-        // In two pieces, as a body comes.
+        // In two pieces, as a body arrives.
         let (first, second) = body.as_bytes().split_at(body.len() / 2);
         scan.take(first, 1);
         scan.take(second, 1);
@@ -297,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_digests_file_says_which_body_is_due_at_a_path() {
-        // sha256sum of the two letters.
+        // SHA-256 of the two letters.
         let due = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
         let file = tempfile::NamedTempFile::new().expect("a file");
         let check = format!("digests = {:?}", file.path());

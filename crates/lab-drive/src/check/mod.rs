@@ -1,4 +1,4 @@
-//! Checks: whether an answer is sound, and whether objectives hold.
+//! Checks: whether a response is sound, and whether objectives hold.
 
 pub mod checker;
 pub mod objectives;

@@ -1,21 +1,21 @@
-//! Whether objectives hold.
+//! Evaluates objectives.
 
 use crate::scenario::{Metric, Objective};
 use meridian_lab_results::folder::{Run, Summary};
 use serde::Serialize;
 
-/// One objective and what was measured.
+/// One objective and its measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ObjectiveVerdict {
     /// The objective, as a sentence.
     pub objective: String,
-    /// The measured value; `None` where nothing was measured or users waited for ever.
+    /// The measured value; `None` if there is none or users waited for ever.
     pub value: Option<f64>,
     /// Whether it holds.
     pub holds: bool,
 }
 
-/// Judges every objective over all measured records of its kind.
+/// Evaluates every objective over all measured records of its kind.
 pub fn judge(objectives: &[Objective], summary: &Summary, run: &Run) -> Vec<ObjectiveVerdict> {
     objectives.iter().map(|objective| one(objective, summary, run)).collect()
 }

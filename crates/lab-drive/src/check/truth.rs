@@ -1,4 +1,5 @@
-//! The ground truth of counts: a file that maps paths to counts, or the points that the target holds, counted by the lab itself.
+//! The ground truth of counts: a file that maps paths to counts, or the points that the target holds, counted by the
+//! lab itself.
 
 use crate::scenario::{Check, Request};
 use jiff::Timestamp;
@@ -7,7 +8,7 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The expected count of an answer.
+/// The expected count of a response.
 #[derive(Debug)]
 pub(super) enum Truth {
     /// Counts by path, as sent.
@@ -16,7 +17,7 @@ pub(super) enum Truth {
     Points(Points),
 }
 
-/// Points by longitude, so that a box is a stretch of them.
+/// Points by longitude, so that a box is a contiguous range of them.
 #[derive(Debug)]
 pub(super) struct Points {
     sorted: Vec<Point>,
@@ -33,11 +34,11 @@ struct Asked {
     limit: Option<u64>,
 }
 
-/// Parameters that the lab understands as a server does; one that it does not would make its counts wrong.
+/// Parameters that the lab interprets like a server; any other parameter could make its counts wrong.
 const KNOWN: [&str; 4] = ["bbox", "datetime", "limit", "f"];
 
 impl Truth {
-    /// Reads what a request's checks name; `None` where they name nothing. Errors name the key.
+    /// Reads the truth that a request's checks name; `None` if they name none. Errors name the key.
     pub(super) fn of(request: &Request) -> Result<Option<Truth>, String> {
         let name = &request.name;
         let Check { truth, points, time, .. } = &request.check;
@@ -71,7 +72,8 @@ impl Truth {
         }
     }
 
-    /// The count that is due for a path. `whole` says that an answer's count knows no limit. The error says why there is none.
+    /// Returns the expected count for a path. `whole` means that a response's count has no limit. The error states why
+    /// there is none.
     pub(super) fn due(&self, path: &str, whole: bool) -> Result<u64, &'static str> {
         match self {
             Truth::Paths(counts) => counts.get(path).copied().ok_or("the truth file does not know this path"),
@@ -85,7 +87,7 @@ impl Truth {
 }
 
 impl Points {
-    /// Reads GeoJSON: a FeatureCollection, or a feature a line. `time` is the property with their time.
+    /// Reads GeoJSON: a FeatureCollection, or one feature per line. `time` is the property with their time.
     fn read(path: &Path, time: Option<&str>) -> Result<Points, String> {
         let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
         let mut sorted = Vec::new();
@@ -142,7 +144,7 @@ fn instant(text: &str) -> Option<i64> {
     Some(text.parse::<Timestamp>().ok()?.as_microsecond())
 }
 
-/// Keys and values of a path's query.
+/// Returns the keys and values of a path's query.
 fn parts(path: &str) -> impl Iterator<Item = (&str, &str)> {
     let query = path.split_once('?').map_or("", |(_, query)| query);
     query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))

@@ -1,6 +1,6 @@
-//! A request whose answer names a stream: the stream is requested next, and is the request's answer.
+//! Follows a response that names a stream: the stream is requested next, and counts as the request's response.
 //!
-//! So is a search asked: one request begins it, and its packets come under the address that its answer names.
+//! Searches work like this: one request starts the search, and its packets arrive at the address in the response.
 
 use crate::check::checker::Checker;
 use crate::protocol::connection::Connection;
@@ -10,9 +10,8 @@ use crate::protocol::{Client, Exchange};
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::{Outcome, Record};
 
-/// Asks, and follows the answer where the request says so. The user's wait is one. Its send time and its
-/// first byte are those of the first request. Its results are those of the stream, and so is its status once
-/// there is one.
+/// Sends a request and follows the response if the request specifies so. The user's wait covers both. Send time and
+/// first byte are those of the first request. Results are those of the stream, and so is the status once there is one.
 pub async fn ask(connection: &mut Connection, judge: &Checker, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
     let Some(pointer) = judge.follow() else { return connection.ask(of).await };
     let Exchange { question, unit, record, scan, clock } = of;
@@ -21,7 +20,7 @@ pub async fn ask(connection: &mut Connection, judge: &Checker, of: &mut Exchange
     let mut first = Exchange { question, unit: &ResultUnit::Body, record, scan: &mut answer, clock };
     connection.ask(&mut first).await?;
     if !matches!(record.status, 200..=299) {
-        // A refusal, and the status says which.
+        // A refusal, shown by the status.
         scan.retry_after = answer.retry_after;
         return Ok(());
     }
@@ -40,7 +39,8 @@ pub async fn ask(connection: &mut Connection, judge: &Checker, of: &mut Exchange
     followed
 }
 
-/// Path and query of an address. They are asked for where the request was: load goes nowhere that the scenario does not name.
+/// Returns path and query of an address. They are requested from the original target: load goes nowhere that the
+/// scenario does not name.
 fn path_of(address: &str) -> Option<&str> {
     let path = match address.split_once("://") {
         Some((_, rest)) if !address.starts_with('/') => &rest[rest.find('/')?..],

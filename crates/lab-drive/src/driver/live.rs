@@ -1,7 +1,7 @@
-//! The report while it grows, on loopback: a page that refreshes itself every two seconds until the run has ended.
+//! The live report, on loopback: a page that refreshes itself every two seconds until the run has ended.
 //!
 //! It is served from its own thread, one reader at a time, and drawn on request. Drawing takes processor time of the
-//! lab's machine, so a run at a server's limit should do without.
+//! lab's machine, so avoid it in a run at a server's limit.
 
 use super::Progress;
 use meridian_lab_results::error::{LabError, Result};
@@ -20,9 +20,10 @@ use std::time::Duration;
 /// The figures so far.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// Held for a moment only: the thread that sends writes it.
+    /// Held only briefly, because the sending thread writes it.
     now: Mutex<(Run, Progress)>,
-    /// Held while pictures are drawn: the thread that writes to disk may wait for it, and there is room before that one.
+    /// Held while pictures are drawn. The thread that writes to disk may wait for it, since a queue precedes that
+    /// thread.
     report: Mutex<LivePage>,
     ended: AtomicBool,
 }
@@ -35,10 +36,10 @@ pub struct Server {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// How long a reader may take to ask, and to take what it is given.
+/// Timeout of a reader for sending its request and taking the response.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Largest request.
+/// Max bytes of a request.
 const REQUEST: u64 = 16 << 10;
 
 const SCRIPT: &str = "const report=document.getElementById('report');async function again(){try{const answer=await \
@@ -46,12 +47,12 @@ fetch('/report');if(!answer.ok)throw 0;report.innerHTML=await answer.text();setT
 getElementById('state').textContent='The run has ended: its results folder has the whole.'}}again();";
 
 impl Live {
-    /// More records.
+    /// Adds records.
     pub(super) fn add(&self, records: &[Record]) {
         self.report.lock().add(records);
     }
 
-    /// How far the run is.
+    /// Sets the progress of the run.
     pub(super) fn look(&self, run: &Run, progress: &Progress) {
         *self.now.lock() = (run.clone(), progress.clone());
     }
@@ -75,7 +76,7 @@ impl Live {
 }
 
 impl Server {
-    /// Serves a page about the run `name` on 127.0.0.1, at a port of the system's choice.
+    /// Serves a page about the run `name` on 127.0.0.1, at a port chosen by the system.
     pub fn start(name: &str) -> Result<Server> {
         let failed = |e: std::io::Error| LabError::results(format!("--live: cannot serve on loopback: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
@@ -87,19 +88,19 @@ impl Server {
                 if shown.ended.load(Ordering::Acquire) {
                     return;
                 }
-                // A reader that leaves early is no reason to end.
+                // A reader that disconnects early does not end the server.
                 let _ = answer(stream, address, &page, &shown);
             }
         });
         Ok(Server { live, address, thread: Some(thread.map_err(failed)?) })
     }
 
-    /// Where the page is.
+    /// Returns the address of the page.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// The figures that a run reports ([`super::Options::live`]).
+    /// Returns the figures to which a run reports ([`super::Options::live`]).
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.live)
     }
@@ -108,7 +109,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.live.ended.store(true, Ordering::Release);
-        // Wakes the thread; where that fails it ends with the process.
+        // Wakes the thread; if that fails, the thread ends with the process.
         if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
             && let Some(thread) = self.thread.take()
         {

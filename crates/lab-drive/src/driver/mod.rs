@@ -1,13 +1,13 @@
-//! Driving a target: from a scenario to a results folder.
+//! Drives a target: from a scenario to a results folder.
 //!
-//! One thread sends and receives ([`population`] makes arrivals into jobs, a [`user`] does them over a
-//! [`connection`](crate::protocol::connection)). A second writes rows to disk, a third samples. All that is
-//! shared on the first is in cells: there is nothing to lock.
+//! One thread sends and receives ([`population`] turns arrivals into jobs, a [`user`] executes them over a
+//! [`connection`](crate::protocol::connection)). A second writes rows to disk, a third samples. State shared within
+//! the first thread is in cells, without locks.
 //!
 //! # Accounting
-//! Every due arrival is a record, or several where its user tried again. Sent and unsent ones add up to what
-//! the arrival process wanted. Latency counts from the intended time, so that a server that stalls cannot
-//! hide it by keeping the lab from asking.
+//! Every due arrival is a record, or several if its user retried. Sent and unsent ones add up to the demand of the
+//! arrival process. Latency counts from the intended time, so that a server that stalls cannot hide it by keeping the
+//! lab from sending.
 
 mod follow;
 pub mod live;
@@ -47,7 +47,7 @@ use tokio::task::{JoinSet, LocalSet};
 /// The inputs of a run besides its scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The results folder to be.
+    /// The results folder to create.
     pub out: PathBuf,
     /// Public hosts to which load may be sent.
     pub allow_public: Vec<String>,
@@ -57,10 +57,10 @@ pub struct Options {
     pub live: Option<Arc<Live>>,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
-    /// The trial, from 0, and how many there are.
+    /// The trial, from 0, and the number of trials.
     pub trial: (u16, u16),
     /// Seconds on the trial's clock.
     pub elapsed_s: f64,
@@ -70,7 +70,7 @@ pub struct Progress {
     pub arrivals: u64,
     /// Records so far.
     pub done: u64,
-    /// Requests that did not end sound.
+    /// Requests that did not end with a sound response.
     pub not_sound: u64,
     /// Requests in flight.
     pub in_flight: u32,
@@ -87,17 +87,17 @@ pub struct Outcome {
     pub verdicts: Vec<ObjectiveVerdict>,
 }
 
-/// Time that answers on their way have to come after an interrupt.
+/// Time for pending responses to arrive after an interrupt.
 const GRACE: Duration = Duration::from_secs(2);
 /// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(500);
-/// Max time between two measurements of the lab's own lateness where nothing else measures it.
+/// Max time between two measurements of the lab's own lateness, if nothing else measures it.
 const PROBE_US: i64 = 10_000;
-/// The runtime's timers are this coarse.
+/// Granularity of the runtime's timers.
 const TIMER_US: i64 = 1_000;
 
-/// Runs a scenario and leaves a results folder. No results are left of a run if every answer was of another
-/// protocol than its target's. That is an error of the target, as when it is not there.
+/// Runs a scenario and writes a results folder. No results remain if every response was of another protocol than its
+/// target's. That is an error of the target, like an unreachable one.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome> {
     let prepared = Prepared::new(scenario, &options.allow_public)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -112,9 +112,9 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Pro
     let (stop, counts, mut run, watch) = driver.into_parts();
     drop(runtime);
     let stalls = recorder.stalls();
-    // Tasks held the others. They ended with the runtime, so a clone that is left is a bug.
+    // Tasks held the other clones. They ended with the runtime, so a remaining clone is a bug.
     let recorder = Rc::try_unwrap(recorder).map_err(|_| LabError::results("a virtual user outlived its trial"))?;
-    // Before `outcome?`: also after an error the rows written so far reach the disk.
+    // Before `outcome?`: the rows written so far reach the disk even after an error.
     let writer = recorder.finish()?;
     outcome?;
     if let Some(why) = counts.only_garbage() {
@@ -173,7 +173,7 @@ impl<'a> Driver<'a> {
         (self.stop, self.counts, self.run, self.watch)
     }
 
-    /// The targets in the order of their trials.
+    /// Returns the targets in the order of their trials.
     fn turns(&self) -> Vec<u16> {
         let taking_turns = self.scenario.population.iter().any(|population| population.target.is_none());
         let targets = if taking_turns { self.scenario.target.len() } else { 1 };
@@ -235,11 +235,11 @@ impl<'a> Driver<'a> {
     async fn trial(&mut self, trial: (u16, u16), target: u16, progress: &mut dyn FnMut(&Progress)) -> Result<()> {
         let phases = &self.scenario.phases;
         match self.idle(target).await {
-            // Earlier measurements are not discarded.
+            // Earlier measurements are kept.
             Err(error) if trial.0 > 0 => self.stop.ask(format!("trial {} did not begin: {error}", trial.0 + 1)),
             other => other?,
         }
-        // Asked again after the wait, in which an interrupt may have come.
+        // Checked again after the wait, during which an interrupt may have arrived.
         if self.stop.is_asked() {
             return Ok(());
         }
@@ -252,7 +252,7 @@ impl<'a> Driver<'a> {
         self.run.trials.push(Trial { target, started, measured_us: [plan.measured, plan.cool_down] });
         self.stretch(trial, target, clock, plan, progress).await?;
         if phases.again_s > 0.0 && !self.stop.is_asked() {
-            // The server gets this time to recover: whether it does is the question.
+            // Time for the server to recover: the repeat shows whether it does.
             self.pause(phases.again_after_s).await;
             if !self.stop.is_asked() {
                 let plan = Plan::again(phases, clock.now());
@@ -265,7 +265,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Waits until the targets of a trial are idle, or the run is to end.
+    /// Waits until the targets of a trial are idle, or the run must end.
     async fn idle(&self, turn: u16) -> Result<()> {
         let scenario = self.scenario;
         let mut waits: Vec<&WaitIdle> = Vec::new();
@@ -289,7 +289,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// One stretch of load, from its first arrival to its last answer.
+    /// Runs one period of load, from its first arrival to its last response.
     async fn stretch(
         &mut self,
         trial: (u16, u16),
@@ -313,11 +313,11 @@ impl<'a> Driver<'a> {
             loads.spawn_local(PopulationLoad::run(load));
         }
         let mut probe = JoinSet::new();
-        // Open arrivals measure their own lateness at each send; closed ones have no schedule to be late for.
+        // Open arrivals measure their own lateness at each send; closed ones have no schedule.
         if self.prepared.all_closed {
             probe.spawn_local(probe_lateness(Rc::clone(&shared)));
         }
-        // After preparation: its processor time is not the run's.
+        // After preparation, whose processor time does not count towards the run.
         self.watch.begin();
         let mut tick = tokio::time::interval(TICK);
         let mut grace = None;
@@ -330,7 +330,7 @@ impl<'a> Driver<'a> {
                     Some(done) => broken |= done.is_err(),
                 },
                 () = self.stop.asked(), if grace.is_none() && !self.stop.is_patient() => {
-                    // Requests that began before a limit of requests are served to their end.
+                    // Requests that began before a limit of requests are completed.
                     if !self.stop.is_patient() {
                         grace = Some(tokio::time::Instant::now() + GRACE);
                     }
@@ -368,12 +368,12 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Ctrl-C, or the options' handle: once for a clean end, twice for an end at once.
+/// Handles Ctrl-C or the options' handle: the first ends the run cleanly, the second at once.
 async fn interrupted(stop: Rc<Stop>, handle: Option<Arc<Notify>>) {
     let handle = handle.unwrap_or_default();
     loop {
         tokio::select! {
-            // Where signals cannot be had, the handle is left.
+            // If signals are unavailable, only the handle remains.
             signal = tokio::signal::ctrl_c() => if signal.is_err() { std::future::pending::<()>().await },
             () = handle.notified() => {}
         }
@@ -384,7 +384,8 @@ async fn interrupted(stop: Rc<Stop>, handle: Option<Arc<Notify>>) {
     }
 }
 
-/// Where every arrival waits for an answer nothing is ever late by a schedule; a timer measures how long the thread does not respond.
+/// Measures the lab's lateness by a timer if every arrival waits for a response, as such arrivals have no schedule.
+/// The timer shows how long the thread does not respond.
 async fn probe_lateness(shared: Rc<Shared>) {
     loop {
         let due = shared.clock.now() + PROBE_US;

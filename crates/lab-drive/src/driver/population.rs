@@ -1,4 +1,4 @@
-//! The load of a population: its arrivals become jobs, its virtual users do them.
+//! The load of a population: arrivals become jobs, and virtual users execute them.
 
 use super::replay::Line;
 use super::schedule::times;
@@ -19,10 +19,10 @@ use std::task::{Poll, Waker};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// Jobs that wait for a connection; beyond them an arrival counts as not sent at once.
+/// Max jobs that wait for a connection; further arrivals count as not sent at once.
 const WAITING_MAX: usize = 100_000;
 
-/// Arrivals handed on in a row when the lab is behind, before answers are read again.
+/// Max arrivals submitted in a row when the lab is behind, before responses are read again.
 const ROW: u32 = 8;
 
 /// One population's load on one target.
@@ -32,7 +32,7 @@ pub struct PopulationLoad {
     pub shared: Rc<Shared>,
     /// State shared by its users.
     pub profile: Rc<UserProfile>,
-    /// When requests are due.
+    /// Due times of requests.
     pub arrival: Arrival,
     /// The requests.
     pub mix: RefCell<Mix>,
@@ -83,7 +83,7 @@ impl PopulationLoad {
             let question = self.mix.borrow_mut().next(&mut random);
             let done = virtual_user.serve(Job { intended, n, question }).await;
             intended = match think {
-                // Without think time the next request is due now, not at the last answer: the time in between is the
+                // Without think time the next request is due now, not at the last response: the time in between is the
                 // lab's, not the server's.
                 _ if think_s <= 0.0 => shared.clock.now().max(done),
                 Think::Fixed => done + micros(think_s),
@@ -109,7 +109,7 @@ impl PopulationLoad {
             if !shared.until(intended).await {
                 break;
             }
-            // While connections are made and caches warm up, being late harms no figure.
+            // While connections open and caches warm up, lateness harms no figure.
             if shared.plan.phase_of(intended, self.profile.ends).is_counted() {
                 shared.counts.late_by(shared.clock.now() - intended);
             }
@@ -118,7 +118,8 @@ impl PopulationLoad {
             n += 1;
             dispatcher.submit(Job { intended, n, question });
             row += 1;
-            // A lab that is behind would otherwise submit for long without reading an answer, and measure its own delay.
+            // Otherwise a lab that is behind would submit for long without reading a response, and measure its own
+            // delay.
             if row % ROW == 0 {
                 tokio::task::yield_now().await;
             }
@@ -147,14 +148,14 @@ impl PopulationLoad {
                 dispatcher.submit(Job { intended, n, question: self.mix.borrow_mut().next(&mut random) });
             }
             dispatcher.drained().await;
-            // From the end of the last answer: the gap is idle time of the server.
+            // From the end of the last response: the gap is idle time of the server.
             intended = dispatcher.last_end.get().max(intended) + micros(gap_s);
         }
         self.profile.compared().await;
     }
 }
 
-/// Hands jobs to users: to a free one, to a new one, or to the queue.
+/// Passes jobs to users: to a free one, to a new one, or to the queue.
 #[derive(Debug)]
 struct Dispatcher {
     load: Rc<PopulationLoad>,
@@ -193,7 +194,7 @@ impl Dispatcher {
         let free = counter.free.borrow_mut().pop();
         if let Some(slot) = free {
             *slot.job.borrow_mut() = Some(job);
-            // The job first, then the wake-up: the user must find it.
+            // The job is stored before the wake-up, so that the user finds it.
             if let Some(waker) = slot.waker.borrow_mut().take() {
                 waker.wake();
             }
@@ -205,7 +206,7 @@ impl Dispatcher {
             let load = &self.load;
             let virtual_user =
                 VirtualUser::new(Rc::clone(&load.shared), Rc::clone(&load.profile), user, load.pool.of(user));
-            // A new connection only if all are busy, so that a slow load opens few.
+            // Opens a connection only if all are busy, so that a slow load opens few.
             virtual_users.spawn_local(work(virtual_user, job, Rc::clone(counter), Rc::clone(&self.last_end)));
         } else if counter.waiting.borrow().len() < WAITING_MAX {
             counter.waiting.borrow_mut().push_back(job);
@@ -229,9 +230,9 @@ impl Dispatcher {
         }
     }
 
-    /// Returns when every job is done.
+    /// Waits until every job is done.
     async fn drained(&self) {
-        // A loop, since `notify_one` keeps its permit: it may be that of an earlier moment without work.
+        // A loop, since `notify_one` keeps its permit, which may stem from an earlier idle moment.
         while self.counter.busy.get() > 0 {
             self.counter.empty.notified().await;
         }
@@ -253,7 +254,7 @@ async fn work(mut virtual_user: VirtualUser, first: Job, counter: Rc<Counter>, l
     loop {
         last_end.set(virtual_user.serve(job).await.max(last_end.get()));
         counter.left();
-        // The queue goes before idleness, or a job could wait while its user sleeps.
+        // The queue is checked before the user goes idle; otherwise a job could wait while its user sleeps.
         let waiting = counter.waiting.borrow_mut().pop_front();
         job = match waiting {
             Some(job) => job,

@@ -1,4 +1,5 @@
-//! All that can be wrong before the first request: addresses, generators, checks, files. Then populations are made from it.
+//! Checks everything that can fail before the first request: addresses, generators, checks, files. Then builds the
+//! populations.
 
 use super::population::PopulationLoad;
 use super::replay;
@@ -20,28 +21,28 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A scenario whose files are read and whose targets are there.
+/// A scenario whose files were read and whose targets are reachable.
 #[derive(Debug)]
 pub struct Prepared {
     /// Addresses, by target.
     pub targets: Vec<Vec<Address>>,
     /// Checks, by request.
     pub checkers: Rc<[Checker]>,
-    /// Whether every arrival waits for answers.
+    /// Whether every arrival waits for responses.
     pub all_closed: bool,
-    /// Whether an arrival ends by itself, so that the clock does not say when the load ends.
+    /// Whether an arrival ends by itself, so that the clock does not determine the end of the load.
     pub any_ends: bool,
-    /// By population, the lines that it replays.
+    /// By population, the lines to replay.
     lines: Vec<Vec<replay::Line>>,
 }
 
-/// How long a target may take to take a connection, handshakes included, before the load begins.
+/// Timeout for a target to accept a connection, including handshakes, before the load begins.
 const REACHABLE: Duration = Duration::from_secs(5);
 /// Descriptors that the lab needs besides its connections.
 const OWN_DESCRIPTORS: u64 = 64;
 
 impl Prepared {
-    /// Reads and checks; nothing has been written yet when it fails.
+    /// Reads and checks the scenario; nothing has been written when it fails.
     pub fn new(scenario: &Scenario, allowed: &[String]) -> Result<Prepared> {
         let targets = scenario.target.iter().map(|target| addresses(target, allowed)).collect::<Result<Vec<_>>>()?;
         for (target, addresses) in scenario.target.iter().zip(&targets) {
@@ -105,7 +106,7 @@ impl Prepared {
         Mix::fixed(scenario.request.len(), target, &endpoint, &lines)
     }
 
-    /// Opens a connection to each address, as far as it goes without a question.
+    /// Opens a connection to each address, as far as possible without a request.
     pub async fn reach(&self, scenario: &Scenario) -> Result<()> {
         for (target, addresses) in scenario.target.iter().zip(&self.targets) {
             for address in addresses {
@@ -125,7 +126,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The populations of one stretch of load; populations without a target ask `turn`.
+    /// Returns the populations of one period of load; populations without a target query `turn`.
     pub fn loads(&self, scenario: &Scenario, shared: &Rc<Shared>, turn: u16) -> Result<Vec<PopulationLoad>, String> {
         scenario
             .population
@@ -151,7 +152,7 @@ impl Prepared {
             scenario.requests_of(population).filter_map(|(_, request)| request.check.same_as.as_ref()).collect();
         let others = others.into_iter().filter_map(|name| {
             let at = scenario.target.iter().position(|target| target.name == *name)?;
-            // A target need not be compared with itself when it is its turn.
+            // A target need not be compared with itself in its own trial.
             (at != index).then(|| Rc::new(Same::new(name, Connection::new(&self.targets[at][0]))))
         });
         let profile = UserProfile {
@@ -173,13 +174,13 @@ impl Prepared {
             mix: RefCell::new(self.mix(scenario, population, number, target, index)?),
             pool: ConnectionPool::new(self.targets[index].clone(), target.streams as usize),
             connections: population.connections,
-            // The target is left out, so that A and B are asked the same.
+            // The target is left out of the seed, so that A and B get the same requests.
             seed: (scenario.seed, [u64::from(self.round(scenario, shared.trial)), number as u64, again]),
             lines: self.lines[number].clone(),
         })
     }
 
-    /// Which round of turns a trial is in: targets of one round are asked the same questions.
+    /// Returns the round of turns that a trial is in: targets of one round get the same requests.
     fn round(&self, scenario: &Scenario, trial: u16) -> u16 {
         match scenario.trials.order {
             Order::Given => trial % scenario.trials.repeats.max(1),
@@ -189,11 +190,12 @@ impl Prepared {
 }
 
 fn enough_descriptors(scenario: &Scenario) -> Result<()> {
-    // Users that share connections need fewer; the target with the most users to one sets no bound for the others.
+    // Users that share connections need fewer descriptors; the target with the most users per connection sets no bound
+    // for the others.
     let shared = scenario.target.iter().map(|target| if target.http2 { target.streams } else { 1 }).min().unwrap_or(1);
     let connections = |population: &Population| match population.arrival {
         Arrival::Closed { users, .. } => u64::from(users.div_ceil(shared)),
-        // Opened one by one as they are needed: a run that needs more reports it.
+        // Connections open one by one as needed: a run that needs more descriptors reports it.
         _ => 0,
     };
     let needed: u64 = scenario.population.iter().map(connections).sum();

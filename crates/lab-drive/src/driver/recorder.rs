@@ -1,4 +1,4 @@
-//! Rows on their way to disk: the driver fills a batch, another thread counts and writes it.
+//! Writes rows to disk: the driver fills a batch, another thread counts and writes it.
 
 use super::live::Live;
 use crate::rest::rested;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-/// Records of a batch.
+/// Max records of a batch.
 const BATCH: usize = 4_096;
-/// Batches on their way; the driver waits (and says so) when the disk is that far behind.
+/// Max batches in flight; the driver waits (and reports it) when the disk is that far behind.
 const BATCHES: usize = 64;
 
-/// Records written between two rests.
+/// Records written between two pauses.
 const PIECE: usize = 256;
 
 /// A message to the writing thread.
@@ -28,7 +28,7 @@ enum Rows {
     Samples(Vec<Sample>),
 }
 
-/// The driver's end.
+/// The driver's end of the channel.
 #[derive(Debug)]
 pub struct Recorder {
     rows: SyncSender<Rows>,
@@ -39,7 +39,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the writing thread, which also shows what it has to `live`.
+    /// Starts the writing thread, which also updates `live`.
     pub fn start(writer: Writer, live: Option<Arc<Live>>) -> Result<Recorder> {
         let (rows, incoming) = sync_channel(BATCHES);
         let broken = Arc::new(AtomicBool::new(false));
@@ -62,7 +62,7 @@ impl Recorder {
         }
     }
 
-    /// Sends on what there is, though it is no whole batch; not where the disk is behind.
+    /// Sends an incomplete batch; does nothing if the disk is behind.
     pub fn flush(&self) {
         let mut batch = self.batch.borrow_mut();
         if batch.is_empty() {
@@ -75,19 +75,19 @@ impl Recorder {
         }
     }
 
-    /// A way for samplers to add samples; it answers whether more are wanted.
+    /// Returns a function for samplers to add samples; it returns whether more are wanted.
     pub fn samples(&self) -> impl Fn(Vec<Sample>) -> bool + Send + use<> {
         let rows = self.rows.clone();
         move |samples| rows.send(Rows::Samples(samples)).is_ok()
     }
 
-    /// Whether the disk has failed: further results would be lost.
+    /// Returns whether the disk has failed: further results would be lost.
     pub fn is_broken(&self) -> bool {
-        // Relaxed: the flag guards no data. The error itself comes with the thread's result.
+        // Relaxed: the flag guards no data. The error itself is in the thread's result.
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Times that the driver had to wait for the disk.
+    /// Returns how often the driver had to wait for the disk.
     pub fn stalls(&self) -> u64 {
         self.stalls.get()
     }
@@ -102,9 +102,9 @@ impl Recorder {
     fn send(&self, batch: Vec<Record>) {
         match self.rows.try_send(Rows::Records(batch)) {
             Err(TrySendError::Full(rows)) => {
-                // A blocked driver sends late. The count tells the reader of the report that the disk was the cause.
+                // A blocked driver sends late. The count shows in the report that the disk was the cause.
                 self.stalls.set(self.stalls.get() + 1);
-                // The thread has ended only if writing failed, which `is_broken` reports.
+                // The thread ends early only if writing failed, which `is_broken` reports.
                 let _ = self.rows.send(rows);
             }
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}

@@ -14,8 +14,9 @@ pub struct Line {
     pub path: String,
 }
 
-/// Reads a log in the common or combined form. Its times are whole seconds: requests of one second are spread evenly over
-/// it, in their order. Lines that hold no request (a scanner's garbage) are left out; a file of nothing else is refused.
+/// Reads a log in the common or combined form. Its times are in seconds: requests of one second are spread evenly over
+/// it, in their order. Lines without a request (a scanner's garbage) are skipped; a file of only such lines is
+/// refused.
 pub fn read(path: &Path) -> Result<Vec<Line>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("arrival.file {}: {e}", path.display()))?;
     let mut found: Vec<(i64, String, String)> = text.lines().filter_map(line).collect();
@@ -25,7 +26,7 @@ pub fn read(path: &Path) -> Result<Vec<Line>, String> {
             path.display()
         ));
     }
-    // Servers write a line when an answer ends, so that neighbours may be out of order.
+    // Servers write a line when a response ends, so neighbours may be out of order.
     found.sort_by_key(|(second, ..)| *second);
     let start = found[0].0;
     let mut lines = Vec::with_capacity(found.len());
@@ -76,7 +77,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every request is there once, in the second of its line, and those of one second keep their order.
+        /// Every request occurs once, in the second of its line, and those of one second keep their order.
         #[test]
         fn requests_keep_their_seconds_and_their_order(seconds in proptest::collection::vec(0_i64..200_000, 1..40)) {
             let dir = tempfile::tempdir().expect("a folder");

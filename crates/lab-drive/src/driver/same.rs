@@ -1,7 +1,7 @@
-//! "Same answer?": another target gets the requests that one target has answered, one at a time.
+//! The check `same_as`: another target gets the requests that one target has answered, one at a time.
 //!
-//! The comparison adds to no latency: the answer has ended. Beside open arrivals it runs apart from them, and an answer is
-//! not compared, and says so, where the other target has no time. A closed user waits for it, then thinks.
+//! The comparison adds to no latency, since the response has ended. Beside open arrivals it runs separately, and a
+//! response that the other target has no time for is marked as not compared. A closed user waits for it, then thinks.
 
 use super::shared::Shared;
 use crate::check::checker::Checker;
@@ -16,13 +16,13 @@ use std::cell::Cell;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Longest wait for the other target, and for its turn to be asked.
+/// Max wait for the other target, and for its turn.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Max bytes of answers that wait for the other target.
+/// Max bytes of responses that wait for the other target.
 const HELD_MAX: usize = 64 << 20;
 
-/// The parts of an answer besides its body.
+/// Size of a response besides its body.
 const AROUND: usize = 1 << 10;
 
 /// The other target.
@@ -34,27 +34,27 @@ pub struct Same {
     held: Cell<usize>,
 }
 
-/// A sound answer whose record waits for the other target's answer.
+/// A sound response whose record waits for the other target's response.
 #[derive(Debug)]
 pub struct Comparison {
     /// The request.
     pub question: Question,
-    /// The answer.
+    /// The response.
     pub scan: Scan,
     /// The record so far.
     pub record: Record,
 }
 
-/// The outcome of a record whose answers differ.
+/// The outcome of a record whose responses differ.
 type Finding = (Outcome, String);
 
 impl Same {
-    /// Ready to ask `name` over a connection.
+    /// Prepares to query `name` over a connection.
     pub fn new(name: &str, connection: Connection) -> Same {
         Same { name: name.to_owned(), connection: Mutex::new(connection), seen: Cell::new(0), held: Cell::new(0) }
     }
 
-    /// Whether this sound answer is compared with this target.
+    /// Returns whether this sound response is compared with this target.
     pub fn is_due(&self, judge: &Checker) -> bool {
         let Some((_, every)) = judge.same_as().filter(|(target, _)| *target == self.name) else { return false };
         let seen = self.seen.get();
@@ -62,11 +62,12 @@ impl Same {
         seen.is_multiple_of(every)
     }
 
-    /// Asks the same, writes an unsound outcome where the answers differ, and keeps the record. The other side's
-    /// failure is no fault of this one, but an answer that could not be compared does not count as sound either.
+    /// Sends the same request to the other target, writes an unsound outcome if the responses differ, and keeps the
+    /// record. A failure of the other target is not charged to this one, but a response that could not be compared
+    /// does not count as sound either.
     pub async fn settle(&self, shared: &Shared, mut comparison: Comparison, limits: &Limits) {
         let bytes = AROUND + comparison.scan.body.as_ref().map_or(0, Vec::len);
-        // The other target may be slower than the load. Answers that wait for it must not fill the lab's memory.
+        // The other target may be slower than the load. Responses that wait for it must not fill the lab's memory.
         let verdict = if self.held.get() >= HELD_MAX {
             Err(self.left_out("too many answers wait for it"))
         } else {
@@ -76,7 +77,7 @@ impl Same {
                 Err(self.left_out(ENDED))
             } else {
                 tokio::select! {
-                    // An abort wins over an answer, so that the run ends within its grace.
+                    // An abort takes precedence over a response, so that the run ends within its grace period.
                     biased;
                     () = abort => Err(self.left_out(ENDED)),
                     verdict = self.ask(shared, &comparison) => verdict,
@@ -117,7 +118,7 @@ impl Same {
             }
             Ok(Err(fault)) => format!("{name} could not be compared with: {}", fault.detail),
             Err(_) => {
-                // A late answer would otherwise be read as the answer to the next question.
+                // Otherwise a late response would be read as that to the next request.
                 connection.abandon();
                 format!("{name} could not be compared with: no answer within a minute")
             }
@@ -125,11 +126,11 @@ impl Same {
         Err((Outcome::Unsound, detail))
     }
 
-    /// The answer is as sound as the other checks found it.
+    /// Returns the finding for a response that is not compared: sound, as the other checks found it.
     fn left_out(&self, why: &str) -> Finding {
         (Outcome::Sound, format!("not compared with {}: {why}", self.name))
     }
 }
 
-/// Why nothing is compared any more.
+/// Reason why comparisons have stopped.
 const ENDED: &str = "the run was ended first";

@@ -1,4 +1,4 @@
-//! When requests are due: the windows of a trial's phases, and the times of open arrivals.
+//! Due times of requests: the windows of a trial's phases, and the times of open arrivals.
 
 use crate::clock::micros;
 use crate::scenario::{Arrival, Phases};
@@ -11,31 +11,32 @@ use rand_pcg::Pcg64;
 pub struct Plan {
     /// Start of the load.
     pub start: Micros,
-    /// Start of the counted part.
+    /// Start of the measured part.
     pub measured: Micros,
-    /// Its end.
+    /// End of the measured part.
     pub cool_down: Micros,
     /// End of the load.
     pub end: Micros,
-    /// The name of the counted part.
+    /// Name of the measured part.
     pub phase: Phase,
 }
 
 impl Plan {
-    /// The main load, from `start`.
+    /// Returns the main load, from `start`.
     pub fn main(phases: &Phases, start: Micros) -> Plan {
         let measured = start + micros(phases.warm_up_s);
         let cool_down = measured + micros(phases.measured_s);
         Plan { start, measured, cool_down, end: cool_down + micros(phases.cool_down_s), phase: Phase::Measured }
     }
 
-    /// The first measurement again, from `start`.
+    /// Returns the repeat of the measurement, from `start`.
     pub fn again(phases: &Phases, start: Micros) -> Plan {
         let end = start + micros(phases.again_s);
         Plan { start, measured: start, cool_down: end, end, phase: Phase::Again }
     }
 
-    /// The phase of a request that was intended at a time. Those of an arrival that ends by itself are all measured.
+    /// Returns the phase of a request by its intended time. All requests of an arrival that ends by itself are
+    /// measured.
     pub fn phase_of(&self, intended: Micros, ends_by_itself: bool) -> Phase {
         match intended {
             _ if ends_by_itself => self.phase,
@@ -46,8 +47,8 @@ impl Plan {
     }
 }
 
-/// The times at which an open arrival's requests are due, never decreasing. Empty for closed and on/off arrivals, whose
-/// times depend on answers, and for replay, whose times are in the log.
+/// Returns the due times of an open arrival's requests, never decreasing. Empty for closed and on/off arrivals, whose
+/// times depend on responses, and for replay, whose times are in the log.
 pub fn times<'a>(arrival: &'a Arrival, plan: &Plan, mut random: Pcg64) -> Box<dyn Iterator<Item = Micros> + 'a> {
     let (start, length) = (plan.start, seconds(plan.end - plan.start));
     // Each time is computed from its number, so that rounding does not add up over a soak.

@@ -1,4 +1,4 @@
-//! State that all users of a phase of load share. One thread: cells, no locks.
+//! State shared by all users of a load phase. One thread: cells, no locks.
 
 use super::recorder::Recorder;
 use super::schedule::Plan;
@@ -24,40 +24,40 @@ pub struct Shared {
     pub plan: Plan,
     /// Checks, by request.
     pub checkers: Rc<[Checker]>,
-    /// Where records go.
+    /// Receiver of records.
     pub recorder: Rc<Recorder>,
     /// Counts over the whole run.
     pub counts: Rc<Counts>,
     /// Requests in flight.
     pub in_flight: Cell<u32>,
-    /// Whether and why the run is to end.
+    /// Whether and why the run must end.
     pub stop: Rc<Stop>,
 }
 
 /// Counts over the whole run.
 #[derive(Debug)]
 pub struct Counts {
-    /// First tries that were due.
+    /// First attempts that were due.
     pub arrivals: Cell<u64>,
     /// Records written.
     pub done: Cell<u64>,
-    /// Records that did not end sound.
+    /// Records without a sound response.
     pub not_sound: Cell<u64>,
     /// Records that failed.
     pub failed: Cell<u64>,
-    /// Requests that the lab's own machine had no port or descriptor for.
+    /// Requests for which the lab's own machine had no port or descriptor.
     pub no_socket: Cell<u64>,
-    /// Answers that were not of the protocol, and what was said of the last of them.
+    /// Responses that were not of the protocol, and the error of the last of them.
     pub garbage: RefCell<(u64, String)>,
     /// Lateness of the lab itself, microseconds.
     pub late: RefCell<Histogram<u64>>,
 }
 
-/// A run ends after this many answers if all of them are garbage.
+/// Number of responses after which a run ends if all of them are invalid.
 const GARBAGE_MAX: u64 = 100;
 
 impl Counts {
-    /// All zero.
+    /// Creates counts of zero.
     pub fn new() -> Counts {
         #[expect(clippy::expect_used, reason = "the bounds are constants")]
         let mut late = Histogram::<u64>::new_with_bounds(1, 1 << 24, 3).expect("constant bounds are sound");
@@ -74,28 +74,28 @@ impl Counts {
         }
     }
 
-    /// The error for a target that never spoke its protocol: its address is wrong.
+    /// Returns the error for a target that never spoke its protocol: its address is wrong.
     pub fn only_garbage(&self) -> Option<String> {
         let garbage = self.garbage.borrow();
         let (count, last) = &*garbage;
         (*count > 0 && *count == self.done.get()).then(|| format!("{last} ({count} of {count} times)"))
     }
 
-    /// Counts how late the lab was.
+    /// Records how late the lab was.
     pub fn late_by(&self, late: Micros) {
         // It resizes itself, so that recording cannot fail.
         let _ = self.late.borrow_mut().record(u64::try_from(late).unwrap_or(0));
     }
 }
 
-/// The end of a run before its time.
+/// The early end of a run.
 #[derive(Debug, Default)]
 pub struct Stop {
     why: RefCell<Option<String>>,
     patient: Cell<bool>,
     aborted: Cell<bool>,
     asked: Notify,
-    /// Wakes users that wait for answers when the run is given up.
+    /// Wakes users that wait for responses when the run is given up.
     pub abort: Arc<Notify>,
 }
 
@@ -103,7 +103,7 @@ impl Stop {
     /// Stops the load soon: no more arrivals, and requests in flight have a short time to end.
     pub fn ask(&self, why: impl Into<String>) {
         self.why.borrow_mut().get_or_insert_with(|| why.into());
-        // The first reason stands, but an urgent stop overrides one that lets requests end.
+        // The first reason stays, but an urgent stop overrides one that lets requests end.
         self.patient.set(false);
         self.asked.notify_waiters();
     }
@@ -117,7 +117,7 @@ impl Stop {
         }
     }
 
-    /// Whether requests that began are served to their end.
+    /// Returns whether started requests are completed.
     pub fn is_patient(&self) -> bool {
         self.patient.get()
     }
@@ -128,22 +128,22 @@ impl Stop {
         self.abort.notify_waiters();
     }
 
-    /// Whether everything has been given up.
+    /// Returns whether the run was aborted.
     pub fn is_aborted(&self) -> bool {
         self.aborted.get()
     }
 
-    /// Whether the load is to end.
+    /// Returns whether the load must end.
     pub fn is_asked(&self) -> bool {
         self.why.borrow().is_some()
     }
 
-    /// Why.
+    /// Returns the reason.
     pub fn why(&self) -> Option<String> {
         self.why.borrow().clone()
     }
 
-    /// Completes when the load is to end.
+    /// Completes when the load must end.
     pub async fn asked(&self) {
         let asked = self.asked.notified();
         if !self.is_asked() {
@@ -153,11 +153,11 @@ impl Stop {
 }
 
 impl Shared {
-    /// Waits for a moment; false where the load is to end instead.
+    /// Waits until a time; returns false if the load must end first.
     pub async fn until(&self, at: Micros) -> bool {
         if at > self.clock.now() {
             tokio::select! {
-                // The stop comes first, so that a lab that is behind schedule still ends at once.
+                // The stop is checked first, so that a lab that is behind schedule still ends at once.
                 biased;
                 () = self.stop.asked() => {}
                 () = self.clock.until(at) => {}
@@ -166,7 +166,7 @@ impl Shared {
         !self.stop.is_asked()
     }
 
-    /// Counts an arrival. It may be the last one that a limit allows.
+    /// Counts an arrival, which may be the last one that a limit allows.
     pub fn arrive(&self, limits: &Limits) {
         let arrivals = self.counts.arrivals.get() + 1;
         self.counts.arrivals.set(arrivals);
@@ -192,7 +192,8 @@ impl Shared {
             if let Some(detail) = record.detail.as_deref().filter(|detail| detail.starts_with(GARBAGE)) {
                 let garbage = counts.garbage.borrow().0 + 1;
                 *counts.garbage.borrow_mut() = (garbage, detail.to_owned());
-                // Only where nothing else has come: a server that once answers properly does speak the protocol.
+                // Only if all responses so far were invalid: a server that once responded properly does speak the
+                // protocol.
                 if garbage == GARBAGE_MAX && garbage == counts.done.get() {
                     self.stop.ask(detail);
                 }

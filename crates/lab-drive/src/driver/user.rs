@@ -18,14 +18,14 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-/// A question with its due time.
+/// A request with its due time.
 #[derive(Debug)]
 pub struct Job {
     /// When it is due.
     pub intended: Micros,
     /// Its number.
     pub n: u32,
-    /// The question.
+    /// The request.
     pub question: Question,
 }
 
@@ -38,7 +38,7 @@ pub struct UserProfile {
     pub population: u16,
     /// When its users give up.
     pub patience: Micros,
-    /// How they retry.
+    /// How its users retry.
     pub retry: Retry,
     /// The run's limits.
     pub limits: Limits,
@@ -46,14 +46,14 @@ pub struct UserProfile {
     pub ends: bool,
     /// Targets that get the same questions.
     pub same_as: Vec<Rc<Same>>,
-    /// Whether a user waits for answers: then for their comparison too.
+    /// Whether a user waits for responses, and then also for their comparison.
     pub waits: bool,
-    /// Comparisons beside arrivals that do not wait.
+    /// Comparisons that run beside arrivals which do not wait.
     pub beside: RefCell<JoinSet<()>>,
 }
 
 impl UserProfile {
-    /// The other target that a sound answer is compared with, where its turn has come.
+    /// Returns the other target that a sound response is compared with, if this one is selected.
     fn other(&self, shared: &Shared, record: &Record) -> Option<&Rc<Same>> {
         let judge = shared.checkers.get(usize::from(record.request)).filter(|_| record.outcome == Outcome::Sound)?;
         self.same_as.iter().find(|same| same.is_due(judge))
@@ -63,12 +63,12 @@ impl UserProfile {
     fn compare(&self, shared: Rc<Shared>, same: Rc<Same>, comparison: Comparison) {
         let limits = self.limits.clone();
         let mut beside = self.beside.borrow_mut();
-        // Ended requests make room.
+        // Completed comparisons are removed to make room.
         while beside.try_join_next().is_some() {}
         beside.spawn_local(async move { same.settle(&shared, comparison, &limits).await });
     }
 
-    /// Returns when all comparisons have ended; no question may start after that.
+    /// Waits until all comparisons have ended; no request may start after that.
     pub async fn compared(&self) {
         let mut beside = self.beside.take();
         while beside.join_next().await.is_some() {}
@@ -93,15 +93,15 @@ enum End {
 }
 
 impl VirtualUser {
-    /// A user; its connection opens with the first question.
+    /// Creates a user; its connection opens with the first request.
     pub fn new(shared: Rc<Shared>, profile: Rc<UserProfile>, user: u32, connection: Connection) -> VirtualUser {
         let abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
         let timer = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
         VirtualUser { shared, profile, user, connection, scan: Scan::default(), timer, abort }
     }
 
-    /// Asks until an answer comes or the retries end. Returns when the last try ended, or its comparison where the user
-    /// waits for that.
+    /// Sends until a response arrives or the retries end. Returns when the last attempt has ended, or its comparison
+    /// if the user waits for that.
     pub async fn serve(&mut self, job: Job) -> Micros {
         let (shared, profile) = (Rc::clone(&self.shared), Rc::clone(&self.profile));
         let mut intended = job.intended;
@@ -121,7 +121,7 @@ impl VirtualUser {
                 first_intended: (attempt > 0).then_some(job.intended),
                 ..Record::default()
             };
-            // A wait from the previous attempt must not count for this one.
+            // A notification from the previous attempt must not affect this one.
             self.scan.retry_after = None;
             let is_whole = self.ask(&job.question, &mut record).await;
             let ended = record.done.unwrap_or(intended);
@@ -139,7 +139,7 @@ impl VirtualUser {
             shared.keep(record, &profile.limits);
             let again = profile.retry.forever || attempt < profile.retry.times;
             let stated = self.scan.retry_after.filter(|_| profile.retry.after).unwrap_or_default();
-            // The server's `Retry-After` is a minimum: a client's own backoff may be longer.
+            // The server's `Retry-After` is a min: a client's own backoff may be longer.
             let next = ended + micros(wait.max(f64::from(stated)));
             if useful || !again || (next >= shared.plan.end && !profile.ends) || !shared.until(next).await {
                 return ended;
@@ -150,7 +150,7 @@ impl VirtualUser {
         }
     }
 
-    /// Asks once; whether a whole answer came.
+    /// Sends once; returns whether a whole response arrived.
     async fn ask(&mut self, question: &Question, record: &mut Record) -> bool {
         let shared = &self.shared;
         let give_up = record.intended + self.profile.patience;
@@ -178,8 +178,8 @@ impl VirtualUser {
             Exchange { question, unit: judge.unit(), record: &mut *record, scan: &mut self.scan, clock: &shared.clock };
         let end = tokio::select! {
             biased;
-            // First, since a body that always has more to read would use up the task's budget. The timer
-            // would never be polled, and a user whose lab is behind would wait for as long as bytes come.
+            // Polled first, since a body with more data always ready would use up the task's budget. The timer would
+            // never be polled, and the user of a lab that is behind would wait for as long as bytes arrive.
             () = self.timer.as_mut() => End::Patience,
             answer = follow::ask(&mut self.connection, judge, &mut of) => End::Answer(answer),
             () = self.abort.as_mut() => End::Abort,
@@ -191,7 +191,7 @@ impl VirtualUser {
         if is_whole {
             self.scan.end(now);
         }
-        // Also without a whole answer: a partial one shows how far the server came.
+        // Also for an incomplete response: a partial one shows how far the server got.
         record.first_result = self.scan.first;
         record.last_result = self.scan.last;
         record.packets = self.scan.packets;
@@ -222,7 +222,7 @@ impl VirtualUser {
             }
             End::Abort => {
                 self.connection.abandon();
-                // Armed again: a notification that has fired does not fire again.
+                // Armed again: a fired notification does not fire again.
                 self.abort = Box::pin(std::sync::Arc::clone(&shared.stop.abort).notified_owned());
                 record.outcome = Outcome::TimedOut;
                 record.detail = Some("the run was ended first".to_owned());

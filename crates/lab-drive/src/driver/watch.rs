@@ -1,4 +1,4 @@
-//! The lab watches itself: where it was the limit, the run says nothing about the target.
+//! The lab monitors itself: if it was the limit, the run proves nothing about the target.
 
 use super::shared::Counts;
 use crate::sample::{Service, proc};
@@ -7,7 +7,7 @@ use meridian_lab_results::folder::Watched;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Adds up what was used while load was on.
+/// Sums up resource use under load.
 #[derive(Debug, Default)]
 pub struct Watch {
     targets: BTreeSet<u32>,
@@ -30,12 +30,12 @@ struct Reading {
     machine: Option<proc::Machine>,
 }
 
-/// A thread that works this share of the time has nothing left for a faster target.
+/// Share of the time a thread works at which it has no capacity left for a faster target.
 const BUSY: f64 = 0.95;
 
 impl Watch {
-    /// Watches the lab and the targets on this machine; `all_known` says that every address here has a process of
-    /// theirs.
+    /// Monitors the lab and the targets on this machine; `all_known` means that every address here belongs to one of
+    /// their processes.
     pub fn new(targets: &[Service], all_known: bool) -> Watch {
         let targets = targets.iter().flat_map(|target| &target.processes).copied().collect();
         Watch { targets, all_known, ..Watch::default() }
@@ -51,12 +51,12 @@ impl Watch {
         }
     }
 
-    /// Load begins.
+    /// Marks the start of load.
     pub fn begin(&mut self) {
         self.begun = Some(self.read());
     }
 
-    /// Load has ended.
+    /// Marks the end of load.
     pub fn end(&mut self) {
         let Some(before) = self.begun.take() else { return };
         let now = self.read();
@@ -77,14 +77,14 @@ impl Watch {
         }
     }
 
-    /// The observations.
+    /// Returns the observations.
     #[expect(clippy::cast_precision_loss, reason = "counts and microseconds of a run")]
     pub fn seen(&self, counts: &Counts, recorder_stalls: u64) -> Watched {
         let late = counts.late.borrow();
         let per_wall = |seconds: f64| if self.wall > 0.0 { seconds / self.wall } else { 0.0 };
         let (busy, steal, total) = self.machine;
         let share = |seconds: f64| if total > 0.0 { (seconds / total).max(0.0) } else { 0.0 };
-        // Without the targets' own share, their work would count as that of other programs, and void a good run.
+        // Without the targets' own share, their work would count as that of other programs, and make a good run void.
         let told_apart = self.all_known && (self.targets.is_empty() || self.theirs.is_some());
         let rest = told_apart.then(|| busy - self.own - self.theirs.unwrap_or(0.0));
         let over =
@@ -108,7 +108,8 @@ impl Watch {
     }
 }
 
-/// Why a run is void; empty where it is not. `closed` says that every arrival waits for answers, so that nothing spins.
+/// Returns why a run is void; empty if it is valid. `closed` means that every arrival waits for responses, so that no
+/// thread spins.
 pub fn void(seen: &Watched, limits: &Limits, closed: bool, no_socket: u64) -> Vec<String> {
     let mut why = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(seen(&[7, 8], true, Some(2.0)), (Some(0.1), Some(0.4)));
         assert_eq!(seen(&[7, 8], false, Some(2.0)), (None, Some(0.4)));
         assert_eq!(seen(&[7], true, None), (None, None));
-        // All targets are elsewhere.
+        // All targets are on other machines.
         assert_eq!(seen(&[], true, None), (Some(0.3), None));
     }
 

@@ -1,4 +1,4 @@
-//! One draw from a generator.
+//! Draws from a generator.
 
 use super::{file, geo};
 use crate::scenario::Generator;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// A value of a placeholder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A number and how many digits after its point.
+    /// A number and its count of decimals.
     Number(f64, u8),
-    /// A whole number.
+    /// An integer.
     Whole(u64),
     /// A text.
     Text(Arc<str>),
@@ -44,7 +44,7 @@ enum Kind {
     },
     /// Rows of values, equally likely.
     Rows(Arc<[Vec<Value>]>),
-    /// Rows of values in groups, which are equally likely whatever the number of their rows.
+    /// Rows of values in groups; all groups are equally likely, whatever their number of rows.
     Grouped(Arc<[Vec<Vec<Value>>]>),
     Cells {
         bounds: [f64; 4],
@@ -87,7 +87,7 @@ const VALUE: &[&str] = &["value"];
 const EVENT: &[&str] = &["feature", "collection", "ndjson"];
 
 impl Source {
-    /// Makes a generator ready. Errors name the file or key and what was expected.
+    /// Prepares a generator. Errors name the file or key and what was expected.
     pub fn new(generator: &Generator) -> Result<Source, String> {
         let (fields, kind) = match generator {
             Generator::Box { bounds } => (POINT, Kind::Box(sound_box(*bounds)?)),
@@ -157,12 +157,12 @@ impl Source {
         Ok(Source { fields, kind })
     }
 
-    /// The fields of `{name.…}`; plain `{name}` means the first.
+    /// Returns the fields of `{name.…}`; plain `{name}` means the first.
     pub fn fields(&self) -> &'static [&'static str] {
         self.fields
     }
 
-    /// Draws once: the fields in their order.
+    /// Draws once; returns the fields in their order.
     pub fn draw(&mut self, random: &mut Pcg64, out: &mut Vec<Value>) {
         out.clear();
         match &mut self.kind {
@@ -263,7 +263,7 @@ fn event(bounds: [f64; 4], time: std::ops::Range<i64>, objects: u64, name: &str,
     let (lon, lat) = geo::point_in(bounds, random);
     let at = Timestamp::from_microsecond(random.random_range(time)).unwrap_or_default();
     let (object, value) = (random.random_range(0..objects), random.random_range(0.0..100.0));
-    // The number of the draw and 32 random bits: another run is unlikely to make the same id.
+    // The number of the draw and 32 random bits: another run is unlikely to produce the same id.
     format!(
         r#"{{"type":"Feature","id":"e{n}-{:08x}","geometry":{{"type":"Point","coordinates":[{lon:.6},{lat:.6}]}},"properties":{{"{name}":"{at:.6}","object":"o{object}","value":{value:.3}}}}}"#,
         random.next_u32()

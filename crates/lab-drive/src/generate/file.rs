@@ -19,8 +19,8 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("file {}: {e}", path.display()))
 }
 
-/// The places of a GeoNames dump: tab-separated, name in column 2, latitude 5, longitude 6, population 15
-/// (download.geonames.org/export/dump/readme.txt). Places without people are left out.
+/// Reads the places of a GeoNames dump: tab-separated, name in column 2, latitude 5, longitude 6, population 15
+/// (download.geonames.org/export/dump/readme.txt). Places without population are left out.
 pub(super) fn places(path: &Path) -> Result<Vec<PopulatedPlace>, String> {
     let text = read(path)?;
     let mut places = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn places(path: &Path) -> Result<Vec<PopulatedPlace>, String> {
     Ok(places)
 }
 
-/// The polygons of a GeoJSON file, each with its name.
+/// Reads the polygons of a GeoJSON file, each with its name.
 pub(super) fn polygons(path: &Path, name: &str) -> Result<Vec<Vec<Value>>, String> {
     let shown = path.display();
     let json: Json = serde_json::from_str(&read(path)?).map_err(|e| format!("file {shown}: not JSON: {e}"))?;

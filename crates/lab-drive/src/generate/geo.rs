@@ -1,4 +1,4 @@
-//! The geometry and time of generators: buffers, cells, windows.
+//! Geometry and time of generators: buffers, cells, windows.
 
 use super::draw::Value;
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ pub(super) const POLYGON: &[&str] = &["name", "wkt", "bbox", "west", "south", "e
 pub(super) const CELL: &[&str] = &["bbox", "z", "col", "row", "west", "south", "east", "north"];
 pub(super) const WINDOW: &[&str] = &["interval", "start", "end", "days", "position"];
 
-/// A point evenly over longitude and latitude; a box whose west is above its east crosses the antimeridian.
+/// Draws a point evenly over longitude and latitude; a box whose west is above its east crosses the antimeridian.
 pub(super) fn point_in([west, south, east, north]: [f64; 4], random: &mut Pcg64) -> (f64, f64) {
     let width = if west <= east { east - west } else { east - west + 360.0 };
     let lon = west + width * random.random::<f64>();
@@ -26,7 +26,7 @@ pub(super) fn point_in([west, south, east, north]: [f64; 4], random: &mut Pcg64)
     (lon, south + (north - south) * random.random::<f64>())
 }
 
-/// Each city with each radius. The radius is in Web Mercator metres, as the GeoWave/GeoMesa study has it, so that the
+/// Returns each city with each radius. The radius is in Web Mercator metres, as in the GeoWave/GeoMesa study, so the
 /// ground it covers shrinks towards the poles.
 pub(super) fn buffers(cities: &[(String, f64, f64)], sizes_km: &[f64]) -> Result<Vec<Vec<Value>>, String> {
     let mut rows = Vec::new();
@@ -65,7 +65,7 @@ fn buffer(name: &str, lon: f64, lat: f64, radius_m: f64) -> Vec<Value> {
     row
 }
 
-/// A polygon of rings as WKT.
+/// Returns a polygon of rings as WKT.
 pub(super) fn wkt(rings: &[&[(f64, f64)]]) -> String {
     format!("POLYGON({})", ring_list(rings))
 }
@@ -87,7 +87,7 @@ pub(super) fn bbox(west: f64, south: f64, east: f64, north: f64) -> Value {
     Value::text(format!("{west:.6},{south:.6},{east:.6},{north:.6}"))
 }
 
-/// The fields of a cell: column 0 is westmost, row 0 southmost.
+/// Appends the fields of a cell: column 0 is westmost, row 0 southmost.
 #[expect(clippy::cast_precision_loss, reason = "at most 2^24 columns")]
 pub(super) fn cell([west, south, east, north]: [f64; 4], z: u8, col: u64, row: u64, out: &mut Vec<Value>) {
     let width = if west <= east { east - west } else { east - west + 360.0 };
@@ -99,7 +99,7 @@ pub(super) fn cell([west, south, east, north]: [f64; 4], z: u8, col: u64, row: u
     out.extend([w, s, e, n].map(|edge| Value::Number(edge, 6)));
 }
 
-/// For each length its windows, one after another from the start.
+/// Returns the windows of each length, consecutive from the start.
 pub(super) fn windows(start: &str, lengths: &[(f64, u32)]) -> Result<Vec<Vec<Vec<Value>>>, String> {
     let start = instant("start", start)?;
     let mut windows = Vec::new();
@@ -130,7 +130,7 @@ pub(super) fn windows(start: &str, lengths: &[(f64, u32)]) -> Result<Vec<Vec<Vec
     Ok(windows)
 }
 
-/// Microseconds since 1970 of an RFC 3339 time.
+/// Returns microseconds since 1970 for an RFC 3339 time.
 pub(super) fn instant(key: &str, text: &str) -> Result<i64, String> {
     let time: Timestamp =
         text.parse().map_err(|_| format!("{key} = {text:?}: expected a time such as 2015-01-01T00:00:00Z"))?;

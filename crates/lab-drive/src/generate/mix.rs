@@ -13,20 +13,20 @@ pub struct Question {
     pub request: u16,
     /// The bytes for the socket (for HTTP: head and body).
     pub bytes: Rc<[u8]>,
-    /// Where in `bytes` the path and query lie, for checks and for protocols that frame it otherwise.
+    /// Range of path and query in `bytes`, for checks and for protocols that frame them otherwise.
     pub path: std::ops::Range<usize>,
-    /// Where the body begins.
+    /// Offset of the body.
     pub body_at: usize,
 }
 
-/// How the questions of a protocol are written.
+/// How a protocol frames its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// As a request of HTTP/1.1: head and body.
+    /// As an HTTP/1.1 request: head and body.
     Http,
-    /// Path and body as they are.
+    /// Path and body, unchanged.
     Plain,
-    /// A statement, whose parameters are the body: their number, then each with its length before it, as text.
+    /// A statement, whose parameters are the body: their number, then each as text, preceded by its length.
     Sql,
 }
 
@@ -35,24 +35,24 @@ pub enum Encoding {
 pub struct Endpoint<'a> {
     /// Host and port.
     pub host: &'a str,
-    /// The path that the target's address ends with.
+    /// Path at the end of the target's address.
     pub base: &'a str,
-    /// How they are written.
+    /// How requests are framed.
     pub encoding: Encoding,
 }
 
 impl Question {
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &[u8] {
         self.bytes.split(|byte| *byte == b' ').next().unwrap_or_default()
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn body(&self) -> &[u8] {
         self.bytes.get(self.body_at..).unwrap_or_default()
     }
 
-    /// The same user's request for another path: a GET with the same headers, except for those of a body.
+    /// Returns the same user's request for another path: a GET with the same headers, except for those of a body.
     pub fn get(&self, path: &str) -> Question {
         let head = String::from_utf8_lossy(&self.bytes[..self.body_at]);
         let mut text = format!("GET {path} HTTP/1.1\r\n");
@@ -68,12 +68,12 @@ impl Question {
         Question { request: self.request, path, body_at: text.len(), bytes: text.as_bytes().into() }
     }
 
-    /// The part between path and body: a statement, if the form has one.
+    /// Returns the part between path and body: a statement, if the form has one.
     pub fn statement(&self) -> &[u8] {
         self.bytes.get(self.path.end..self.body_at).unwrap_or_default()
     }
 
-    /// Path and query as sent.
+    /// Returns path and query as sent.
     pub fn path(&self) -> &str {
         self.bytes.get(self.path.clone()).and_then(|path| std::str::from_utf8(path).ok()).unwrap_or_default()
     }
@@ -101,7 +101,7 @@ struct Entry {
     /// statement.
     middle: Template,
     generators: Vec<usize>,
-    /// The whole request, if nothing in it is drawn.
+    /// The whole request, if it has no placeholders.
     ready: Option<Question>,
 }
 
@@ -131,7 +131,7 @@ impl Mix {
         let drawn = vec![Vec::new(); sources.len()];
         let mut mix = Mix { entries, weights, sources, drawn, scratch: Vec::new(), body: Vec::new() };
         for at in 0..mix.entries.len() {
-            // Rendered once, so that the lab spends no time on it while it measures.
+            // Rendered once, so that the lab spends no time on it during the measurement.
             if mix.entries[at].generators.is_empty() {
                 mix.entries[at].ready = Some(mix.render(at));
             }
@@ -139,7 +139,8 @@ impl Mix {
         Ok(mix)
     }
 
-    /// A mix of given requests, such as the lines of a log: method and path of each. Their records name `index`.
+    /// Creates a mix of given requests, such as the lines of a log: method and path of each. Their records refer to
+    /// `index`.
     pub fn fixed(
         index: usize,
         target: &Target,
@@ -164,7 +165,7 @@ impl Mix {
         Ok(mix)
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub fn next(&mut self, random: &mut Pcg64) -> Question {
         let at = self.weights.as_ref().map_or(0, |weights| weights.sample(random));
         if let Some(ready) = &self.entries[at].ready {
@@ -176,7 +177,7 @@ impl Mix {
         self.render(at)
     }
 
-    /// The n-th of given requests.
+    /// Returns the n-th of the given requests.
     pub fn nth(&mut self, n: usize) -> Question {
         let at = n % self.entries.len().max(1);
         match &self.entries[at].ready {
@@ -252,7 +253,7 @@ impl Entry {
     }
 }
 
-/// A head of HTTP/1.1 from behind its path to before the content length.
+/// Returns the rest of an HTTP/1.1 head after its path, up to before the content length.
 fn headers(target: &Target, request: &Request, host: &str) -> Result<String, String> {
     let mut headers = String::from(" HTTP/1.1\r\n");
     // A header of the request replaces the target's.
@@ -263,7 +264,7 @@ fn headers(target: &Target, request: &Request, host: &str) -> Result<String, Str
         headers.push_str(&format!("{name}: {value}\r\n"));
     }
     if !has_host {
-        // Behind the request line: `Host` comes first (RFC 9110, section 7.2).
+        // After the request line: `Host` comes first (RFC 9110, section 7.2).
         headers.insert_str(11, &format!("host: {host}\r\n"));
     }
     if let Some(authorization) = target.authorization()? {

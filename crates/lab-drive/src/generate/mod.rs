@@ -1,7 +1,7 @@
-//! Generators at work: seeded values, and templates that are filled with them.
+//! Generators: seeded values, and templates that are filled with them.
 //!
-//! A [`Mix`] turns the requests of a population into bytes to send. The random source alone decides which
-//! request comes, with which values. So the same seed asks the same questions in the same order.
+//! A [`Mix`] turns the requests of a population into bytes to send. Only the random source decides which request comes
+//! next, and with which values. So the same seed sends the same requests in the same order.
 
 mod draw;
 mod file;
@@ -16,7 +16,8 @@ pub use template::Template;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-/// The random source of one part of a run: parts with different numbers are independent, and adding one changes no other.
+/// Returns the random source of one part of a run: parts with different numbers are independent, and adding a part
+/// changes no other.
 pub fn stream(seed: u64, parts: &[u64]) -> Pcg64 {
     // SplitMix64 over the parts (Steele, Lea and Flood 2014): neighbouring seeds give unrelated streams.
     let mut state = seed;

@@ -1,9 +1,9 @@
-//! Text with `{name}` and `{name.field}` in it.
+//! Text with placeholders `{name}` and `{name.field}`.
 
 use super::draw::{Source, Value};
 use std::io::Write;
 
-/// A text cut at its placeholders. A brace that does not enclose a name is itself, so that JSON needs no escapes.
+/// A text split at its placeholders. A brace that does not enclose a name is literal, so that JSON needs no escapes.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -16,7 +16,7 @@ enum Piece {
 }
 
 impl Template {
-    /// Cuts a text. `sources` are the generators by name; errors name the placeholder.
+    /// Splits a text. `sources` are the generators by name; errors name the placeholder.
     pub fn parse(text: &str, sources: &[(String, Source)]) -> Result<Template, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -43,12 +43,12 @@ impl Template {
         Ok(Template { pieces })
     }
 
-    /// A text without placeholders, whatever braces it has.
+    /// Returns a text without placeholders, whatever braces it has.
     pub fn plain(text: String) -> Template {
         Template { pieces: vec![Piece::Text(text)] }
     }
 
-    /// The generators that it names.
+    /// Returns the generators that it names.
     pub fn generators(&self) -> impl Iterator<Item = usize> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Slot { generator, .. } => Some(*generator),
@@ -56,7 +56,8 @@ impl Template {
         })
     }
 
-    /// The text as a statement with `$1`, `$2`, … in the place of its placeholders. One within quotes would be text there.
+    /// Returns the text as a statement with `$1`, `$2`, … in place of its placeholders. A placeholder within quotes
+    /// would be text there.
     pub fn statement(&self) -> Result<String, String> {
         let mut text = String::new();
         let mut parameters = 0_u16;
@@ -78,8 +79,8 @@ impl Template {
         Ok(text)
     }
 
-    /// Writes the values of this draw as the parameters of [`Template::statement`]: their number (16 bits), then each with its
-    /// length (32 bits) before it.
+    /// Writes the values of this draw as the parameters of [`Template::statement`]: their number (16 bits), then each
+    /// preceded by its length (32 bits).
     pub fn parameters(&self, drawn: &[Vec<Value>], out: &mut Vec<u8>) {
         let count = u16::try_from(self.generators().count()).unwrap_or(u16::MAX);
         out.extend_from_slice(&count.to_be_bytes());
@@ -96,8 +97,8 @@ impl Template {
         }
     }
 
-    /// Writes the text with the values of this draw; `encode` percent-encodes them, as a path needs, and a header that no value
-    /// must break.
+    /// Writes the text with the values of this draw. `encode` percent-encodes them: a path requires that, and so does
+    /// a header, which no value may break.
     pub fn render(&self, drawn: &[Vec<Value>], encode: bool, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {

@@ -53,7 +53,7 @@ fn a_city_buffer_is_a_circle_in_web_mercator() {
     let names: std::collections::BTreeSet<_> = rows.iter().map(|row| format!("{:?}", row[0])).collect();
     assert_eq!(names.len(), 10);
     for row in rows {
-        // East to west is the diameter as Mercator has it, at any latitude; the ground covered is smaller in the north.
+        // East to west is the diameter in Mercator, at any latitude; the ground covered is smaller in the north.
         assert!((number(&row[6]) - number(&row[4]) - (900_000.0_f64 / 6_378_137.0).to_degrees()).abs() < 1e-6);
         let height_km = (number(&row[7]) - number(&row[5])) * 111.3;
         assert!((height_km / (900.0 * number(&row[2]).to_radians().cos()) - 1.0).abs() < 0.01);

@@ -1,4 +1,4 @@
-//! The file of `meridian lab mock`: sources, how fast they are and what goes wrong with them when.
+//! The file of `meridian lab mock`: sources, their delays, and the times of their faults.
 
 use crate::scenario::anchored;
 use meridian_lab_results::error::{LabError, Result};
@@ -12,7 +12,7 @@ pub struct MockFile {
     /// The seed of all random values.
     #[serde(default = "one")]
     pub seed: u64,
-    /// The sources; the first whose path begins a request's path answers it.
+    /// The sources; the first whose path is a prefix of a request's path responds.
     pub source: Vec<SourceFile>,
 }
 
@@ -20,15 +20,15 @@ pub struct MockFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceFile {
-    /// Its name; it answers under `/NAME`.
+    /// Name of the source, which responds under `/NAME`.
     pub name: String,
-    /// Time between request and answer.
+    /// Time between request and response.
     #[serde(default)]
     pub delay: Delay,
-    /// Pages of a whole result; `?page=2` asks for the second.
+    /// Number of pages of a whole result; `?page=2` requests the second.
     #[serde(default = "one")]
     pub pages: u64,
-    /// Items of a page.
+    /// Number of items of a page.
     #[serde(default = "ten")]
     pub items: u64,
     /// Bytes of text in an item.
@@ -37,18 +37,18 @@ pub struct SourceFile {
     /// Share of calls that get an error page.
     #[serde(default)]
     pub error_share: f64,
-    /// Its status.
+    /// Status of the error page.
     #[serde(default = "server_error")]
     pub error_status: u16,
-    /// Calls served at once, each for its delay; others wait in a queue, first in, first out. 0: no limit. Workers and
+    /// Max concurrent calls, each for its delay; others wait in a queue, first in, first out. 0: no limit. Workers and
     /// delay together make a server of known capacity.
     #[serde(default)]
     pub workers: usize,
-    /// Calls a second beyond which 429 is answered; 0: no limit.
+    /// Calls per second beyond which the source responds with 429; 0: no limit.
     #[serde(default)]
     pub rate_limit: f64,
-    /// Packets one after another instead of pages: a search's stream, over a WebSocket on request, else as
-    /// Server-Sent Events.
+    /// Packets in sequence instead of pages: a search's stream, over a WebSocket on request, else as Server-Sent
+    /// Events.
     #[serde(default)]
     pub stream: Option<StreamFile>,
     /// The faults and their times.
@@ -56,17 +56,17 @@ pub struct SourceFile {
     pub fault: Vec<Fault>,
 }
 
-/// How a source's packets come: the first after the source's delay, each with the items of a page.
+/// Timing of a source's packets: the first after the source's delay, each with the items of a page.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamFile {
-    /// Packets with items; one that says that these were all follows at once.
+    /// Number of packets with items; a final one follows at once.
     pub packets: u64,
-    /// Milliseconds between two.
+    /// Milliseconds between two packets.
     pub every_ms: f64,
 }
 
-/// Time between request and answer.
+/// Time between request and response.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Delay {
@@ -84,7 +84,7 @@ pub enum Delay {
     },
     /// Drawn evenly from measured delays.
     Empirical {
-        /// Milliseconds, one a line; relative to the file of the mock.
+        /// A file with one delay per line, in milliseconds; relative to the mock's file.
         file: PathBuf,
     },
 }
@@ -95,19 +95,19 @@ impl Default for Delay {
     }
 }
 
-/// A state of a source for a time.
+/// A temporary state of a source.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// The kind of fault.
     pub kind: Wrong,
-    /// Seconds after the start of the mock.
+    /// Start, in seconds after the start of the mock.
     #[serde(default)]
     pub from_s: f64,
     /// End of the fault; by default it lasts for ever.
     #[serde(default = "forever")]
     pub to_s: f64,
-    /// Share of the calls in that time.
+    /// Share of the calls in that period.
     #[serde(default = "whole")]
     pub share: f64,
     /// For `slow`: the factor of the delay.
@@ -121,22 +121,22 @@ pub struct Fault {
 pub enum Wrong {
     /// The delay is multiplied by the factor.
     Slow,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     Down,
-    /// Half of the answer comes, then nothing; the connection stays.
+    /// Half of the response is sent, then nothing; the connection stays open.
     HalfOpen,
     /// The response is not HTTP.
     Garbage,
-    /// Half of the answer comes, then the connection is closed.
+    /// Half of the response is sent, then the connection is closed.
     Truncated,
-    /// Nothing comes; the connection stays.
+    /// Nothing is sent; the connection stays open.
     Hang,
-    /// A sound answer of another shape: `items` is `results`, ids are numbers.
+    /// A valid response of another shape: `items` is `results`, ids are numbers.
     Schema,
 }
 
 impl Wrong {
-    /// Its word in the file and in the log of calls.
+    /// Returns its word in the file and in the log of calls.
     pub fn name(self) -> &'static str {
         match self {
             Wrong::Slow => "slow",
@@ -174,12 +174,12 @@ fn ten_times() -> f64 {
 
 /// Max workers; more could never all be busy.
 const WORKERS_MAX: usize = 100_000;
-/// Largest page that is made.
+/// Max size of a page.
 const PAGE_MAX: u64 = 64 << 20;
 
 impl MockFile {
-    /// Reads and checks a file, whose paths are relative to its own place; errors name file, line or key, and what was
-    /// expected.
+    /// Reads and checks a file, whose paths are relative to its own folder; errors name file, line or key, and what
+    /// was expected.
     pub fn load(path: &Path) -> Result<MockFile> {
         let shown = path.display();
         let text =
@@ -193,7 +193,7 @@ impl MockFile {
         Ok(file)
     }
 
-    /// The same for a text; `shown` is its name in messages.
+    /// Like `read`, for a text; `shown` is its name in messages.
     pub fn parse(text: &str, shown: &str) -> Result<MockFile> {
         let file: MockFile = toml::from_str(text).map_err(|e| crate::scenario::mistake(shown, text, &e))?;
         file.check().map_err(|e| LabError::scenario(format!("{shown}: {e}")))?;

@@ -1,7 +1,7 @@
-//! Servers to try the lab on: [`null`] proves its ceiling, [`Mock`] is any number of sources with delays and faults.
+//! Servers for trying the lab: [`null`] proves its ceiling, [`Mock`] is any number of sources with delays and faults.
 //!
-//! The answer of a source to its n-th call follows from the file's seed, so two runs against it meet the
-//! same. The log of calls is the truth for a client's completeness.
+//! The response of a source to its n-th call follows from the file's seed, so two runs against it get the same
+//! responses. The log of calls is the ground truth for a client's completeness.
 
 mod file;
 pub mod null;

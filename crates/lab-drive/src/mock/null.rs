@@ -1,23 +1,23 @@
-//! The null server: the minimum that an HTTP/1.1 server can do, so that what a run against it shows is the lab's own ceiling.
+//! The null server: a minimal HTTP/1.1 server, so that a run against it shows the lab's own ceiling.
 
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Every answer.
+/// The only response.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
-/// A request's head must fit.
+/// Max bytes of a request's head.
 const BUFFER: usize = 16 << 10;
 
-/// Answers `200` and `{}` to every request on every connection, until the future is dropped.
+/// Responds with `200` and `{}` to every request on every connection, until the future is dropped.
 pub async fn serve(listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A connection that was gone before it was accepted is no reason to end.
+                // A connection lost before it was accepted does not end the server.
                 if let Ok((stream, _)) = accepted {
                     connections.spawn(answer(stream));
                 }
@@ -59,13 +59,13 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Where the head ends.
+/// Returns the offset of the head's end.
 fn head_end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
 fn length(head: &[u8]) -> usize {
-    // Nothing that has no body is searched for its length.
+    // A request without a body is not searched for its length.
     if head.starts_with(b"GET ") || head.starts_with(b"HEAD ") {
         return 0;
     }

@@ -1,4 +1,4 @@
-//! Mock sources over HTTP/1.1, by hand: no HTTP library would send what a broken source sends.
+//! Mock sources over HTTP/1.1, hand-written: no HTTP library would send the output of a broken source.
 
 use super::file::{MockFile, Wrong};
 use super::source::{Reply, Source};
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// A request's head and body must fit.
+/// Max bytes of a request's head and body.
 const REQUEST_MAX: usize = 1 << 20;
 
 /// Sources, their state, and the log of their calls.
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl Mock {
-    /// Makes the sources of a file ready. `log` is a file of JSON lines, one a call: what was really answered.
+    /// Prepares the sources of a file. `log` is a file of JSON lines, one per call, that records the actual responses.
     pub fn new(file: &MockFile, log: Option<&Path>) -> Result<Mock> {
         let mut sources = Vec::new();
         for (number, source) in (0..).zip(&file.source) {
@@ -50,9 +50,10 @@ impl Mock {
         loop {
             tokio::select! {
                 accepted = listener.accept() => {
-                    // A connection that was gone before it was accepted is no reason to end.
+                    // A connection lost before it was accepted does not end the server.
                     if let Ok((stream, _)) = accepted {
-                        // The delay is the log's: the end of a long page must not wait for the client's acknowledgement.
+                        // Only the logged delay counts: the end of a long page must not wait for the client's
+                        // acknowledgement.
                         let _ = stream.set_nodelay(true);
                         connections.spawn(Arc::clone(&self).connection(stream));
                     }
@@ -73,7 +74,7 @@ impl Mock {
                     return;
                 };
             };
-            // Outside of the lock, which all connections share.
+            // Outside the lock, which all connections share.
             tokio::time::sleep(reply.delay).await;
             if let Some(packets) = reply.packets.take() {
                 return stream::send(&mut stream, packets, key.as_deref()).await;
@@ -99,7 +100,7 @@ impl Mock {
                 "status": reply.status, "fault": reply.wrong.map(Wrong::name),
                 "items": if whole { reply.items } else { 0 }, "bytes": reply.body.len(),
             });
-            // A log that cannot be written shows when it is read; the sources continue. Each line is there at once,
+            // A write error of the log shows when it is read; the sources continue. Each line is written at once,
             // since the mock may be killed.
             let _ = writeln!(log, "{line}").and_then(|()| log.flush());
         }
@@ -114,11 +115,11 @@ fn ms(time: Duration) -> f64 {
 /// The request.
 struct Asked {
     path: String,
-    /// Of a client that wants a WebSocket.
+    /// Key of a client that requests a WebSocket.
     key: Option<String>,
 }
 
-/// Reads one request; `None` if the client has gone or sent no valid request.
+/// Reads one request; `None` if the client has disconnected or sent no valid request.
 async fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<Asked> {
     loop {
         let mut headers = [httparse::EMPTY_HEADER; 64];
@@ -153,7 +154,7 @@ async fn write(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).await.is_ok()
 }
 
-/// Sends what the source's state allows; false where the connection is over.
+/// Sends what the source's state allows; returns false if the connection is over.
 async fn send(stream: &mut TcpStream, reply: &Reply) -> bool {
     let whole = page(reply.status, &reply.body);
     let half = &whole[..whole.len() - reply.body.len().div_ceil(2)];
@@ -172,7 +173,7 @@ async fn send(stream: &mut TcpStream, reply: &Reply) -> bool {
             if wrong == Wrong::HalfOpen {
                 write(stream, half).await;
             }
-            // Until the client has had enough.
+            // Until the client disconnects.
             let mut ignored = [0; 1024];
             while stream.read(&mut ignored).await.is_ok_and(|n| n > 0) {}
             false

@@ -1,4 +1,4 @@
-//! A source at work: what it answers to its n-th call, and when. Pure: the same seed, call and time give the same answer.
+//! A source: its response to the n-th call, and the delay. Pure: the same seed, call and time give the same response.
 
 use super::file::{Delay, SourceFile, Wrong};
 use super::stream::Packets;
@@ -10,16 +10,16 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// A source ready to answer.
+/// A source ready to respond.
 #[derive(Debug)]
 pub struct Source {
     file: Arc<SourceFile>,
     seed: u64,
     number: u64,
     delays: Vec<f64>,
-    /// When each worker is free again, the first to be so on top.
+    /// When each worker is free again, the earliest on top.
     free: BinaryHeap<Reverse<Duration>>,
-    /// Calls that the rate limit still allows, and when that was so.
+    /// Calls that the rate limit still allows, and the time of that count.
     allowed: f64,
     since: Duration,
 }
@@ -27,22 +27,22 @@ pub struct Source {
 /// A source's reply to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// How long it takes.
+    /// Delay of the reply.
     pub delay: Duration,
-    /// Status of the answer.
+    /// Status of the response.
     pub status: u16,
     /// The faults.
     pub wrong: Option<Wrong>,
     /// Its body.
     pub body: String,
-    /// Items in the body, or in all packets.
+    /// Number of items in the body, or in all packets.
     pub items: u64,
     /// The packets instead of a body, if the source is a stream.
     pub packets: Option<Packets>,
 }
 
 impl Source {
-    /// Reads what the source needs; `number` distinguishes it from the others of its file.
+    /// Reads the files of the source; `number` distinguishes it from the others of its file.
     pub fn new(file: &SourceFile, seed: u64, number: u64) -> Result<Source, String> {
         let delays = match &file.delay {
             Delay::Empirical { file } => delays(file)?,
@@ -59,20 +59,20 @@ impl Source {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.file.name
     }
 
-    /// Whether a path is this source's.
+    /// Returns whether a path belongs to this source.
     pub fn answers(&self, path: &str) -> bool {
         let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(self.file.name.as_str()));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     }
 
-    /// The answer to the `n`-th call (from 0), `now` after the start of the mock.
+    /// Returns the response to the `n`-th call (from 0), `now` after the start of the mock.
     pub fn reply(&mut self, n: u64, path: &str, now: Duration) -> Reply {
-        // A stream for each call, so that the answer does not depend on the order in which calls arrive.
+        // A stream for each call, so that the response does not depend on the order in which calls arrive.
         let mut random = stream(self.seed, &[self.number, n]);
         let drawn: f64 = random.random();
         let wrong = self.file.fault.iter().find(|fault| {
@@ -85,7 +85,7 @@ impl Source {
         }
         let wrong = wrong.map(|fault| fault.kind);
         let work = Duration::from_secs_f64((ms / 1e3).min(86_400.0));
-        // Before the queue: a refused call must not take the time of a worker.
+        // Before the queue: a refused call must not occupy a worker.
         if !self.is_allowed(now) {
             let body = r#"{"error":"too many calls"}"#.to_owned();
             return Reply { delay: Duration::ZERO, status: 429, wrong: None, body, items: 0, packets: None };
@@ -116,8 +116,8 @@ impl Source {
         }
     }
 
-    /// How long a call takes that comes `now`, with its wait for a worker. The workers' time is reckoned, not slept, so that
-    /// a late timer costs one answer some time and the source no capacity.
+    /// Returns the duration of a call that arrives `now`, including its wait for a worker. The workers' time is
+    /// computed, not slept, so a late timer delays one response but costs the source no capacity.
     fn queued(&mut self, now: Duration, work: Duration) -> Duration {
         // The worker that is free first takes the call. The heap is the whole queue: only the times at which workers
         // become free matter.
@@ -127,7 +127,7 @@ impl Source {
         done - now
     }
 
-    /// A bucket that fills at the limit's rate and holds a second's worth.
+    /// A bucket that fills at the limit's rate and holds one second of calls.
     fn is_allowed(&mut self, now: Duration) -> bool {
         let rate = self.file.rate_limit;
         if rate <= 0.0 {
@@ -143,7 +143,7 @@ impl Source {
         allowed
     }
 
-    /// A page: its content depends on the path alone.
+    /// Returns a page, whose content depends only on the path.
     fn page(&self, path: &str, changed: bool) -> (String, u64) {
         let (own, query) = path.split_once('?').unwrap_or((path, ""));
         let others: Vec<&str> =
@@ -170,7 +170,8 @@ impl Source {
     }
 }
 
-/// The items of a page, as a JSON list's inside. `page` is its number and how many there are on it; a changed schema has other names.
+/// Returns the items of a page, as the inside of a JSON list. `page` is its number and its count of items; a changed
+/// schema has other names.
 pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64, u64), changed: bool) -> String {
     let (page, here) = page;
     let item = |k: u64| {
@@ -190,7 +191,7 @@ pub(super) fn items(file: &SourceFile, random: &mut rand_pcg::Pcg64, page: (u64,
 
 /// Words for the texts.
 const PIECES: usize = 4_096;
-/// Bytes of each.
+/// Bytes of each word.
 const PIECE: usize = 64;
 
 /// Syllables of made-up words of about five letters.
@@ -198,7 +199,7 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut random = stream(0, &[]);
     let mut text = String::with_capacity(PIECES * PIECE);
     while text.len() < PIECES * PIECE {
-        // A letter first and last, so that no two spaces meet where pieces do.
+        // Begins and ends with a letter, so that pieces do not join at two spaces.
         let inside = !matches!(text.len() % PIECE, 0 | 63) && !text.ends_with(' ');
         let letter = char::from(b'a' + random.random_range(0..26_u8));
         text.push(if inside && random.random_ratio(1, 5) { ' ' } else { letter });
@@ -206,8 +207,8 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     text
 });
 
-/// A text of this many bytes. It is made from pieces, not character by character: all sources wait while a page is
-/// made.
+/// Returns a text of this many bytes. It is made from pieces, not character by character: all sources wait while a
+/// page is made.
 fn words(random: &mut rand_pcg::Pcg64, count: usize) -> String {
     let mut text = String::with_capacity(count);
     while text.len() < count {
@@ -220,7 +221,8 @@ fn words(random: &mut rand_pcg::Pcg64, count: usize) -> String {
     text
 }
 
-/// Whether a fault of some share takes the n-th call: drawn apart from the delay, so that a fault changes no delay.
+/// Returns whether a fault with a share affects the n-th call: drawn separately from the delay, so that a fault
+/// changes no delay.
 fn stream_share(seed: u64, number: u64, n: u64) -> f64 {
     stream(seed, &[number, n, 1]).random()
 }

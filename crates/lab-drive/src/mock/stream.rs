@@ -1,4 +1,4 @@
-//! A source's stream: packets at an interval and one that says that these were all, as a search's are (API.md).
+//! A source's stream: packets at an interval and a final one, like those of a search (API.md).
 
 use super::file::{SourceFile, Wrong};
 use super::source::items;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// The packets of one call, made as they are due: ten thousand streams hold none.
+/// The packets of one call, made when due, so that ten thousand streams hold none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packets {
     file: Arc<SourceFile>,
@@ -27,7 +27,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// The packets of a source's `call`; the file has a stream.
+    /// Returns the packets of a source's `call`; the file must specify a stream.
     pub(super) fn new(file: Arc<SourceFile>, seed: u64, number: u64, call: u64, wrong: Option<Wrong>) -> Packets {
         let all = file.stream.as_ref().map_or(0, |stream| stream.packets);
         let end = match wrong {
@@ -38,7 +38,7 @@ impl Packets {
         Packets { file, seed, number, call, wrong, next: 0, end }
     }
 
-    /// Time between two.
+    /// Returns the time between two packets.
     fn every(&self) -> Duration {
         let slower = self.file.fault.iter().find(|fault| self.wrong == Some(Wrong::Slow) && fault.kind == Wrong::Slow);
         let ms = self.file.stream.as_ref().map_or(0.0, |stream| stream.every_ms);
@@ -69,12 +69,12 @@ impl Iterator for Packets {
     }
 }
 
-/// Sends the packets as they are due, over a WebSocket where the client asked for one by its key. The connection is over then.
+/// Sends the packets when due, over a WebSocket if the client requested one by its key. The connection ends then.
 pub(super) async fn send(stream: &mut TcpStream, packets: Packets, key: Option<&str>) {
     let (wrong, every) = (packets.wrong, packets.every());
     let _ = sent(stream, packets, every, key).await;
     if matches!(wrong, Some(Wrong::HalfOpen | Wrong::Hang)) {
-        // Until the client has had enough.
+        // Until the client disconnects.
         let mut ignored = [0; 1024];
         while stream.read(&mut ignored).await.is_ok_and(|n| n > 0) {}
     }
@@ -92,7 +92,7 @@ async fn sent(stream: &mut TcpStream, packets: Packets, every: Duration, key: Op
     }
     let (mut due, last) = (Instant::now(), packets.file.stream.as_ref().map_or(0, |stream| stream.packets));
     for (n, packet) in (0..).zip(packets) {
-        // The last says that these were all; no client waits for it.
+        // The final packet; no client waits for it.
         if n > 0 && n < last {
             due += every;
             tokio::time::sleep_until(due).await;

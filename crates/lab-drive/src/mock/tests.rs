@@ -99,7 +99,7 @@ fn faults_have_their_time_and_share_and_change_nothing_else() {
 fn a_rate_limit_lets_through_what_it_says() {
     let mut source = source("rate_limit = 10");
     let allowed = (0..1_000).filter(|n| source.reply(*n, "/a", Duration::from_millis(n * 10)).status == 200).count();
-    // Ten seconds at ten a second, and what the bucket held.
+    // Ten seconds at ten per second, plus the content of the bucket.
     assert!((100..=111).contains(&allowed), "{allowed}");
 }
 
@@ -112,7 +112,7 @@ fn workers_make_a_queue_and_a_capacity_that_is_known() {
     assert!(ends.is_sorted(), "first in, first out");
     let within = ends.iter().filter(|end| **end <= Duration::from_secs(2)).count();
     assert!((395..=400).contains(&within), "{within}");
-    // Idle again, it answers at once.
+    // Once idle, it responds at once.
     let later = Duration::from_secs(9);
     assert_eq!(source.reply(601, "/a", later).delay, Duration::from_millis(20));
 }
@@ -139,7 +139,7 @@ async fn ask(address: std::net::SocketAddr, path: &str) -> Vec<u8> {
     let mut stream = tokio::net::TcpStream::connect(address).await.expect("connects");
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.expect("sends");
     let mut answer = Vec::new();
-    // A source that hangs is left after a moment, and so is one that keeps the connection.
+    // The read times out, since some faults hang or keep the connection open.
     let _ = tokio::time::timeout(Duration::from_millis(300), stream.read_to_end(&mut answer)).await;
     answer
 }

@@ -1,4 +1,4 @@
-//! Addresses: from the text of a target to sockets, and the guard that keeps the lab at home.
+//! Addresses: from the text of a target to sockets, and the guard against load on public hosts.
 
 use super::tls::{Tls, Trusted};
 use crate::generate::Encoding;
@@ -18,14 +18,14 @@ pub enum Protocol {
     Redis,
     /// HTTP/2.
     Http2,
-    /// PostgreSQL's wire.
+    /// PostgreSQL's protocol.
     Postgres,
     /// NATS.
     Nats,
 }
 
 impl Protocol {
-    /// How its questions are written.
+    /// Returns how its requests are framed.
     pub fn encoding(self) -> Encoding {
         match self {
             Protocol::Http | Protocol::Http2 | Protocol::WebSocket => Encoding::Http,
@@ -34,7 +34,7 @@ impl Protocol {
         }
     }
 
-    /// The protocols offered by ALPN within TLS; none if a protocol has no name there.
+    /// Returns the protocols offered by ALPN within TLS; none if a protocol has no name there.
     fn alpn(self) -> &'static [u8] {
         match self {
             Protocol::Http | Protocol::WebSocket => b"http/1.1",
@@ -44,7 +44,7 @@ impl Protocol {
     }
 }
 
-/// User, password and database: what an address says before its host and after it.
+/// User, password and database, from the parts of an address before and after its host.
 #[derive(Debug, Clone, Default)]
 pub struct Login {
     /// Name (or token).
@@ -87,13 +87,13 @@ const SCHEMES: [Scheme; 10] = [
 pub struct Address {
     /// Its protocol.
     pub protocol: Protocol,
-    /// Name or number, without brackets.
+    /// Host name or number, without brackets.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// The path after the port, without a slash at its end.
+    /// Path after the port, without a trailing slash.
     pub base: String,
-    /// Where it resolves to.
+    /// Resolved sockets.
     pub socket: SocketAddr,
     /// The TLS settings, if its scheme uses TLS.
     pub tls: Option<Tls>,
@@ -103,14 +103,14 @@ pub struct Address {
 }
 
 impl Address {
-    /// Host and port as a `Host` header has them.
+    /// Returns host and port as in a `Host` header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == self.usual_port { host } else { format!("{host}:{}", self.port) }
     }
 }
 
-/// The addresses of a target, resolved and allowed. `allowed` are the public hosts that the user named.
+/// Returns the addresses of a target, resolved and allowed. `allowed` are the public hosts that the user named.
 pub fn addresses(target: &Target, allowed: &[String]) -> Result<Vec<Address>> {
     let all = target.addresses().map(|url| resolve(target, url, allowed)).collect::<Result<Vec<_>>>()?;
     let option = if target.ca.is_some() { Some("ca") } else { target.insecure.then_some("insecure") };
@@ -123,10 +123,12 @@ pub fn addresses(target: &Target, allowed: &[String]) -> Result<Vec<Address>> {
     Ok(all)
 }
 
-/// The options of a command line for certificates: every target that speaks TLS trusts `ca`, or takes any certificate.
+/// Applies the command line's certificate options: every target that speaks TLS trusts `ca`, or accepts any
+/// certificate.
 ///
 /// # Errors
-/// Where no target speaks TLS, so that the option would change nothing.
+///
+/// No target speaks TLS, so the option would have no effect.
 pub fn trust(scenario: &mut Scenario, ca: Option<&Path>, insecure: bool) -> Result<()> {
     if ca.is_none() && !insecure {
         return Ok(());
@@ -144,7 +146,7 @@ pub fn trust(scenario: &mut Scenario, ca: Option<&Path>, insecure: bool) -> Resu
     if found { Ok(()) } else { Err(LabError::scenario(format!("{option}: no target speaks TLS"))) }
 }
 
-/// A single address, for what is asked beside the load (metrics).
+/// Returns a single address, for queries beside the load (metrics).
 pub fn single(whose: &str, url: &str, allowed: &[String]) -> Result<Address> {
     let address = resolve(&Target::at(whose, url), url, allowed)?;
     if address.protocol == Protocol::Http && address.tls.is_none() {
@@ -232,8 +234,8 @@ fn host_and_port(place: &str, usual: u16) -> Result<(String, u16), String> {
     if host.is_empty() { Err("the host is missing".to_owned()) } else { Ok((host.to_owned(), port)) }
 }
 
-/// The path after the port of a PostgreSQL server: a database, and whether TLS is wanted. The ways of libpq that take
-/// TLS where it is to be had are left out: they hide what was measured.
+/// Parses the path after the port of a PostgreSQL server: a database, and whether TLS is wanted. The libpq modes that
+/// use TLS opportunistically are left out: they hide what was measured.
 fn database(base: &str, parts: &mut Parts) -> Result<(), String> {
     let (name, query) = base.split_once('?').map_or((base, None), |(name, query)| (name, Some(query)));
     let name = name.trim_matches('/');
@@ -248,7 +250,7 @@ fn database(base: &str, parts: &mut Parts) -> Result<(), String> {
     Ok(())
 }
 
-/// A part of a URL without its percent-encoding.
+/// Decodes the percent-encoding of a part of a URL.
 fn plain(text: &str) -> Result<String, String> {
     let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
     match decoded {
@@ -261,7 +263,7 @@ fn read_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("port {text:?}: expected a number from 1 to 65535"))
 }
 
-/// Loopback, RFC 1918, RFC 4193, link-local: private networks.
+/// Returns whether an address is in a private network: loopback, RFC 1918, RFC 4193, link-local.
 fn is_at_home(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),

@@ -1,9 +1,9 @@
-//! The body of an HTTP/1.1 answer as it comes: its end is found, nothing is copied.
+//! The body of an HTTP/1.1 response while it arrives: its end is found without copying.
 
-/// Where the body ends (RFC 9112, section 6).
+/// How the end of the body is determined (RFC 9112, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// The number of bytes that are still to come.
+    /// The number of bytes still to come.
     Length(u64),
     /// Chunks.
     Chunked(Chunk),
@@ -11,39 +11,39 @@ pub(crate) enum Framing {
     Close,
 }
 
-/// Where in the chunks one is.
+/// Position within the chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// In the hexadecimal size; how many digits were read.
+    /// In the hexadecimal size; the number of digits read.
     Size(u64, u8),
     /// Between the size and the end of its line.
     Extension(u64),
-    /// In the data, with this many bytes to come.
+    /// In the data; the number of bytes still to come.
     Data(u64),
     /// At the line end after the data.
     AfterData,
-    /// In a trailer line; whether it holds anything.
+    /// In a trailer line; whether it has content.
     Trailer(bool),
-    /// Behind the last line.
+    /// After the last line.
     End,
 }
 
 /// The outcome of a feed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fed {
-    /// Bytes of the input that belong to this answer.
+    /// Bytes of the input that belong to this response.
     pub used: usize,
-    /// Whether the body is whole.
+    /// Whether the body is complete.
     pub whole: bool,
 }
 
 impl Framing {
-    /// Whether nothing is to come.
+    /// Returns whether no bytes are still to come.
     pub(crate) fn is_whole(self) -> bool {
         matches!(self, Framing::Length(0) | Framing::Chunked(Chunk::End))
     }
 
-    /// Takes the next bytes from the wire and gives those of the body to `sink`.
+    /// Takes the next bytes from the wire and passes those of the body to `sink`.
     pub(crate) fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Fed, &'static str> {
         match self {
             Framing::Close => {

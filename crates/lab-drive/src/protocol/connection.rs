@@ -19,19 +19,19 @@ use std::rc::Rc;
 pub enum Connection {
     /// HTTP/1.1, and Server-Sent Events over it.
     Http(Http),
-    /// WebSocket: a question is a stream.
+    /// WebSocket: a request is a stream.
     WebSocket(WebSocket),
-    /// RESP: a question's body is a command.
+    /// RESP: a request's body is a command.
     Resp(Resp),
-    /// HTTP/2: a question is a stream of a connection that others use too.
+    /// HTTP/2: a request is a stream of a connection shared with other users.
     Http2(Http2),
-    /// PostgreSQL: a question's body is a statement.
+    /// PostgreSQL: a request's body is a statement.
     Postgres(Postgres),
-    /// NATS: a question is published, and replies come to an inbox.
+    /// NATS: a request is published, and replies arrive at an inbox.
     Nats(Nats),
 }
 
-/// The same call on each kind of client.
+/// Makes the same call on each kind of client.
 macro_rules! on {
     ($connection:expr, $client:ident => $call:expr) => {
         match $connection {
@@ -46,7 +46,7 @@ macro_rules! on {
 }
 
 impl Connection {
-    /// A connection that opens when it is first needed.
+    /// Creates a connection that opens when first needed.
     pub fn new(address: &Address) -> Connection {
         match address.protocol {
             Protocol::Http => Connection::Http(Http::new(address.clone())),
@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// Whether a request can be asked over a protocol; errors say what was expected of it.
+    /// Checks whether a request can be sent over a protocol; errors state what was expected of it.
     pub fn can_ask(protocol: Protocol, request: &Request) -> Result<(), String> {
         if protocol.encoding() != Encoding::Http && !request.headers.is_empty() {
             return Err(format!("request {}: headers are for HTTP and WebSocket", request.name));
@@ -75,7 +75,7 @@ impl Connection {
     }
 }
 
-/// The connections of a population: users go round the addresses, alone or (HTTP/2) several to a connection.
+/// The connections of a population: users rotate over the addresses, alone or (HTTP/2) several to a connection.
 #[derive(Debug)]
 pub struct ConnectionPool {
     addresses: Vec<Address>,
@@ -84,12 +84,12 @@ pub struct ConnectionPool {
 }
 
 impl ConnectionPool {
-    /// Connections to one address or more, with up to `streams` users to a connection where they can share one.
+    /// Creates connections to one or more addresses, with up to `streams` users per connection if they can share one.
     pub fn new(addresses: Vec<Address>, streams: usize) -> ConnectionPool {
         ConnectionPool { addresses, streams: streams.max(1), lines: RefCell::default() }
     }
 
-    /// The connection of a user; users are numbered from 0.
+    /// Returns the connection of a user; users are numbered from 0.
     pub fn of(&self, user: u32) -> Connection {
         let user = user as usize;
         let address = |number: usize| &self.addresses[number % self.addresses.len()];

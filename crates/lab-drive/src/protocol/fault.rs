@@ -1,4 +1,4 @@
-//! Why an exchange failed: few distinct texts, so that a report can count them.
+//! Reasons why an exchange failed: few distinct texts, so that a report can count them.
 
 use meridian_lab_results::record::Outcome;
 use std::borrow::Cow;
@@ -9,28 +9,28 @@ use std::io::{Error, ErrorKind};
 pub struct ExchangeError {
     /// The text for the record.
     pub outcome: Outcome,
-    /// Why: one of few sentences.
+    /// Reason: one of few sentences.
     pub detail: Cow<'static, str>,
 }
 
-/// The error of a connection that the other side has closed.
+/// Error of a connection that the other side has closed.
 pub const CLOSED: &str = "the connection was closed";
 
-/// How every wire begins to say that what came is not of its protocol.
+/// Common prefix of every protocol's error for input that is not of that protocol.
 pub const GARBAGE: &str = "the answer is not ";
 
 impl ExchangeError {
-    /// The transport or the protocol failed.
+    /// Returns the error of a failed transport or protocol.
     pub fn failed(detail: impl Into<Cow<'static, str>>) -> ExchangeError {
         ExchangeError { outcome: Outcome::Failed, detail: detail.into() }
     }
 
-    /// The server turned the request away on purpose.
+    /// Returns the error of a request that the server refused on purpose.
     pub fn refused(detail: impl Into<Cow<'static, str>>) -> ExchangeError {
         ExchangeError { outcome: Outcome::Refused, detail: detail.into() }
     }
 
-    /// No connection came about. A port or a descriptor that this machine has not left is the lab's limit; all else is the
+    /// Returns the error of a failure to connect. A lack of ports or descriptors on this machine is the lab's limit; all else is the
     /// target's.
     pub fn not_connected(error: &Error) -> ExchangeError {
         // EMFILE, ENFILE, EADDRNOTAVAIL of Linux.
@@ -51,7 +51,7 @@ impl ExchangeError {
         })
     }
 
-    /// A connection broke while it was used.
+    /// Returns the error of a connection that failed in use.
     pub fn broken(error: &Error) -> ExchangeError {
         ExchangeError::failed(match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => CLOSED,

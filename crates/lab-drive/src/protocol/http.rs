@@ -1,4 +1,4 @@
-//! HTTP/1.1, the hot path: one connection, one request at a time, no allocation for an answer that is like the last.
+//! HTTP/1.1, the hot path: one connection, one request at a time, and no allocation for a response like the last.
 
 use super::address::Address;
 use super::body::{Chunk, Framing};
@@ -8,28 +8,28 @@ use crate::protocol::{Client, Exchange};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 
-/// Bytes of an answer that are taken at once; heads must fit.
+/// Max bytes of a response read at once; heads must fit.
 const BUFFER: usize = 16 << 10;
 
-/// Header lines of an answer.
+/// Max header lines of a response.
 const HEADERS: usize = 64;
 
-/// Servers close idle connections after 5 s at the earliest (Apache httpd, Node.js), and any time after: a request sent
-/// then may be lost.
+/// Servers close idle connections after 5 s at the earliest (Apache httpd, Node.js), and any time after. A request
+/// sent then may be lost.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// A connection, opened when it is first needed and again when it was lost.
+/// A connection, opened when first needed and reopened when lost.
 #[derive(Debug)]
 pub struct Http {
     address: Address,
     stream: Option<Stream>,
-    /// When the last answer on it had ended.
+    /// When the last response on it ended.
     used: Instant,
     buffer: Box<[u8]>,
     filled: usize,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) length: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Head {
 }
 
 impl Http {
-    /// A connection to be.
+    /// Creates an unopened connection.
     pub fn new(address: Address) -> Http {
         Http { address, stream: None, used: Instant::now(), buffer: vec![0; BUFFER].into(), filled: 0 }
     }
@@ -59,7 +59,7 @@ impl Http {
                 if head.status >= 200 {
                     break head;
                 }
-                // An interim answer (100, 103): the real one follows, maybe at once.
+                // An interim response (100, 103): the final one follows, possibly at once.
                 self.buffer.copy_within(head.length..self.filled, 0);
                 self.filled -= head.length;
                 continue;
@@ -68,7 +68,7 @@ impl Http {
                 return Err(ExchangeError::failed("the head of the answer is larger than 16 KiB"));
             }
             read(stream, &mut self.buffer, &mut self.filled).await?;
-            // Time of the first read alone: an interim answer counts, as the server has begun to answer.
+            // Only the time of the first read: an interim response counts, as the server has begun to respond.
             record.first_byte.get_or_insert_with(|| clock.now());
         };
         record.status = head.status;
@@ -95,8 +95,8 @@ impl Http {
                 Err(fault) => return Err(fault),
             }
         }
-        // Bytes past the end of the answer belong to nothing that was asked: such a connection cannot be trusted with
-        // the next request.
+        // Bytes past the end of the response belong to no request: such a connection cannot be trusted with the next
+        // one.
         let keep = head.keep && framing != Framing::Close && at == self.filled;
         if !keep {
             self.stream = None;
@@ -115,7 +115,8 @@ impl Client for Http {
     }
 
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
-        // A request that may not be sent twice must not be lost with a connection. The server may have closed an idle one, or be about to.
+        // A request that may not be sent twice must not be lost with a connection. The server may have closed an idle
+        // one, or be about to.
         let too_old = !may_be_repeated(&of.question.bytes) && self.used.elapsed() > IDLE;
         self.stream.take_if(|stream| too_old || stream.has_ended());
         let reused = self.stream.is_some();
@@ -123,8 +124,9 @@ impl Client for Http {
         if outcome.is_err() {
             self.stream = None;
         }
-        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this request. What is
-        // sent again is counted (`resends`): the server may have taken the first copy before it closed.
+        // A server may close an idle connection at any time (RFC 9112, section 9.3.1): that is no failure of this
+        // request. Repeated sends are counted (`resends`), as the server may have taken the first copy before it
+        // closed.
         let stale =
             reused && of.record.first_byte.is_none() && matches!(&outcome, Err(fault) if fault.detail == CLOSED);
         if stale && may_be_repeated(&of.question.bytes) {

@@ -1,6 +1,7 @@
-//! HTTP/2 (RFC 9113): a question is a stream, and many users share a connection.
+//! HTTP/2 (RFC 9113): a request is a stream, and many users share a connection.
 //!
-//! Not by hand: flow control and header compression are the protocol, and the library shows what happens as it happens.
+//! Not hand-written: flow control and header compression are the bulk of the protocol, and the library reports events
+//! as they happen.
 
 use super::address::Address;
 use super::fault::{CLOSED, ExchangeError};
@@ -13,18 +14,18 @@ use http::{Request, Uri};
 use std::rc::Rc;
 use tokio::sync::Mutex;
 
-/// Room for one stream, and for all of a connection, before the server must wait: enough that a load is not of waiting.
+/// Flow-control window of one stream, and of a whole connection: large enough that the server need not wait.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// Header lines of a request.
+/// Max header lines of a request.
 const HEADERS: usize = 64;
 
-/// Connections that may end before they have taken a question, until it counts as refused. A server that takes few streams on each
-/// (nginx: `keepalive_requests`) turns many users of a connection back more than once.
+/// Number of connections that may end before they have taken a request, until it counts as refused. A server that
+/// takes few streams on each (nginx: `keepalive_requests`) rejects many users of a connection more than once.
 const CONNECTIONS_MAX: usize = 16;
 
-/// A connection that users share, opened when it is first needed and again when it was lost.
+/// A connection that users share, opened when first needed and reopened when lost.
 #[derive(Debug)]
 pub struct Line {
     address: Address,
@@ -34,7 +35,7 @@ pub struct Line {
 #[derive(Debug, Default)]
 struct Held {
     sender: Option<SendRequest<bytes::Bytes>>,
-    /// Connections so far, so that only the one that failed is given up.
+    /// Number of connections so far, so that only the failed one is dropped.
     opened: u64,
 }
 
@@ -45,19 +46,19 @@ pub struct Http2 {
 }
 
 impl Line {
-    /// A connection to be.
+    /// Creates an unopened connection.
     pub fn new(address: Address) -> Rc<Line> {
         Rc::new(Line { address, held: Mutex::default() })
     }
 
-    /// A handle for one stream, the number of its connection, and whether that had been open before.
+    /// Returns a handle for one stream, the number of its connection, and whether that had been open before.
     async fn sender(&self) -> Result<(SendRequest<bytes::Bytes>, u64, bool), ExchangeError> {
         let mut held = self.held.lock().await;
         if let Some(sender) = &held.sender {
             return Ok((sender.clone(), held.opened, true));
         }
         let (sender, connection) = connect(&self.address).await?;
-        // It ends with the last handle; what goes wrong shows at the streams.
+        // It ends with the last handle; errors show at the streams.
         drop(tokio::task::spawn_local(connection));
         held.opened += 1;
         held.sender = Some(sender.clone());
@@ -81,19 +82,19 @@ async fn connect(
         return Err(ExchangeError::failed("TLS: the server does not speak HTTP/2"));
     }
     let mut builder = h2::client::Builder::new();
-    // Until the server has said how many streams it allows, one: it refuses further ones.
+    // Until the server has announced how many streams it allows, one: it refuses further ones.
     builder.enable_push(false).initial_max_send_streams(1);
     builder.initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
     builder.handshake(stream).await.map_err(|e| fault(&e))
 }
 
 impl Http2 {
-    /// A user of a connection.
+    /// Creates a user of a connection.
     pub fn new(line: Rc<Line>) -> Http2 {
         Http2 { line }
     }
 
-    /// Asks once, and says of a failure whether asking again is no second request.
+    /// Sends once, and reports of a failure whether it may be repeated as the same request.
     async fn once(&self, of: &mut Exchange<'_>) -> Result<(), (ExchangeError, Again)> {
         let (sender, number, reused) = self.line.sender().await.map_err(|fault| (fault, Again::No))?;
         let answered = stream(sender, &self.line.address, of).await;
@@ -110,13 +111,13 @@ impl Http2 {
     }
 }
 
-/// Whether a question that a connection was lost with may be asked again, as the same request.
+/// Whether a request that a connection was lost with may be sent again, as the same request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
-    /// It may have been done.
+    /// It may have been processed.
     No,
-    /// The connection had been good and was lost before any byte of an answer, and the question was not sent
-    /// or changes nothing. A server may close an idle connection at any time. Once, because the next is new.
+    /// The connection had worked and was lost before any byte of a response, and the request was not sent or changes
+    /// nothing. A server may close an idle connection at any time. Repeated once, because the next connection is new.
     Stale,
     /// The server closes the connection gracefully and reports that it has not processed this stream.
     NotTaken,
@@ -140,7 +141,7 @@ impl Client for Http2 {
     async fn open(&mut self) -> Result<(), ExchangeError> {
         let (sender, mut connection) = connect(&self.line.address).await?;
         let mut pings = connection.ping_pong().ok_or_else(|| ExchangeError::failed("the connection failed"))?;
-        // An answer to a ping shows that the server speaks HTTP/2; the opening alone has no answer.
+        // A pong shows that the server speaks HTTP/2; the preface alone has no response.
         let answered = tokio::select! {
             _ = connection => false,
             pong = pings.ping(Ping::opaque()) => pong.is_ok(),
@@ -165,15 +166,15 @@ impl Client for Http2 {
     }
 
     fn abandon(&mut self) {
-        // The stream was reset when its exchange was dropped; the connection is others' too.
+        // The stream was reset when its exchange was dropped; the connection is shared with others.
     }
 }
 
 /// Why a stream failed.
 enum StreamError {
-    /// The question cannot be asked like this.
+    /// The request cannot be sent in this form.
     Request(&'static str),
-    /// The other side, or the way there.
+    /// The other side failed, or the path to it.
     Protocol(h2::Error),
 }
 
@@ -190,7 +191,7 @@ async fn stream(
 ) -> Result<(), StreamError> {
     let Exchange { question, record, scan, clock, .. } = of;
     let request = head(question, address).ok_or(StreamError::Request("the request cannot be put as one of HTTP/2"))?;
-    // Waits for as long as the server allows no further stream.
+    // Waits while the server allows no further stream.
     let mut sender = sender.ready().await?;
     // After the wait for a stream: the server has not seen the request before.
     record.was_sent(clock.now());
@@ -216,7 +217,7 @@ async fn stream(
     Ok(())
 }
 
-/// The head of a question, which is written as one of HTTP/1.1.
+/// Converts the head of a request from its HTTP/1.1 form.
 fn head(question: &Question, address: &Address) -> Option<Request<()>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut read = httparse::Request::new(&mut headers);
@@ -229,7 +230,7 @@ fn head(question: &Question, address: &Address) -> Option<Request<()>> {
         .build();
     let mut request = Request::builder().method(read.method?).uri(uri.ok()?);
     for header in read.headers.iter().filter(|header| !header.name.eq_ignore_ascii_case("host")) {
-        // Names are lower case in HTTP/2 (RFC 9113, section 8.2), which the type sees to.
+        // Names are lower case in HTTP/2 (RFC 9113, section 8.2), which the type ensures.
         request = request.header(header.name, header.value);
     }
     request.body(()).ok()

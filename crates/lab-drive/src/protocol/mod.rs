@@ -1,4 +1,4 @@
-//! Protocols: what a target speaks, as a client of it. One file each; [`connection`] chooses among them.
+//! Protocols: clients for the protocols of targets. One file each; [`connection`] chooses among them.
 
 pub mod address;
 pub(crate) mod body;
@@ -22,7 +22,8 @@ use fault::ExchangeError;
 use meridian_lab_results::record::Record;
 use scan::Scan;
 
-/// One question under way, and where its progress is written. So an exchange that is given up keeps the bytes that had come until then.
+/// One request in flight, and the place for its progress. So an abandoned exchange keeps the bytes received until
+/// then.
 #[derive(Debug)]
 pub struct Exchange<'a> {
     /// The request.
@@ -31,21 +32,22 @@ pub struct Exchange<'a> {
     pub unit: &'a ResultUnit,
     /// Times and status.
     pub record: &'a mut Record,
-    /// The answer's results.
+    /// The response's results.
     pub scan: &'a mut Scan,
     /// The trial's clock.
     pub clock: &'a Clock,
 }
 
-/// A connection of some protocol: one question, one answer, at a time. It opens when it is first needed, and again when it was
+/// A connection of some protocol: one request and one response at a time. It opens when first needed, and reopens when
 /// lost. An exchange may be dropped at any await: [`Client::abandon`] follows.
 pub trait Client {
-    /// Opens the connection as far as it goes without a question: to see, before a load, whether the target is there.
+    /// Opens the connection as far as possible without a request: to check, before a load, whether the target is
+    /// reachable.
     async fn open(&mut self) -> Result<(), ExchangeError>;
 
-    /// Sends a question and reads its answer.
+    /// Sends a request and reads its response.
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError>;
 
-    /// Forgets the connection, and with it the answer that is on its way.
+    /// Drops the connection, and with it the response in flight.
     fn abandon(&mut self);
 }

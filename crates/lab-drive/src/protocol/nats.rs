@@ -1,8 +1,8 @@
-//! NATS (docs.nats.io/reference/reference-protocols/nats-protocol), as a client that asks: it publishes with an inbox to reply
-//! to, and replies are results.
+//! NATS (docs.nats.io/reference/reference-protocols/nats-protocol), as a requesting client: it publishes with an inbox
+//! to reply to, and replies are results.
 //!
-//! `GET` is a request: the first reply is the answer, or, where results are events, whatever comes for as long as the user
-//! listens. `PUT` publishes to JetStream, whose acknowledgement is the answer.
+//! `GET` is a request: the first reply is the response or, if results are events, everything that arrives while the
+//! user listens. `PUT` publishes to JetStream, whose acknowledgement is the response.
 
 use super::address::Address;
 use super::fault::{CLOSED, ExchangeError};
@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A connection, opened when it is first needed and again when it was lost.
+/// A connection, opened when first needed and reopened when lost.
 #[derive(Debug)]
 pub struct Nats {
     address: Address,
@@ -22,22 +22,22 @@ pub struct Nats {
     out: Vec<u8>,
 }
 
-/// A connection that has introduced itself and listens to its inbox.
+/// A connection that has completed its handshake and listens to its inbox.
 #[derive(Debug)]
 struct Session {
     stream: Stream,
     buffer: Vec<u8>,
-    /// Subject of the inbox, to which the number of a question is added.
+    /// Subject of the inbox, to which the number of a request is added.
     inbox: String,
     asked: u64,
 }
 
-/// A message of a server.
+/// A message from a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    /// A message: its subject, its headers (none where it has none), what it holds.
+    /// A message: its subject, its headers (empty if it has none), its payload.
     Delivery { subject: &'a [u8], headers: &'a [u8], payload: &'a [u8] },
-    /// To be answered by a pong.
+    /// A ping, to be answered by a pong.
     Ping,
     /// The answer to a ping.
     Pong,
@@ -45,18 +45,18 @@ pub(crate) enum Message<'a> {
     Info(&'a [u8]),
     /// An error.
     Error(&'a [u8]),
-    /// All is well.
+    /// Success.
     Ok,
 }
 
-/// Room for what comes at once, and the longest line.
+/// Bytes read at once, and max length of a line.
 const BUFFER: usize = 16 << 10;
 
-/// Connections of this process so far, so that no two share an inbox.
+/// Number of connections of this process so far, so that no two share an inbox.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Nats {
-    /// A connection to be.
+    /// Creates an unopened connection.
     pub fn new(address: Address) -> Nats {
         Nats { address, session: None, out: Vec::new() }
     }
@@ -83,7 +83,7 @@ impl Nats {
 
 impl Session {
     async fn open(address: &Address) -> Result<Session, ExchangeError> {
-        // The server speaks first, in the clear, and then takes a handshake.
+        // The server speaks first, in plain text, and then accepts a handshake.
         let stream = Stream::plain(address).await?;
         let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let born = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -98,7 +98,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes what has come until `wanted` is among it; reads once where it is not.
+    /// Takes received messages until `wanted` is among them; reads once if it is not.
     async fn step(&mut self, wanted: impl Fn(&Message<'_>) -> bool) -> Result<Option<()>, ExchangeError> {
         let mut used = 0;
         while let Some((message, length)) = next(&self.buffer[used..]).map_err(ExchangeError::failed)? {
@@ -137,7 +137,7 @@ impl Client for Nats {
             return Err(ExchangeError::failed("a subject is empty or holds a blank"));
         }
         self.open().await?;
-        // Only a whole answer leaves a connection that can be asked again.
+        // Only a whole response leaves a connection that can be used again.
         let Some(mut session) = self.session.take() else { return Err(ExchangeError::failed(CLOSED)) };
         session.asked += 1;
         let reply_to = format!("{}.{}", session.inbox, session.asked);
@@ -157,7 +157,7 @@ impl Client for Nats {
                 match message {
                     Message::Ping => pings += 1,
                     Message::Error(text) => return Err(error(text)),
-                    // A reply to an earlier question may still come: several may answer to one.
+                    // A reply to an earlier request may still arrive: several may answer one.
                     Message::Delivery { subject, headers, payload } if subject == reply_to.as_bytes() => {
                         record.first_byte.get_or_insert(now);
                         let verdict = reply(headers, payload, into_stream);
@@ -178,7 +178,7 @@ impl Client for Nats {
                 session.stream.send(b"PONG\r\n").await?;
             }
         }
-        // Put back only here: an error on the way drops the session, whose buffer may hold half a message.
+        // Put back only here: an error drops the session, whose buffer may hold half a message.
         self.session = Some(session);
         answered.unwrap_or(Ok(()))
     }
@@ -188,7 +188,8 @@ impl Client for Nats {
     }
 }
 
-/// The first bytes of a client: its credentials, its inbox, and a ping whose answer shows that it was accepted.
+/// Returns the first bytes of a client: its credentials, its inbox, and a ping whose answer shows that it was
+/// accepted.
 fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
     let mut connect = serde_json::json!({
         "verbose": false, "pedantic": false, "tls_required": address.tls.is_some(), "lang": "rust", "name": "meridian-lab",
@@ -206,7 +207,7 @@ fn introduction(address: &Address, inbox: &str) -> Vec<u8> {
     format!("CONNECT {connect}\r\nSUB {inbox}.* 1\r\nPING\r\n").into_bytes()
 }
 
-/// The outcome in a reply: a status in its headers, or an acknowledgement of JetStream.
+/// Returns the outcome in a reply: a status in its headers, or an acknowledgement of JetStream.
 pub(crate) fn reply(headers: &[u8], payload: &[u8], into_stream: bool) -> Result<(), ExchangeError> {
     match headers.strip_prefix(b"NATS/1.0 ").and_then(|rest| rest.get(..3)) {
         Some(b"503") => return Err(ExchangeError::failed("no responder listens to this subject")),
@@ -236,7 +237,7 @@ fn error(text: &[u8]) -> ExchangeError {
     ExchangeError::failed(format!("the server answered {}", text.trim().trim_matches('\'')))
 }
 
-/// The first message of what has come with its length, where it is whole.
+/// Returns the first received message with its length, if it is complete.
 pub(crate) fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, &'static str> {
     const ODD: &str = "the answer is not NATS";
     let Some(end) = bytes.windows(2).take(BUFFER).position(|two| two == b"\r\n") else {
@@ -254,7 +255,7 @@ pub(crate) fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, &'stati
         word @ (b"MSG" | b"HMSG") => {
             let words: Vec<&[u8]> = rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
             let number = |word: &&[u8]| std::str::from_utf8(word).ok()?.parse::<usize>().ok();
-            // Subject, subscription, where to reply to (or not), with headers their length, the whole length.
+            // Subject, subscription, reply subject (optional), length of the headers if any, total length.
             let (subject, numbers) = match (word, words.as_slice()) {
                 (b"MSG", [subject, _, all] | [subject, _, _, all]) => (*subject, (Some(0), number(all))),
                 (b"HMSG", [subject, _, head, all] | [subject, _, _, head, all]) => {

@@ -7,7 +7,7 @@ use super::stream::Stream;
 use crate::protocol::{Client, Exchange};
 use crate::scenario::{Request, ResultUnit};
 
-/// A connection, opened when it is first needed and again when it was lost.
+/// A connection, opened when first needed and reopened when lost.
 #[derive(Debug)]
 pub struct Resp {
     address: Address,
@@ -16,24 +16,24 @@ pub struct Resp {
     command: Vec<u8>,
 }
 
-/// Room for what comes at once, and the longest line of a reply.
+/// Bytes read at once, and max length of a line of a reply.
 const BUFFER: usize = 16 << 10;
 
-/// Where in a reply one is.
+/// Position within a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     /// Elements still to come.
     pending: u64,
-    /// Bytes of a bulk string still to come, its line end included.
+    /// Bytes of a bulk string still to come, including its line end.
     bulk: u64,
     /// Elements of the largest array.
     largest: u64,
-    /// The first word of an error, where the reply is one.
+    /// The first word of an error, if the reply is one.
     error: Option<String>,
 }
 
 impl Resp {
-    /// A connection to be.
+    /// Creates an unopened connection.
     pub fn new(address: Address) -> Resp {
         Resp { address, stream: None, buffer: Vec::new(), command: Vec::new() }
     }
@@ -63,11 +63,11 @@ impl Client for Resp {
         Ok(())
     }
 
-    /// Sends the question's body as a command, word by word, and reads the reply.
+    /// Sends the request's body as a command, word by word, and reads the reply.
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, unit, record, scan, clock } = of;
         self.open().await?;
-        // Only a whole reply leaves a connection that can be asked again.
+        // Only a whole reply leaves a connection that can be used again.
         let Some(mut stream) = self.stream.take() else { return Err(ExchangeError::failed(CLOSED)) };
         let words: Vec<&[u8]> =
             question.body().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
@@ -103,7 +103,7 @@ impl Client for Resp {
     }
 }
 
-/// Signs in, where the address has a name or a password (redis.io/docs/latest/commands/auth).
+/// Authenticates, if the address has a name or a password (redis.io/docs/latest/commands/auth).
 async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), ExchangeError> {
     let mut words: Vec<&[u8]> = [&login.user, &login.password].into_iter().flatten().map(String::as_bytes).collect();
     words.retain(|word| !word.is_empty());
@@ -126,7 +126,7 @@ async fn sign_in(login: &Login, stream: &mut Stream) -> Result<(), ExchangeError
     }
 }
 
-/// A command's words as an array of bulk strings.
+/// Encodes a command's words as an array of bulk strings.
 fn encode(words: &[&[u8]], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
@@ -146,7 +146,7 @@ impl Reply {
         self.pending == 0 && self.bulk == 0
     }
 
-    /// Takes what it can of the next bytes and says how many.
+    /// Consumes the usable part of the next bytes and returns its length.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let mut used = 0;
         while !self.is_whole() {
@@ -161,7 +161,7 @@ impl Reply {
                 continue;
             }
             let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else {
-                // Only a line is bounded: bulk data goes to the scan as it comes and is not kept here.
+                // Only a line is bounded: bulk data goes to the scan as it arrives and is not kept here.
                 if rest.len() > BUFFER {
                     return Err("a line of the reply is too long");
                 }
@@ -177,7 +177,7 @@ impl Reply {
         let (kind, rest) = line.split_first().ok_or("the answer is not RESP")?;
         let count = || {
             let number = std::str::from_utf8(rest).ok().and_then(|text| text.parse::<i64>().ok());
-            // Minus one is how RESP 2 writes null.
+            // RESP 2 writes null as minus one.
             number
                 .map(|n| u64::try_from(n).unwrap_or(0))
                 .filter(|n| *n <= BODY_MAX as u64)

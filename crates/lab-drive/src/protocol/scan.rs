@@ -1,13 +1,13 @@
-//! Results in a body while it streams: how many, the first when, the last when.
+//! Counts results in a body while it streams, with the times of the first and the last.
 
 use crate::scenario::ResultUnit;
 use meridian_lab_results::record::Micros;
 use sha2::{Digest as _, Sha256};
 
-/// Max bytes of a body that are kept for checks, and of one event of a stream.
+/// Max bytes of a body kept for checks, and of one event of a stream.
 pub const BODY_MAX: usize = 64 << 20;
 
-/// Counts the results of one answer.
+/// A counter of the results of one response.
 #[derive(Debug, Default)]
 pub struct Scan {
     unit: ResultUnit,
@@ -21,15 +21,15 @@ pub struct Scan {
     pub results: u64,
     /// Bytes of the body.
     pub bytes: u64,
-    /// The state of the whole in the last packet, if it was a search's.
+    /// Overall state in the last packet, if it was a search's.
     pub state: Option<State>,
-    /// The body, where it is kept.
+    /// The body, if it is kept.
     pub body: Option<Vec<u8>>,
-    /// The body was larger than the kept part.
+    /// Whether the body was larger than the kept part.
     pub too_large: bool,
-    /// SHA-256 of the body so far, where a check compares it.
+    /// SHA-256 of the body so far, if a check compares it.
     pub digest: Option<Sha256>,
-    /// `Retry-After` of the answer, seconds.
+    /// `Retry-After` of the response, in seconds.
     pub retry_after: Option<u32>,
     line_open: bool,
     matched: usize,
@@ -37,21 +37,21 @@ pub struct Scan {
     event: Vec<u8>,
 }
 
-/// How a search says that it ended.
+/// How a search reports its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Every source answered.
+    /// Every source responded.
     Complete,
-    /// Some did.
+    /// Some sources responded.
     Partial,
-    /// None did.
+    /// No source responded.
     Absent,
 }
 
 const FEATURE: &[u8] = b"\"Feature\"";
 
 impl Scan {
-    /// Ready for the next answer; buffers are kept.
+    /// Prepares for the next response; buffers are kept.
     pub fn reset(&mut self, unit: &ResultUnit, keep_body: bool) {
         let (mut line, mut event) = (std::mem::take(&mut self.line), std::mem::take(&mut self.event));
         line.clear();
@@ -64,7 +64,7 @@ impl Scan {
         *self = Scan { unit: unit.clone(), line, event, body, ..Scan::default() };
     }
 
-    /// Takes the next bytes of a body.
+    /// Consumes the next bytes of a body.
     pub fn take(&mut self, bytes: &[u8], now: Micros) {
         self.bytes += bytes.len() as u64;
         if let Some(digest) = &mut self.digest {
@@ -88,7 +88,7 @@ impl Scan {
         }
     }
 
-    /// The body has ended.
+    /// Handles the end of the body.
     pub fn end(&mut self, now: Micros) {
         match self.unit {
             ResultUnit::Body if self.bytes > 0 && self.packets == 0 => {
@@ -106,7 +106,7 @@ impl Scan {
         }
     }
 
-    /// One message of a WebSocket. Checks use the last.
+    /// Counts one message of a WebSocket. Checks use the last.
     pub fn message(&mut self, text: &[u8], now: Micros) {
         self.bytes += text.len() as u64;
         if let Some(body) = &mut self.body {
@@ -119,7 +119,7 @@ impl Scan {
         }
     }
 
-    /// More of a reply that counts its own results: `count` so far, in `bytes` more bytes.
+    /// Counts more of a reply that counts its own results: `count` so far, in `bytes` more bytes.
     pub fn elements(&mut self, count: u64, bytes: usize, now: Micros) {
         self.bytes += bytes as u64;
         if count > 0 {
@@ -128,7 +128,7 @@ impl Scan {
         }
     }
 
-    /// One row of an answer in rows, of this many bytes; `text` writes it if checks need the whole.
+    /// Counts one row of this many bytes; `text` writes it if checks need the whole.
     pub fn row(&mut self, bytes: usize, now: Micros, text: impl FnOnce(&mut Vec<u8>)) {
         self.bytes += bytes as u64;
         if let Some(body) = &mut self.body {
@@ -162,7 +162,7 @@ impl Scan {
         for byte in bytes {
             match byte {
                 b'\n' => count += u64::from(std::mem::take(&mut self.line_open)),
-                // The record separator of RFC 8142 and blanks are no content.
+                // The record separator of RFC 8142 and blanks are not content.
                 b'\r' | b' ' | 0x1e => {}
                 _ => self.line_open = true,
             }
@@ -176,7 +176,7 @@ impl Scan {
         let mut count = 0;
         for byte in bytes {
             self.matched = match *byte {
-                // A match may span two reads, so its state is kept over calls.
+                // A match may span two reads, so its state is kept between calls.
                 b if b == FEATURE[self.matched] => self.matched + 1,
                 // The text's only repetition is its quote.
                 b'"' => 1,
@@ -192,7 +192,7 @@ impl Scan {
         }
     }
 
-    /// Events of a Server-Sent Events stream: lines `data: …`, a blank line ends each.
+    /// Parses events of a Server-Sent Events stream: lines `data: …`, ended by a blank line.
     fn events(&mut self, mut bytes: &[u8], now: Micros) {
         while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
             self.keep_line(&bytes[..at]);
@@ -232,7 +232,7 @@ impl Scan {
         }
     }
 
-    /// A packet of a search (API.md, "Result packets of a search").
+    /// Counts a packet of a search (API.md, "Result packets of a search").
     fn packet(&mut self, text: &[u8], now: Micros) {
         let Ok(packet) = serde_json::from_slice::<serde_json::Value>(text) else { return };
         match packet["kind"].as_str() {

@@ -1,4 +1,4 @@
-//! The bytes between the lab and a target: TCP, with or without TLS.
+//! The byte stream between the lab and a target: TCP, with or without TLS.
 
 use super::address::Address;
 use super::fault::{CLOSED, ExchangeError};
@@ -12,28 +12,28 @@ use tokio_rustls::client::TlsStream;
 /// A connection.
 #[derive(Debug)]
 pub enum Stream {
-    /// As it is.
+    /// Plain TCP.
     Plain(TcpStream),
-    /// Within TLS; boxed, because a plain one is a few bytes.
+    /// Within TLS; boxed, because a plain one takes only a few bytes.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
-    /// Connects, and shakes hands where the address wants TLS.
+    /// Connects, and performs the handshake if the address requires TLS.
     pub async fn open(address: &Address) -> Result<Stream, ExchangeError> {
         let plain = Stream::plain(address).await?;
         if address.tls.is_some() { plain.secured(address).await } else { Ok(plain) }
     }
 
-    /// Connects, without TLS as yet.
+    /// Connects, without TLS yet.
     pub async fn plain(address: &Address) -> Result<Stream, ExchangeError> {
         let stream = TcpStream::connect(address.socket).await.map_err(|e| ExchangeError::not_connected(&e))?;
-        // Without it the kernel holds a second small write back until the first is acknowledged.
+        // Without it the kernel delays a second small write until the first is acknowledged.
         stream.set_nodelay(true).map_err(|e| ExchangeError::not_connected(&e))?;
         Ok(Stream::Plain(stream))
     }
 
-    /// Shakes hands over a plain connection; one that is secured, or an address that wants none, stays as it is.
+    /// Performs the handshake over a plain connection; a secured one, or an address without TLS, stays unchanged.
     pub async fn secured(self, address: &Address) -> Result<Stream, ExchangeError> {
         match (self, &address.tls) {
             (Stream::Plain(plain), Some(tls)) => Ok(Stream::Tls(Box::new(tls.shake_hands(plain).await?))),
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// The protocol agreed by ALPN within TLS.
+    /// Returns the protocol agreed by ALPN within TLS.
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
             Stream::Plain(_) => None,
@@ -49,8 +49,8 @@ impl Stream {
         }
     }
 
-    /// Whether the other side is known to have closed an idle connection, or has sent unrequested bytes. Within TLS
-    /// nothing is known: what waits there may be a ticket.
+    /// Returns whether the other side is known to have closed an idle connection, or has sent unrequested bytes.
+    /// Within TLS this is unknown: pending bytes may be a ticket.
     pub fn has_ended(&self) -> bool {
         match self {
             Stream::Plain(stream) => match stream.try_read(&mut [0]) {
@@ -61,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// Reads what has come, at least one byte, to the end of `buffer`.
+    /// Reads the available bytes, at least one, to the end of `buffer`.
     pub async fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<(), ExchangeError> {
         match self.read_buf(buffer).await {
             Ok(0) => Err(ExchangeError::failed(CLOSED)),
@@ -74,7 +74,7 @@ impl Stream {
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         let sent = match self {
             Stream::Plain(stream) => stream.write_all(bytes).await,
-            // What TLS has taken may wait in its buffer.
+            // TLS may hold accepted bytes in its buffer.
             Stream::Tls(stream) => match stream.write_all(bytes).await {
                 Ok(()) => stream.flush().await,
                 wrong => wrong,

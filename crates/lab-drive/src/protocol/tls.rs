@@ -1,4 +1,4 @@
-//! TLS: which certificates are believed, and what a handshake that fails says.
+//! TLS: trusted certificates, and errors of failed handshakes.
 //!
 //! Sessions are not resumed: each connection pays for the whole handshake, as a first visit does.
 
@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 pub use super::trust::Trusted;
 
-/// How one address is spoken to within TLS.
+/// TLS settings of one address.
 #[derive(Clone)]
 pub struct Tls {
     connector: TlsConnector,
@@ -30,7 +30,8 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// TLS to `host`, whose certificate must be `trusted`. `protocol` is offered by ALPN (RFC 7301) where it is not empty.
+    /// Returns TLS to `host`, whose certificate must be `trusted`. `protocol` is offered by ALPN (RFC 7301) unless it
+    /// is empty.
     pub fn new(host: &str, trusted: &Trusted<'_>, protocol: &[u8]) -> Result<Tls, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Verifier::new(trusted, Arc::clone(&provider))?;
@@ -49,14 +50,14 @@ impl Tls {
         Ok(Tls { connector: TlsConnector::from(Arc::new(config)), name })
     }
 
-    /// Makes a connection a secure one.
+    /// Secures a connection.
     pub async fn shake_hands(&self, plain: TcpStream) -> Result<TlsStream<TcpStream>, ExchangeError> {
         let shaken = self.connector.connect(self.name.clone(), plain).await;
         shaken.map_err(|e| ExchangeError::failed(why(&e)))
     }
 }
 
-/// A failed handshake as a sentence.
+/// Describes a failed handshake as a sentence.
 fn why(error: &std::io::Error) -> Cow<'static, str> {
     let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
         return match error.kind() {
@@ -77,7 +78,7 @@ fn why(error: &std::io::Error) -> Cow<'static, str> {
         Error::InvalidCertificate(Cert::NotValidForName | Cert::NotValidForNameContext { .. }) => {
             "TLS: the certificate is for another host".into()
         }
-        // An authority of a trusted one's name with another key shows as a bad signature.
+        // An authority with a trusted one's name but another key shows as a bad signature.
         Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
             "TLS: no trusted authority has signed the certificate (ca, or --ca, names a file of trusted ones)".into()
         }

@@ -1,4 +1,4 @@
-//! Which certificates of a server are trusted: those of well-known authorities, of a file, or any.
+//! Trusted server certificates: those of well-known authorities, of a file, or any.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -19,12 +19,12 @@ pub struct Trusted<'a> {
     pub any: bool,
 }
 
-/// Verifies by the usual rules, and also accepts what the target names.
+/// Verifies by the usual rules, and also accepts the certificates that the target names.
 #[derive(Debug)]
 pub(super) struct Verifier {
     usual: Arc<WebPkiServerVerifier>,
-    /// Certificates of the file. A server that shows one of them is trusted although an authority's
-    /// certificate is none of a server. `openssl req -x509` marks its certificates as authorities.
+    /// Certificates of the file. A server that presents one of them is trusted, although an authority's certificate is
+    /// not valid for a server. `openssl req -x509` marks its certificates as authorities.
     own: Vec<CertificateDer<'static>>,
     any: bool,
 }
@@ -68,7 +68,7 @@ impl ServerCertVerifier for Verifier {
         }
         let usual = self.usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match usual {
-            // Dates are checked first, so that any other failure is not one of dates.
+            // Dates are checked first, so any other failure is not about dates.
             Err(Error::InvalidCertificate(
                 Cert::Expired | Cert::ExpiredContext { .. } | Cert::NotValidYet | Cert::NotValidYetContext { .. },
             )) => usual,

@@ -1,7 +1,7 @@
-//! WebSocket (RFC 6455), as a client that listens: each question opens a stream, its messages are packets.
+//! WebSocket (RFC 6455), as a listening client: each request opens a stream, whose messages are packets.
 //!
-//! The stream is handled here, for the sake of many. It costs one small buffer, so ten thousand fit. A
-//! general library's buffers alone would take a gigabyte. Extensions are not offered.
+//! Hand-written to support many streams: each costs one small buffer, so ten thousand fit. A general library's buffers
+//! alone would take a gigabyte. Extensions are not offered.
 
 use super::address::Address;
 use super::fault::ExchangeError;
@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 
-/// Streams to be.
+/// A stream, opened by a request.
 #[derive(Debug)]
 pub struct WebSocket {
     address: Address,
@@ -24,10 +24,10 @@ pub struct WebSocket {
     message: Vec<u8>,
 }
 
-/// Room for one read; it grows if a message is larger.
+/// Buffer for one read; it grows if a message is larger.
 const BUFFER: usize = 2 << 10;
 
-/// The example of RFC 6455, section 1.3: the key keeps caches from answering, and there is none here.
+/// The example of RFC 6455, section 1.3: the key keeps caches from responding, and there is none here.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// A frame from a server.
@@ -44,13 +44,13 @@ const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// The mask of every frame that is sent.
+/// The mask of every sent frame.
 const MASK: Option<[u8; 4]> = Some([0; 4]);
-/// The error for a frame that no standard defines.
+/// Error for a frame that no standard defines.
 const ODD: &str = "a frame of an unknown kind came";
 
 impl WebSocket {
-    /// A stream to be.
+    /// Creates an unopened stream.
     pub fn new(address: Address) -> WebSocket {
         WebSocket { address, buffer: Vec::new(), message: Vec::new() }
     }
@@ -66,7 +66,7 @@ impl WebSocket {
         }
     }
 
-    /// Where the head of the answer ends, once it is there; writes the status.
+    /// Returns the end of the response's head, once it has arrived; writes the status.
     fn upgraded(&self, record: &mut Record) -> Result<Option<usize>, ExchangeError> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut answer = httparse::Response::new(&mut headers);
@@ -89,12 +89,12 @@ impl WebSocket {
 
 impl Client for WebSocket {
     async fn open(&mut self) -> Result<(), ExchangeError> {
-        // A stream begins with its question, so only the connection can be tried.
+        // A stream begins with its request, so only the connection can be tested.
         Stream::open(&self.address).await.map(drop)
     }
 
-    /// Opens a stream and reads it. Stops when it ends, when a search says that it is complete, or (where a
-    /// result is a body) after the first message.
+    /// Opens a stream and reads it. Stops when it ends, when a search reports its completion, or (if a result is a
+    /// body) after the first message.
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         let Exchange { question, unit, record, scan, clock } = of;
         self.buffer.clear();
@@ -111,7 +111,7 @@ impl Client for WebSocket {
             }
         }
         if record.status != 101 {
-            // The answer is a refusal, and the status says which.
+            // The response is a refusal, shown by the status.
             return Ok(());
         }
         if !question.body().is_empty() {
@@ -131,7 +131,7 @@ impl Client for WebSocket {
                         if self.message.len() + payload.len() > BODY_MAX {
                             return Err(ExchangeError::failed("a message is larger than 64 MiB"));
                         }
-                        // The usual message is one frame, and is read where it lies.
+                        // The usual message is one frame, and is read in place.
                         if frame.last && self.message.is_empty() {
                             scan.message(payload, clock.now());
                         } else {
@@ -160,7 +160,8 @@ impl Client for WebSocket {
     }
 }
 
-/// The question's head as one that asks for a WebSocket: its path and headers, as a GET. The body goes as the first message.
+/// Returns the request's head as one that requests a WebSocket: its path and headers, as a GET. The body is sent as
+/// the first message.
 fn upgrade(question: &Question) -> Vec<u8> {
     let head = question.get(question.path());
     let mut out = head.bytes.strip_suffix(b"\r\n").unwrap_or(&head.bytes).to_vec();
@@ -173,7 +174,7 @@ fn upgrade(question: &Question) -> Vec<u8> {
     out
 }
 
-/// The first frame of the received bytes, if it is complete.
+/// Returns the first frame of the received bytes, if it is complete.
 pub(crate) fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     let mut cursor = Cursor::new(bytes);
     let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(|_| ODD)? else { return Ok(None) };
@@ -192,7 +193,8 @@ pub(crate) fn next_frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     Ok((bytes.len() >= whole.payload.end).then_some(whole))
 }
 
-/// A whole frame. That of a client must be masked; the mask is there against proxies that misread, and zero is one.
+/// Builds a whole frame. A client's frame must be masked; the mask protects against proxies that misread, and zero is
+/// valid.
 pub(crate) fn frame_of(code: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     let header = FrameHeader { opcode: code.into(), mask, ..FrameHeader::default() };
     let mut out = Vec::new();

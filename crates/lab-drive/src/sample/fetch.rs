@@ -1,24 +1,24 @@
-//! A page of metrics, asked plainly: one connection each time, never in the way of the load.
+//! Fetches a page of metrics with a plain request: one connection each time, never interfering with the load.
 
 use crate::protocol::address::Address;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longest wait for a connection, and for each piece of the answer.
+/// Max wait for a connection, and for each piece of the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Largest page.
+/// Max size of a page.
 const MAX: u64 = 16 << 20;
 
-/// The body of a page; errors are sentences.
+/// Returns the body of a page; errors are sentences.
 pub(super) fn page(address: &Address) -> Result<String, String> {
     let wrong = |e: std::io::Error| format!("{}: {e}", address.authority());
     let mut stream = TcpStream::connect_timeout(&address.socket, PATIENCE).map_err(wrong)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(wrong)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(wrong)?;
     let path = if address.base.is_empty() { "/" } else { &address.base };
-    // HTTP/1.0: the answer comes without chunks and ends with the connection.
+    // HTTP/1.0: the response arrives without chunks and ends with the connection.
     let head = format!("GET {path} HTTP/1.0\r\nhost: {}\r\nconnection: close\r\n\r\n", address.authority());
     stream.write_all(head.as_bytes()).map_err(wrong)?;
     let mut answer = Vec::new();
@@ -32,7 +32,8 @@ pub(super) fn page(address: &Address) -> Result<String, String> {
     }
 }
 
-/// The sum over all series of a metric in the Prometheus text form; `wanted` may carry labels, all of which a series must have.
+/// Returns the sum over all series of a metric in the Prometheus text form; `wanted` may carry labels, all of which a
+/// series must have.
 pub(super) fn metric(page: &str, wanted: &str) -> Option<f64> {
     let (name, labels) =
         wanted.split_once('{').map_or((wanted, ""), |(name, labels)| (name, labels.trim_end_matches('}')));
@@ -49,7 +50,7 @@ pub(super) fn metric(page: &str, wanted: &str) -> Option<f64> {
         };
         let matches =
             labels.split(',').filter(|label| !label.is_empty()).all(|label| own.split(',').any(|o| o == label.trim()));
-        // A time may follow the value.
+        // A timestamp may follow the value.
         if let Some(value) = value.split_ascii_whitespace().next().and_then(|word| word.parse::<f64>().ok())
             && matches
         {

@@ -1,4 +1,4 @@
-//! Samplers: the lab itself, the machine, the targets' processes and metrics, once a second on the trial's time line.
+//! Samplers: the lab itself, the machine, the targets' processes and metrics, once per second of the trial's clock.
 
 mod fetch;
 pub mod proc;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two readings of processes and the machine.
 const EVERY: Duration = Duration::from_secs(1);
-/// Interval of checks whether anything is due.
+/// Interval of checks for due readings.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The processes of a target on this machine.
@@ -30,7 +30,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Those of a scenario's targets, and whether every address on this machine has one that is not the lab itself.
+    /// Returns those of a scenario's targets, and whether every address on this machine has one that is not the lab
+    /// itself.
     pub fn of(scenario: &Scenario, targets: &[Vec<Address>]) -> (Vec<Service>, bool) {
         let mut all_known = true;
         let mut services = Vec::new();
@@ -49,7 +50,7 @@ impl Service {
     }
 }
 
-/// The thread that samples.
+/// The sampling thread.
 #[derive(Debug)]
 pub struct Sampling {
     line: TimeLine,
@@ -57,7 +58,7 @@ pub struct Sampling {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The trial that is on, and its clock.
+/// The current trial, and its clock.
 type TimeLine = Arc<Mutex<Option<(u16, Clock)>>>;
 
 #[derive(Debug)]
@@ -78,7 +79,8 @@ enum Kind {
 }
 
 impl Sampling {
-    /// Starts sampling; nothing is read until a trial is on. `keep` takes the samples and says whether it wants more.
+    /// Starts sampling; nothing is read until a trial runs. `keep` takes the samples and returns whether it wants
+    /// more.
     pub fn start(
         samplers: &[Sampler],
         targets: &[Service],
@@ -125,12 +127,12 @@ impl Sampling {
         Ok(Sampling { line, stop, thread: thread.ok() })
     }
 
-    /// A trial is on, or none.
+    /// Sets the current trial, or none.
     pub fn trial(&self, on: Option<(u16, Clock)>) {
         *self.line.lock() = on;
     }
 
-    /// Ends it.
+    /// Stops the thread.
     pub fn end(mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -140,7 +142,7 @@ impl Sampling {
     }
 }
 
-/// Reads due samples; false if the run has ended.
+/// Reads due samples; returns false if the run has ended.
 fn read_due(sources: &mut [Source], trial: u16, clock: Clock, keep: &impl Fn(Vec<Sample>) -> bool) -> bool {
     let now = Instant::now();
     let mut samples = Vec::new();
@@ -180,7 +182,7 @@ impl Source {
                 Ok(page) => {
                     wanted.iter().filter_map(|name| Some((name.clone(), fetch::metric(&page, name)?))).collect()
                 }
-                // A gap in the time line says it; the target may well be down just now.
+                // Shown as a gap in the samples; the target may well be down at this time.
                 Err(_) => Vec::new(),
             },
         }
@@ -191,7 +193,7 @@ impl Source {
         let now = Instant::now();
         let before = self.cpu_before.replace((now, process.cpu_s));
         let cpu = before.map(|(then, cpu_s)| {
-            // The time of a process that is not waited for is lost when it ends.
+            // The time of a process that its parent does not wait for is lost when it ends.
             (process.cpu_s - cpu_s).max(0.0) / now.duration_since(then).as_secs_f64().max(1e-3)
         });
         #[expect(clippy::cast_precision_loss, reason = "bytes and descriptors")]
@@ -202,7 +204,7 @@ impl Source {
     }
 }
 
-/// Waits until a target is idle by its own metric. Comes back with the time it took; errors are sentences.
+/// Waits until a target is idle by its own metric. Returns the time it took; errors are sentences.
 pub async fn wait_idle(idle: &WaitIdle, allowed: &[String]) -> Result<Duration> {
     use meridian_lab_results::error::LabError;
     let address = single("wait_idle", &idle.url, allowed)?;

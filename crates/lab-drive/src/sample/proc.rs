@@ -4,13 +4,13 @@ use crate::rest::rested;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
-/// Ticks of `/proc` a second; Linux has shown 100 to user space on every architecture since 2.6.
+/// Ticks of `/proc` per second; Linux has shown 100 to user space on every architecture since 2.6.
 const TICKS: f64 = 100.0;
 
-/// A longer line of ancestors is none: the table of processes changes while it is read.
+/// Max length of a chain of ancestors; a longer one is invalid, as the process table changes while it is read.
 const DEEPEST: usize = 100;
 
-/// Processes read between two rests.
+/// Processes read between two pauses.
 const PIECE: usize = 16;
 
 /// One reading of a process, or of all processes of a service.
@@ -20,45 +20,45 @@ pub struct Process {
     pub cpu_s: f64,
     /// Resident set, bytes.
     pub resident: u64,
-    /// Open descriptors; `None` where it is not ours to see.
+    /// Open descriptors; `None` if not permitted.
     pub descriptors: Option<u64>,
 }
 
 /// One reading of the machine: seconds of processor time so far, over all cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
-    /// Worked.
+    /// Time worked.
     pub busy_s: f64,
-    /// Taken by the host.
+    /// Time stolen by the host.
     pub steal_s: f64,
-    /// All.
+    /// Total time.
     pub total_s: f64,
 }
 
-/// Seconds for which the calling thread ran, and was ready to run but did not.
+/// Returns the seconds for which the calling thread ran, and was ready to run but did not.
 pub fn thread() -> Option<(f64, f64)> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut words = text.split_ascii_whitespace().map(|word| word.parse::<f64>().ok());
     Some((words.next()?? / 1e9, words.next()?? / 1e9))
 }
 
-/// A line of the table of processes.
+/// A row of the process table.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     parent: u32,
     cpu_s: f64,
-    /// Of its children that have ended and were waited for.
+    /// Processor time of its children that have ended and were waited for.
     ended_s: f64,
 }
 
-/// A process; `None` where it is not (any more).
+/// Reads a process; `None` if it does not exist (any more).
 pub fn process(pid: u32) -> Option<Process> {
     reading(pid, entry(pid)?.cpu_s)
 }
 
-/// All processes of a service as one: the named ones and all that came of them. The time of ended ones counts with the
-/// process that waited for them; memory that several share counts in each. `None` where none of the named is there (any
-/// more).
+/// Reads all processes of a service as one: the named ones and all their descendants. The time of ended ones counts
+/// with the process that waited for them; memory shared by several counts in each. `None` if none of the named exists
+/// (any more).
 pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     if named.is_empty() {
         return None;
@@ -80,19 +80,19 @@ pub fn service(named: &BTreeSet<u32>) -> Option<Process> {
     )
 }
 
-/// The named processes and all that came of them. One that `lab` itself came of (a service manager that holds the port)
-/// stands alone.
+/// Returns the named processes and all their descendants. A named ancestor of `lab` (a service manager that holds the
+/// port) counts without its descendants.
 fn family(named: &BTreeSet<u32>, lab: u32, all: &HashMap<u32, Entry>) -> BTreeSet<u32> {
     let above: BTreeSet<u32> = line(lab, all).collect();
-    // What started the lab is no target, although its descendants would include the lab.
+    // An ancestor of the lab is not a target with its descendants, which would include the lab.
     let heads = named - &above;
     let is_theirs = |pid: &u32| named.contains(pid) || line(*pid, all).any(|one| heads.contains(&one));
     all.keys().copied().filter(is_theirs).collect()
 }
 
-/// A process, its parent, that one's parent.
+/// Returns a process, its parent, that one's parent, and so on.
 fn line(pid: u32, all: &HashMap<u32, Entry>) -> impl Iterator<Item = u32> {
-    // Bounded: processes change while they are read, and a parent that was reused may close a cycle.
+    // Bounded: processes change while they are read, and a reused parent id may close a cycle.
     std::iter::successors(Some(pid), move |pid| Some(all.get(pid)?.parent)).take(DEEPEST)
 }
 
@@ -101,14 +101,14 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Names of processes are bytes of any kind.
+/// Process names may contain any bytes.
 fn text(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
 }
 
 fn entry(pid: u32) -> Option<Entry> {
     let text = text(&format!("/proc/{pid}/stat"))?;
-    // The name is in parentheses and may hold anything; the fields after it are numbers.
+    // The name is in parentheses and may contain anything; the fields after it are numbers.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let seconds = |at: usize| Some(fields.get(at)?.parse::<f64>().ok()? / TICKS);
     Some(Entry {
@@ -126,7 +126,7 @@ fn reading(pid: u32, cpu_s: f64) -> Option<Process> {
     Some(Process { cpu_s, resident, descriptors })
 }
 
-/// The machine.
+/// Reads the machine.
 pub fn machine() -> Option<Machine> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let fields: Vec<f64> =
@@ -137,14 +137,14 @@ pub fn machine() -> Option<Machine> {
     Some(Machine { busy_s: busy / TICKS, steal_s: steal / TICKS, total_s: (busy + idle + iowait + steal) / TICKS })
 }
 
-/// How many descriptors this process may have.
+/// Returns how many descriptors this process may have.
 pub fn descriptors_allowed() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/limits").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The processes of this machine that listen on a TCP port.
+/// Returns the processes of this machine that listen on a TCP port.
 pub fn listeners_of(port: u16) -> BTreeSet<u32> {
     let sockets: BTreeSet<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .into_iter()
@@ -159,7 +159,7 @@ pub fn listeners_of(port: u16) -> BTreeSet<u32> {
     if sockets.is_empty() { BTreeSet::new() } else { pids().filter(listens).collect() }
 }
 
-/// The inode of a line of `/proc/net/tcp`, where it is a socket that listens on the port.
+/// Returns the inode of a line of `/proc/net/tcp`, if it is a socket that listens on the port.
 fn listening(line: &str, port: u16) -> Option<String> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let local = fields.get(1)?.rsplit_once(':')?.1;
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_family_is_all_that_came_of_the_named_but_for_the_lab() {
-        // 1 began 10 (a server with 11, which has 12) and 20 (a shell with the lab, 21). 30 and 31 changed while they
-        // were read.
+        // 1 started 10 (a server with 11, which has 12) and 20 (a shell with the lab, 21). 30 and 31 changed while
+        // they were read.
         let of = |(pid, parent): (u32, u32)| (pid, Entry { parent, cpu_s: 0.0, ended_s: 0.0 });
         let all = [(1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20), (22, 21), (30, 31), (31, 30)];
         let all: HashMap<u32, Entry> = all.map(of).into();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_service_has_the_time_of_its_children_while_they_work_and_when_they_have_ended() {
-        // A shell that only waits; what works is the child of its child.
+        // A shell that only waits; the worker is the child of its child.
         let works = "timeout 60 sh -c 'while :; do :; done' & echo $!; wait; read line";
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", works]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

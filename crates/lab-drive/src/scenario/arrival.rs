@@ -1,4 +1,4 @@
-//! Arrival: when a request is due, independently of earlier answers.
+//! Arrival: the due times of requests, independent of earlier responses.
 
 use super::resolve::not_negative as positive;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 /// The arrival process of a population.
 ///
-/// *Open* processes (constant, poisson, ramp, steps, burst, replay) do not wait for answers, as users of a
-/// public service do not. *Closed* ones do, as a pool of workers does.
+/// *Open* processes (constant, poisson, ramp, steps, burst, replay) do not wait for responses, as users of a public
+/// service do not. *Closed* ones do, as a pool of workers does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Arrival {
-    /// A number of users, each with one request in flight and a think time between an answer and the next request.
+    /// A number of users, each with one request in flight and a think time between a response and the next request.
     Closed {
-        /// Users.
+        /// Number of users.
         users: u32,
-        /// Pause after each answer.
+        /// Pause after each response.
         #[serde(default)]
         think_s: f64,
         /// Distribution of the pause.
@@ -24,50 +24,50 @@ pub enum Arrival {
     },
     /// A fixed rate, evenly spaced.
     Constant {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
     },
     /// A fixed mean rate; arrivals are independent of each other.
     Poisson {
-        /// Requests a second.
+        /// Requests per second.
         rate: f64,
     },
     /// From one rate to another, linearly over the load.
     Ramp {
-        /// Requests a second at the start.
+        /// Requests per second at the start.
         from: f64,
-        /// Requests a second at the end.
+        /// Requests per second at the end.
         to: f64,
     },
     /// One rate after another.
     Steps {
-        /// Requests a second.
+        /// Requests per second.
         rates: Vec<f64>,
         /// Length of each step.
         each_s: f64,
     },
     /// A number of requests at an interval; 0: all at once.
     Burst {
-        /// Requests.
+        /// Number of requests.
         count: u32,
-        /// Seconds between two.
+        /// Seconds between two requests.
         #[serde(default)]
         interval_s: f64,
     },
-    /// Bursts sent at once; the gap counts from the last answer of the burst before.
+    /// Bursts sent at once; the gap counts from the last response of the previous burst.
     Onoff {
-        /// Bursts.
+        /// Number of bursts.
         bursts: u32,
-        /// Requests of each.
+        /// Requests of each burst.
         per_burst: u32,
-        /// Seconds from the last answer to the next burst.
+        /// Seconds from the last response to the next burst.
         gap_s: f64,
     },
-    /// The requests of an access log (common or combined form), in their time.
+    /// The requests of an access log (common or combined form), at their times.
     Replay {
-        /// The log.
+        /// The log file.
         file: PathBuf,
-        /// 2: twice as fast.
+        /// Speed-up; 2 means twice as fast.
         #[serde(default = "once")]
         speed: f64,
     },
@@ -88,16 +88,16 @@ fn once() -> f64 {
     1.0
 }
 
-/// Rates above this are a mistake of the scenario, not a load that one core can send.
+/// Rates above this are a mistake in the scenario, not a load that one core can send.
 const RATE_MAX: f64 = 10_000_000.0;
 
 impl Arrival {
-    /// Whether it ends by itself, so that the measured phase lasts until it is through.
+    /// Returns whether it ends by itself, so that the measured phase lasts until then.
     pub fn ends(&self) -> bool {
         matches!(self, Arrival::Burst { .. } | Arrival::Onoff { .. } | Arrival::Replay { .. })
     }
 
-    /// Whether it is an access log that is replayed.
+    /// Returns whether it is an access log that is replayed.
     pub fn is_replay(&self) -> bool {
         matches!(self, Arrival::Replay { .. })
     }

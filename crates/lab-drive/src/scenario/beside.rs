@@ -1,10 +1,10 @@
-//! Files that a scenario names: relative to the scenario's own, whatever folder the lab was started in.
+//! Files named by a scenario: relative to the scenario's folder, whatever folder the lab was started in.
 
 use super::{Arrival, Generator, Scenario};
 use std::path::{Path, PathBuf};
 
-/// Makes a relative path absolute, from `folder`. An unknown folder (the current one is gone) leaves the
-/// path as it is; reading it says the rest.
+/// Makes a relative path absolute, from `folder`. An unknown folder (the current one was deleted) leaves the path
+/// unchanged; reading it reports the error.
 pub(crate) fn anchored(folder: &Path, file: &mut PathBuf) {
     if let Ok(path) = std::path::absolute(folder.join(&*file)) {
         *file = path;

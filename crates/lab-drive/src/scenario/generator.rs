@@ -1,9 +1,10 @@
-//! Generators: where the values of `{name}` come from.
+//! Generators: sources of the values of `{name}`.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A seeded source of values. Each request draws once from each generator that it names; fields of one draw belong together.
+/// A seeded source of values. Each request draws once from each generator that it names; fields of one draw belong
+/// together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Generator {
@@ -13,11 +14,11 @@ pub enum Generator {
         #[serde(rename = "box")]
         bounds: [f64; 4],
     },
-    /// Points about populated places, weighted by population. Fields `lon`, `lat`, `name`.
+    /// Points near populated places, weighted by population. Fields `lon`, `lat`, `name`.
     Populated {
         /// A GeoNames dump (`cities15000.txt` and the like, tab-separated).
         file: PathBuf,
-        /// Scatter about the place, kilometres (standard deviation).
+        /// Scatter around the place, in kilometres (standard deviation).
         #[serde(default)]
         spread_km: f64,
     },
@@ -27,7 +28,7 @@ pub enum Generator {
         /// Radii in kilometres.
         #[serde(default = "buffer_sizes")]
         sizes_km: Vec<f64>,
-        /// `name`, lon, lat of each; the ten cities of the GeoWave/GeoMesa study where it is left out.
+        /// `name`, lon, lat of each; by default the ten cities of the GeoWave/GeoMesa study.
         #[serde(default = "ten_cities")]
         cities: Vec<(String, f64, f64)>,
     },
@@ -35,7 +36,7 @@ pub enum Generator {
     Polygons {
         /// A FeatureCollection.
         file: PathBuf,
-        /// The property that names each.
+        /// The property that names each polygon.
         #[serde(default = "name_property")]
         name: String,
     },
@@ -54,10 +55,10 @@ pub enum Generator {
     Window {
         /// Start of the first window (RFC 3339).
         start: String,
-        /// Lengths in days, each with its number of positions one after another. A length is drawn evenly, then a position.
+        /// Lengths in days, each with its number of consecutive positions. A length is drawn evenly, then a position.
         lengths: Vec<(f64, u32)>,
     },
-    /// Whole numbers, evenly.
+    /// Integers, evenly.
     Id {
         /// Min.
         #[serde(default)]
@@ -67,13 +68,13 @@ pub enum Generator {
         /// Text before the number.
         #[serde(default)]
         prefix: String,
-        /// One after another instead of at random.
+        /// Whether numbers are consecutive instead of random.
         #[serde(default)]
         sequence: bool,
     },
     /// Keys 1 to `keys`, the k-th with a probability in proportion to k^-exponent.
     Zipf {
-        /// Keys.
+        /// Number of keys.
         keys: u64,
         /// Exponent; 0 is even.
         exponent: f64,
@@ -85,7 +86,7 @@ pub enum Generator {
     Choice {
         /// The texts.
         values: Vec<String>,
-        /// Their weights; even where left out.
+        /// Their weights; equal by default.
         #[serde(default)]
         weights: Vec<f64>,
     },
@@ -109,10 +110,10 @@ pub enum Generator {
         start: String,
         /// Latest (RFC 3339).
         end: String,
-        /// Objects that the events are of.
+        /// Number of objects that the events belong to.
         #[serde(default = "thousand")]
         objects: u64,
-        /// Events of one draw.
+        /// Events per draw.
         #[serde(default = "one")]
         batch: u32,
         /// Name of the time property.

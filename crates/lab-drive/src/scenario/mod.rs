@@ -1,4 +1,4 @@
-//! The scenario: populations, their requests and rates, and what a sound answer is, in one TOML file.
+//! The scenario: populations, their requests and rates, and the definition of a sound response, in one TOML file.
 //!
 //! A first scenario needs three tables:
 //!
@@ -14,8 +14,8 @@
 //! path = "/collections/quakes/items?limit=10"
 //! ```
 //!
-//! All else has a default. [`Scenario::load`] reads a file, lays `--set` over it, fills in defaults and
-//! checks the whole. The resolved form is written beside the results and can be run again as it is.
+//! All other settings have defaults. [`Scenario::load`] reads a file, overlays `--set`, fills in defaults and checks
+//! the whole. The resolved form is written beside the results and can be run again unchanged.
 
 mod arrival;
 mod beside;
@@ -40,17 +40,17 @@ use read::one_or_many;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A workload. Times are seconds, named so.
+/// A workload. Times are in seconds, as their names state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Its name in reports; by default the file's name.
     #[serde(default)]
     pub name: String,
-    /// The seed of everything drawn at random.
+    /// The seed of all randomness.
     #[serde(default = "one")]
     pub seed: u64,
-    /// The arrival process of a scenario with one population; `[[population]]` holds it where there are several.
+    /// The arrival process of a scenario with one population; with several, `[[population]]` holds it.
     pub arrival: Option<Arrival>,
     /// The phases of the load, and which of them are counted.
     #[serde(default)]
@@ -70,10 +70,10 @@ pub struct Scenario {
     /// Named sources of values for `{name}` in paths and bodies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generate: BTreeMap<String, Generator>,
-    /// The populations; one population named `users` with the scenario's arrival where it is left out.
+    /// The populations; by default one named `users` with the scenario's arrival.
     #[serde(default, deserialize_with = "one_or_many")]
     pub population: Vec<Population>,
-    /// Samples read from the target's machine while it runs.
+    /// Samples read from the target's machine during the run.
     #[serde(default, deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub sampler: Vec<Sampler>,
     /// Conditions for exit code 0.
@@ -85,13 +85,15 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Phases {
-    /// Wait before the load of each trial until its target is idle by its own metric; a target's own goes before it.
+    /// Wait before the load of each trial until its target is idle by its own metric; a target's own setting takes
+    /// precedence.
     pub wait_idle: Option<WaitIdle>,
-    /// Load before anything is counted.
+    /// Length of the load before the measured part.
     pub warm_up_s: f64,
-    /// Load that is counted. Arrivals that end by themselves (burst, onoff, replay) last until they are through instead.
+    /// Length of the measured load. Arrivals that end by themselves (burst, onoff, replay) last until their end
+    /// instead.
     pub measured_s: f64,
-    /// Load after the counted part, so that the last measured requests do not end without load.
+    /// Length of the load after the measured part, so that the last measured requests do not end without load.
     pub cool_down_s: f64,
     /// Pause after the load before the first measurement is repeated.
     pub again_after_s: f64,
@@ -121,7 +123,7 @@ impl Default for Phases {
 pub enum Start {
     /// Just started, nothing read.
     Cold,
-    /// It has answered such requests before.
+    /// It has served such requests before.
     Warm,
 }
 
@@ -131,11 +133,11 @@ pub enum Start {
 pub struct WaitIdle {
     /// URL of its metrics, in the Prometheus text format.
     pub url: String,
-    /// The metric, labels included where they matter; the sum over all series of that name.
+    /// The metric, with labels if they matter; the sum over all series of that name.
     pub metric: String,
-    /// Idle while the metric is at most this.
+    /// Max value of the metric while idle.
     pub at_most: f64,
-    /// For at least this long.
+    /// Min duration of that state.
     #[serde(default = "one_second")]
     pub for_s: f64,
     /// Max wait.
@@ -161,13 +163,13 @@ impl Default for Trials {
     }
 }
 
-/// The order of trials over targets.
+/// Order of trials over targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// A A B B.
     Given,
-    /// A B A B: drift of the machine falls on both alike.
+    /// A B A B: drift of the machine affects both equally.
     Alternate,
     /// Drawn from the seed.
     Shuffled,
@@ -177,15 +179,15 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Seconds over all trials.
+    /// Max seconds over all trials.
     pub total_s: f64,
-    /// Requests over all trials.
+    /// Max requests over all trials.
     pub requests: u64,
-    /// Requests that failed, over all trials.
+    /// Max failed requests over all trials.
     pub errors: u64,
-    /// Largest 99th percentile of lateness of the lab itself before the run counts as void.
+    /// Max 99th percentile of the lab's own lateness before the run counts as void.
     pub late_ms: f64,
-    /// Largest share of the machine's time used by others, or stolen by the host, before the run counts as void.
+    /// Max share of the machine's time used by others, or stolen by the host, before the run counts as void.
     pub other_load: f64,
 }
 
@@ -212,23 +214,23 @@ pub struct Request {
     /// Headers besides the target's, with the same placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The unit of a result in the answer's body.
+    /// Unit of a result in the response's body.
     pub result: ResultUnit,
-    /// JSON pointer (RFC 6901) of an address in the answer, such as `/packets`: the lab requests it next and takes that
-    /// for the answer.
+    /// JSON pointer (RFC 6901) of an address in the response, such as `/packets`. The lab requests it next and takes
+    /// that for the response.
     pub follow: Option<String>,
-    /// The conditions of a sound answer.
+    /// Conditions of a sound response.
     pub check: Check,
 }
 
-/// The unit of a result in the body of an answer.
+/// Unit of a result in the body of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultUnit {
-    /// The whole body, where it is not empty.
+    /// The whole body, if not empty.
     #[default]
     Body,
-    /// Each line that is not empty (NDJSON, CSV, RFC 8142 text sequences), each row of a PostgreSQL server, each element of a
+    /// Each non-empty line (NDJSON, CSV, RFC 8142 text sequences), each row of a PostgreSQL server, each element of a
     /// Redis reply.
     #[serde(alias = "row")]
     Line,
@@ -236,7 +238,7 @@ pub enum ResultUnit {
     Feature,
     /// Each event of a Server-Sent Events stream, or each message of a WebSocket.
     Event,
-    /// Each packet of kind `results` of a search, until the packet of kind `complete`, whose `state` is believed.
+    /// Each packet of kind `results` of a search, up to the packet of kind `complete`, whose `state` is authoritative.
     Packet,
 }
 
@@ -250,12 +252,12 @@ pub struct Population {
     pub arrival: Arrival,
     /// The target of its requests; by default that of the trial.
     pub target: Option<String>,
-    /// The requests of its mix, by name; all where it is empty.
+    /// The requests of its mix, by name; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// When its users give up; by default the target's time limit.
     pub patience_s: Option<f64>,
-    /// Max connections at once of an open arrival; what comes beyond waits for one, and counts as not sent when its
+    /// Max concurrent connections of an open arrival; further requests wait for one, and count as not sent if their
     /// patience ends first.
     #[serde(default = "thousand")]
     pub connections: usize,
@@ -264,19 +266,19 @@ pub struct Population {
     pub retry: Retry,
 }
 
-/// Retries after a useless answer (neither sound nor partial).
+/// Retries after an unusable response (neither sound nor partial).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
-    /// Tries beyond the first.
+    /// Max retries.
     pub times: u8,
-    /// Retry until success or the end of the load.
+    /// Whether to retry until success or the end of the load.
     pub forever: bool,
-    /// Pause before the second try.
+    /// Pause before the first retry.
     pub wait_s: f64,
     /// Factor from one pause to the next; 0 counts as 1.
     pub factor: f64,
-    /// No pause is shorter than the seconds of the answer's `Retry-After`.
+    /// Whether no pause is shorter than the response's `Retry-After`.
     pub after: bool,
 }
 
@@ -310,7 +312,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// A plain request, named after its path.
+    /// Creates a plain request, named after its path.
     pub(crate) fn plain(method: &str, path: &str) -> Request {
         Request { name: path.to_owned(), method: method.to_owned(), path: path.to_owned(), ..Request::default() }
     }
@@ -320,19 +322,19 @@ impl Request {
 pub(crate) const LOG: &str = "replay";
 
 impl Scenario {
-    /// The request that stands for the lines of access logs, where one is replayed: a line is checked by its status
-    /// alone. Its index is the one behind those of `request`.
+    /// Returns the request that represents the lines of access logs, if one is replayed: a line is checked only by its status.
+    /// Its index follows those of `request`.
     pub(crate) fn log(&self) -> Option<Request> {
         let replays = self.population.iter().any(|population| population.arrival.is_replay());
         replays.then(|| Request { name: LOG.to_owned(), ..Request::default() })
     }
 
-    /// The name of a target's processes in samples.
+    /// Returns the name of a target's processes in samples.
     pub(crate) fn sampled_as(&self, target: &Target) -> String {
         if self.target.len() == 1 { "target".to_owned() } else { format!("target {}", target.name) }
     }
 
-    /// The resolved form, as TOML that [`Scenario::parse`] reads.
+    /// Returns the resolved form, as TOML that [`Scenario::parse`] reads.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|e| LabError::scenario(format!("the scenario cannot be written: {e}")))
     }

@@ -1,31 +1,31 @@
-//! Objectives: what must hold.
+//! Objectives: conditions on a run's results.
 
 use serde::{Deserialize, Serialize};
 
-/// One number of the measured phase and its bound. A run whose objectives do not hold ends with exit code 1.
+/// One number of the measured phase and its bound. A run that misses an objective ends with exit code 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
-    /// Which number.
+    /// The number.
     pub metric: Metric,
-    /// Largest value that is good.
+    /// Max acceptable value.
     pub at_most: Option<f64>,
-    /// Smallest acceptable value.
+    /// Min acceptable value.
     pub at_least: Option<f64>,
-    /// Of this population alone.
+    /// Only for this population.
     pub population: Option<String>,
-    /// Of this request alone.
+    /// Only for this request.
     pub request: Option<String>,
-    /// Of this target alone.
+    /// Only for this target.
     pub target: Option<String>,
 }
 
-/// A number that an objective bounds. Percentiles are of the wait from the intended time over all requests. A
-/// request that did not end sound waited for ever: failures do not make a target fast.
+/// A number that an objective bounds. Percentiles are of the wait from the intended time over all requests. A request
+/// without a sound response counts as an infinite wait: failures do not make a target fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Median wait for the whole answer.
+    /// Median wait for the whole response.
     P50Ms,
     /// 95th percentile of it.
     P95Ms,
@@ -33,14 +33,14 @@ pub enum Metric {
     P99Ms,
     /// 95th percentile of the wait for the first result.
     FirstP95Ms,
-    /// Share of requests that ended sound.
+    /// Share of requests with a sound response.
     SoundShare,
-    /// Sound answers a second of a trial, the mean over trials.
+    /// Sound responses per second of a trial; the mean over trials.
     SoundRate,
 }
 
 impl Metric {
-    /// As in the scenario file.
+    /// Returns its name in the scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Metric::P50Ms => "p50_ms",

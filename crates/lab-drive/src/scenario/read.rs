@@ -1,4 +1,4 @@
-//! From a file and `--set` to a [`Scenario`]: every mistake named by file, line or key.
+//! Reads a [`Scenario`] from a file and `--set`; every error names the file, line or key.
 
 use super::Scenario;
 use meridian_lab_results::error::{LabError, Result};
@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::path::Path;
 
 impl Scenario {
-    /// Reads a file, lays `sets` (`key=value`, dotted keys) over it, fills in defaults and checks the whole.
+    /// Reads a file, overlays `sets` (`key=value`, dotted keys), fills in defaults and checks the whole.
     pub fn load(path: &Path, sets: &[String]) -> Result<Scenario> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path)
@@ -17,7 +17,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The same for a text; `shown` is what messages call it.
+    /// Like `load`, for a text; `shown` is its name in messages.
     pub fn parse(text: &str, shown: &str, sets: &[String]) -> Result<Scenario> {
         let read = if sets.is_empty() {
             toml::from_str::<Scenario>(text).map_err(|e| mistake(shown, text, &e))?
@@ -27,7 +27,7 @@ impl Scenario {
                 lay(&mut table, set)?;
             }
             table.try_into::<Scenario>().map_err(|e| {
-                // A file that is wrong by itself is blamed by line.
+                // Errors in the file itself are reported by line.
                 match toml::from_str::<Scenario>(text) {
                     Err(own) => mistake(shown, text, &own),
                     Ok(_) => LabError::scenario(format!("--set: {}", one_line(&e.to_string()))),
@@ -39,7 +39,7 @@ impl Scenario {
     }
 }
 
-/// A mistake of a TOML text as a sentence with its line.
+/// Describes an error in a TOML text as a sentence with its line.
 pub(crate) fn mistake(shown: &str, text: &str, error: &toml::de::Error) -> LabError {
     let place = error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
     let place = place.map_or_else(String::new, |line| format!(":{line}"));
@@ -50,8 +50,8 @@ fn one_line(text: &str) -> String {
     text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// Lays one `key=value` over a table. The value is TOML where it reads as such, otherwise a string. A number among the
-/// keys is an index (`population.0.patience_s`); a table and an array of one table are the same thing, as in the file.
+/// Overlays one `key=value` on a table. The value is TOML if it parses as such, otherwise a string. A number among the
+/// keys is an index (`population.0.patience_s`); a table and an array of one table are equivalent, as in the file.
 fn lay(table: &mut toml::Table, set: &str) -> Result<()> {
     let Some((key, value)) = set.split_once('=') else {
         return Err(LabError::scenario(format!("--set {set}: expected key=value, such as arrival.rate=200")));
@@ -100,7 +100,7 @@ fn lay(table: &mut toml::Table, set: &str) -> Result<()> {
     Ok(())
 }
 
-/// `[thing]` and `[[thing]]` alike.
+/// Treats `[thing]` and `[[thing]]` alike.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     struct Either<T>(std::marker::PhantomData<T>);
 

@@ -1,4 +1,4 @@
-//! Fills in defaults and checks a scenario, so that the rest of the lab may trust it.
+//! Fills in defaults and checks a scenario, so that the rest of the lab may rely on it.
 
 use super::{Arrival, LOG, Population, Request, Retry, Sampler, Scenario, WaitIdle};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ const MAX: usize = 1000;
 type Check = Result<(), String>;
 
 impl Scenario {
-    /// Fills in what was left out. Errors are sentences that name the key and what was expected.
+    /// Fills in defaults. Errors are sentences that name the key and what was expected.
     pub(super) fn resolve(mut self, stem: &str) -> Result<Scenario, String> {
         if self.name.is_empty() {
             self.name = stem.to_owned();
@@ -176,7 +176,7 @@ impl Scenario {
     }
 
     fn check_observers(&self) -> Check {
-        // Samples are told apart by this name alone.
+        // Samples are distinguished only by this name.
         let mut names = BTreeSet::from(["lab", "machine", "target"].map(str::to_owned));
         names.extend(self.target.iter().map(|target| self.sampled_as(target)));
         for sampler in &self.sampler {
@@ -222,7 +222,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// The requests of a population's mix, each with its index in the scenario; none where it replays an access log.
+    /// Returns the requests of a population's mix, each with its index in the scenario; none if it replays an access
+    /// log.
     pub fn requests_of<'a>(&'a self, population: &'a Population) -> impl Iterator<Item = (usize, &'a Request)> {
         let wanted = |name: &String| population.requests.is_empty() || population.requests.contains(name);
         // Numbered before the filter: records refer to the place in the scenario.
@@ -239,7 +240,7 @@ impl WaitIdle {
 }
 
 impl Population {
-    /// The population of a scenario that names none.
+    /// Returns the population of a scenario that names none.
     fn users(arrival: Arrival) -> Population {
         Population {
             name: "users".to_owned(),
@@ -281,7 +282,7 @@ fn header_is_sound(whose: &str, name: &str, value: &str) -> Check {
     }
 }
 
-/// Seconds (or a factor) of 0 or more, and no more than a year.
+/// Checks for seconds (or a factor) of 0 or more, and no more than a year.
 pub(super) fn not_negative(name: &str, value: f64) -> Check {
     match value {
         v if (0.0..=31_536_000.0).contains(&v) => Ok(()),

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One source of samples on the time line. The lab's own process and the machine are always sampled, and so
-/// are the processes of each target on loopback. These are the ones that listen on its ports, where they can
-/// be found, and all children of them.
+/// One source of samples over time. The lab's own process and the machine are always sampled, and so are the processes
+/// of each target on loopback: those that listen on its ports, if found, and all their children.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sampler {
@@ -19,9 +18,9 @@ pub enum Sampler {
     Prometheus {
         /// Its name in reports.
         name: String,
-        /// Where.
+        /// URL of the metrics.
         url: String,
-        /// Metrics by name, labels included where they matter; series of one name are summed.
+        /// Metrics by name, with labels if they matter; series of one name are summed.
         metrics: Vec<String>,
         /// Seconds between two readings.
         #[serde(default = "second")]

@@ -1,4 +1,4 @@
-//! Targets: which servers are asked, over what.
+//! Targets: the servers under load, and their protocols.
 
 use super::WaitIdle;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 pub struct Target {
     /// Its name in reports.
     pub name: String,
-    /// Where it is: `http://127.0.0.1:7117`. What follows the port is put before each request's path.
+    /// Address: `http://127.0.0.1:7117`. The part after the port is a prefix of each request's path.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// Several addresses of one service instead; connections go round them.
+    /// Several addresses of one service instead; connections rotate over them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
     /// Headers of every request.
@@ -22,20 +22,20 @@ pub struct Target {
     /// Environment variable that holds a token: every request carries it, and no result does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
-    /// When an answer is given up; a population's patience goes before.
+    /// Timeout of a response; a population's patience takes precedence.
     pub timeout_s: f64,
     /// HTTP/2 (over TLS by ALPN, otherwise with prior knowledge).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub http2: bool,
-    /// HTTP/2: users that share a connection.
+    /// HTTP/2: max users that share a connection.
     #[serde(skip_serializing_if = "is_hundred")]
     pub streams: u32,
     /// A file of certificates (PEM) to trust besides the well-known authorities: authorities, or the target's own, self-signed.
     pub ca: Option<std::path::PathBuf>,
-    /// TLS: take any certificate. The target's identity is then unknown.
+    /// TLS: accept any certificate. The target's identity is then unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,
-    /// When it counts as idle; goes before `phases.wait_idle`.
+    /// When it counts as idle; takes precedence over `phases.wait_idle`.
     pub wait_idle: Option<WaitIdle>,
 }
 
@@ -62,12 +62,12 @@ impl Default for Target {
 }
 
 impl Target {
-    /// A target of one address, all else as it is where nothing is said.
+    /// Creates a target of one address, with defaults for the rest.
     pub(crate) fn at(name: &str, url: &str) -> Target {
         Target { name: name.to_owned(), url: url.to_owned(), ..Target::default() }
     }
 
-    /// The value of `Authorization`, where a variable is named; an error where it holds no token.
+    /// Returns the value of `Authorization`, if a variable is named; an error if it holds no token.
     pub(crate) fn authorization(&self) -> Result<Option<String>, String> {
         let Some(variable) = &self.token_env else { return Ok(None) };
         let plain = |token: &String| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic() && b != b'{');
@@ -77,7 +77,7 @@ impl Target {
         }
     }
 
-    /// Every address.
+    /// Returns every address.
     pub fn addresses(&self) -> impl Iterator<Item = &str> {
         let single = Some(self.url.as_str()).filter(|url| !url.is_empty());
         single.into_iter().chain(self.urls.iter().map(String::as_str))

@@ -1,9 +1,9 @@
-//! The one number of a scenario that a search moves.
+//! The number in a scenario that a search varies.
 
 use meridian_lab_drive::scenario::{Arrival, Scenario};
 use meridian_lab_results::error::{LabError, Result};
 
-/// Which population's arrival is made stronger, and by which of its numbers.
+/// The population whose arrival is increased, and the number of it that is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     population: usize,
@@ -20,7 +20,7 @@ enum Kind {
 }
 
 impl Load {
-    /// The load of a scenario: that of the population so named, or of the only one.
+    /// Returns the load of a scenario: that of the named population, or of the only one.
     pub fn of(scenario: &Scenario, population: Option<&str>) -> Result<Load> {
         let names = || scenario.population.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
         let at = match population {
@@ -49,7 +49,7 @@ impl Load {
         Ok(Load { population: at, kind })
     }
 
-    /// Its value in a scenario.
+    /// Returns its value in a scenario.
     pub fn value(self, scenario: &Scenario) -> f64 {
         match &scenario.population[self.population].arrival {
             Arrival::Constant { rate } | Arrival::Poisson { rate } => *rate,
@@ -62,7 +62,7 @@ impl Load {
         }
     }
 
-    /// The same scenario under another load.
+    /// Changes the load of a scenario.
     pub fn set(self, scenario: &mut Scenario, load: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "users; a cast saturates")]
         // A load of no user or no request would end a step with nothing measured.
@@ -77,32 +77,32 @@ impl Load {
         }
     }
 
-    /// Whether only whole numbers make sense.
+    /// Returns whether only integers are valid.
     pub fn whole(self) -> bool {
         matches!(self.kind, Kind::Users | Kind::Count | Kind::PerBurst)
     }
 
-    /// The index of its population.
+    /// Returns the index of its population.
     pub fn population(self) -> u16 {
         u16::try_from(self.population).unwrap_or(u16::MAX)
     }
 
-    /// Whether its arrival ends by itself.
+    /// Returns whether its arrival ends by itself.
     pub fn ends(self) -> bool {
         matches!(self.kind, Kind::Count | Kind::PerBurst | Kind::Speed)
     }
 
-    /// Whether it is a rate, so that the served rate can be compared with it.
+    /// Returns whether it is a rate, so that the served rate can be compared with it.
     pub fn is_rate(self) -> bool {
         self.kind == Kind::Rate
     }
 
-    /// Whether it is a number of closed users.
+    /// Returns whether it is a number of closed users.
     pub fn closed(self) -> bool {
         self.kind == Kind::Users
     }
 
-    /// The unit that it counts.
+    /// Returns its unit.
     pub fn unit(self) -> &'static str {
         match self.kind {
             Kind::Rate => "requests a second",
@@ -112,7 +112,7 @@ impl Load {
         }
     }
 
-    /// The largest that a scenario may say.
+    /// Returns the largest value that a scenario may have.
     pub fn most(self) -> f64 {
         match self.kind {
             Kind::Rate => 1e7,

@@ -15,10 +15,10 @@ use std::path::Path;
 
 /// Share of arrivals that the lab may fail to send before a step counts as failed, whatever its objectives.
 pub const NOT_SENT_MAX: f64 = 0.01;
-/// Requests that are read one by one for the mode.
+/// Max requests that are examined one by one for the mode.
 const COURSE_MAX: usize = 100_000;
 
-/// A load that was tried, and what came of it.
+/// A load that was tried, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its number, from 1.
@@ -29,46 +29,47 @@ pub struct Step {
     pub load: f64,
     /// The seed of its requests.
     pub seed: u64,
-    /// Its results folder within the search's.
+    /// Its results folder, within the search's folder.
     pub folder: String,
     /// Whether every objective held.
     pub held: bool,
-    /// What failed, and what was measured.
+    /// Failed objectives, and their measured values.
     pub failed: Vec<Failed>,
-    /// Why it says nothing about the target; empty where it does.
+    /// Why the step is void, and so proves nothing about the target; empty if it is valid.
     pub void: Vec<String>,
-    /// Why it ended before its time.
+    /// Why it ended early.
     pub cut_short: Option<String>,
-    /// Questions that were due in the measured phase.
+    /// Number of questions due in the measured phase.
     pub arrivals: u64,
     /// Their outcomes.
     pub outcomes: BTreeMap<String, u64>,
-    /// Sound answers a second that came within the measured phase.
+    /// Sound responses per second that arrived within the measured phase.
     pub sound_per_s: f64,
-    /// 95th percentile of the wait over all questions; null where more than 5 % had no sound answer.
+    /// 95th percentile of the wait over all questions; null if more than 5 % had no sound response.
     pub p95_ms: Option<f64>,
-    /// How it went over time.
+    /// Course over time.
     pub mode: Mode,
     /// How much longer each request waited than the previous one, if measured.
     pub growth_ms: Option<f64>,
-    /// Whether its backlog grew, and what was served meanwhile; null where the load is no rate or too few requests tell.
+    /// Whether its backlog grew, and the rate served meanwhile. Null if the load is not a rate or there are too few
+    /// requests.
     #[serde(default)]
     pub backlog: Option<Backlog>,
-    /// Stretches of time in which nothing was answered though requests waited.
+    /// Periods in which no response arrived though requests waited.
     #[serde(default)]
     pub stalls: Vec<Stall>,
 }
 
-/// An objective that did not hold.
+/// An objective that was not met.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failed {
-    /// As a sentence.
+    /// The objective as a sentence.
     pub objective: String,
-    /// The measured value; null: none, or users waited for ever.
+    /// The measured value; null if there is none, or if users waited for ever.
     pub value: Option<f64>,
 }
 
-/// Reads a step that has run; `folder` is its name in `dir`.
+/// Reads a finished step; `folder` is its name in `dir`.
 pub(super) fn step(
     dir: &Path,
     folder: &str,
@@ -87,7 +88,7 @@ pub(super) fn step(
         .filter(|verdict| !verdict.holds)
         .map(|verdict| Failed { objective: verdict.objective.clone(), value: verdict.value })
         .collect();
-    // An unsent request has no wait. A step that sent only what it could would look like one that held.
+    // An unsent request has no wait, so a step that could not send all would look successful.
     let not_sent = seen.with(Outcome::NotSent) as f64 / seen.questions.max(1) as f64;
     if not_sent > NOT_SENT_MAX {
         let objective = format!("arrivals not sent at most {NOT_SENT_MAX}");
@@ -100,7 +101,7 @@ pub(super) fn step(
         load: value,
         seed,
         folder: folder.to_owned(),
-        // Objectives hold of an empty step, which shows nothing.
+        // Objectives are trivially met in an empty step, which proves nothing.
         held: failed.is_empty() && seen.questions > 0,
         failed,
         void: outcome.run.void.clone(),
@@ -119,14 +120,14 @@ pub(super) fn step(
     })
 }
 
-/// The state kept while a step's records are read.
+/// State kept while a step's records are read.
 struct Seen {
     population: u16,
     questions: u64,
     outcomes: BTreeMap<Outcome, u64>,
-    /// Waits of questions that ended sound.
+    /// Waits of questions that ended with a sound response.
     waits: Vec<f64>,
-    /// Ends of sound answers of any phase.
+    /// End times of sound responses of any phase.
     ends: Vec<Micros>,
     course: Vec<Record>,
     span: [Micros; 2],
@@ -150,8 +151,8 @@ impl Seen {
             return;
         }
         let sound = record.outcome == Outcome::Sound;
-        // Answers of every phase: an answer counts where it ends, and one that was asked for in the warm-up
-        // may end in the window.
+        // Responses of every phase: a response counts where it ends. One requested in the warm-up may end in the
+        // window.
         self.ends.extend(record.done.filter(|_| sound));
         if record.phase != Phase::Measured {
             return;
@@ -172,7 +173,7 @@ impl Seen {
         self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
-    /// Of an arrival that ends by itself, over all of its time; otherwise within the window.
+    /// Covers the whole time of an arrival that ends by itself; otherwise the window.
     fn sound_per_s(&self, window: [Micros; 2], ends_by_itself: bool) -> f64 {
         let [from, to] = if ends_by_itself { self.span } else { window };
         let within = self.ends.iter().filter(|end| (from..=to).contains(*end)).count();
@@ -180,7 +181,8 @@ impl Seen {
     }
 
     fn p95_ms(&mut self) -> Option<f64> {
-        // A question without a sound answer waits for ever. Left out, it would make a failing server look fast.
+        // A question without a sound response counts as an infinite wait. Left out, it would make a failing server
+        // look fast.
         let missing = (self.questions as usize).saturating_sub(self.waits.len());
         self.waits.extend(std::iter::repeat_n(f64::INFINITY, missing));
         self.waits.sort_by(f64::total_cmp);

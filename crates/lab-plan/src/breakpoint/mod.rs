@@ -1,9 +1,10 @@
-//! `lab breakpoint`: up to which load do the objectives hold, and how does it fail beyond?
+//! `lab breakpoint`: the max load at which the objectives hold, and how the target fails beyond it.
 //!
-//! Each step is a whole run of the scenario ([`meridian_lab_drive::driver`]) with its own seed. The target is idle: a step begins after a pause,
-//! and after the scenario's `wait_idle` where it has one. [`search`] chooses the loads and knows nothing of servers. [`measure`] reads back the
-//! results of a step. [`sustain`] says up to which rate no backlog grows. [`verdict`] says what all steps together show. The folder holds every
-//! step's results folder, so that any of them can be read as a separate run.
+//! Each step is a whole run of the scenario ([`meridian_lab_drive::driver`]) with its own seed. Each begins with an
+//! idle target: after a pause, and after the scenario's `wait_idle` if it has one. [`search`] chooses the loads and
+//! knows nothing of servers. [`measure`] reads back the results of a step. [`sustain`] estimates the max rate without
+//! a growing backlog. [`verdict`] summarises all steps. The folder holds every step's results folder, so that any of
+//! them can be read as a separate run.
 
 mod load;
 mod measure;
@@ -34,21 +35,21 @@ use tokio::sync::Notify;
 /// The parameters of a search besides its scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The folder to be.
+    /// The folder to create.
     pub out: PathBuf,
     /// Public hosts to which load may be sent.
     pub allow_public: Vec<String>,
     /// Ends the search when notified, as Ctrl-C does.
     pub interrupt: Option<Arc<Notify>>,
-    /// The population whose load is searched, where there are several.
+    /// The population whose load is searched; required if there are several.
     pub population: Option<String>,
-    /// The first load; the scenario's own where it is left out.
+    /// The first load; `None` for the scenario's own.
     pub from: Option<f64>,
     /// The largest load to try.
     pub most: Option<f64>,
     /// The factor of a step up of the load.
     pub factor: f64,
-    /// Half the width of the interval, as a share of the breakpoint, that is narrow enough.
+    /// Half the width of the interval, as a share of the breakpoint, at which the search stops.
     pub within: f64,
     /// Max steps.
     pub steps: usize,
@@ -74,15 +75,15 @@ impl Default for Options {
 const CONFIRM: u32 = 2;
 /// Void steps in a row after which the machine counts as unfit.
 const VOID_MAX: u32 = 3;
-/// Pause between steps where the scenario has none (`trials.pause_s`).
+/// Pause between steps if the scenario has none (`trials.pause_s`).
 const PAUSE_S: f64 = 1.0;
-/// Attempts to reach a target that was there before, and the pause between two.
+/// Attempts to reach a target that was reachable before, and the pause between two.
 const REACH: (u32, f64) = (5, 3.0);
-/// The objectives of a scenario that has none: a second is about what keeps a user's train of thought (Miller 1968).
+/// The objectives of a scenario without any: users keep their train of thought for about a second (Miller 1968).
 const OBJECTIVES: [(Metric, Option<f64>, Option<f64>); 2] =
     [(Metric::P95Ms, Some(1_000.0), None), (Metric::SoundShare, None, Some(0.99))];
 
-/// Searches the breakpoint and leaves a folder. `progress` hears of each step when it has ended.
+/// Searches the breakpoint and writes a folder. `progress` receives each step once it has ended.
 pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Step)) -> Result<Found> {
     let load = Load::of(scenario, options.population.as_deref())?;
     let scenario = prepared(scenario)?;
@@ -103,7 +104,8 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         let (value, purpose) = match next {
             Next::Try(value, purpose) => (value, purpose),
             Next::End(end) => {
-                // The objectives' edge is known as well as possible; the remaining steps measure the sustainable rate.
+                // The interval of the objectives cannot be narrowed further; the remaining steps measure the
+                // sustainable rate.
                 let more = load.is_rate() && steps.len() < options.steps;
                 let raised = steps.iter().filter(|step| step.purpose == Purpose::Sustain).count();
                 ended = Some(end);
@@ -131,7 +133,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         progress(&step);
         let interrupted = step.cut_short.as_deref() == Some("interrupted");
         let void = !step.void.is_empty();
-        // Steps for the sustained rate lie far above the edge. The fit would take them for evidence about its
+        // Steps for the sustained rate are far above the edge. The fit would take them for evidence about its
         // steepness.
         if !void && !interrupted && purpose != Purpose::Sustain {
             search.record(value, step.held);
@@ -140,7 +142,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
         if interrupted {
             break ended.map_or(Conclusion::Interrupted, Conclusion::from);
         }
-        // A void step says nothing: the same load again, as long as the machine may come to rest.
+        // A void step proves nothing: the same load is retried, as long as the machine may come to rest.
         voids = if void { voids + 1 } else { 0 };
         if voids >= VOID_MAX {
             break ended.map_or(Conclusion::Void, Conclusion::from);
@@ -156,7 +158,7 @@ pub fn run(scenario: &Scenario, options: &Options, progress: &mut dyn FnMut(&Ste
     Ok(found)
 }
 
-/// The scenario as every step runs it: one trial of one target, with objectives.
+/// Returns the scenario as every step runs it: one trial of one target, with objectives.
 fn prepared(scenario: &Scenario) -> Result<Scenario> {
     let mut scenario = scenario.clone();
     let turns = scenario.population.iter().any(|population| population.target.is_none());
@@ -205,14 +207,14 @@ fn plan(scenario: &Scenario, load: Load, options: &Options) -> Result<Plan> {
     Ok(Plan { from, bounds: (min, most), factor, within, confirm: CONFIRM, trials: options.steps, whole: load.whole() })
 }
 
-/// One run; `None` where a target that was there before can no longer be reached.
+/// Executes one run; returns `None` if a target that was reachable before no longer is.
 fn driven(scenario: &Scenario, options: &Options, out: &Path, first: bool) -> Result<Option<driver::Outcome>> {
     let (allow_public, interrupt) = (options.allow_public.clone(), options.interrupt.clone());
     let options = driver::Options { out: out.to_owned(), allow_public, interrupt: interrupt.clone(), live: None };
     for _ in 0..REACH.0 {
         match driver::run(scenario, &options, &mut |_| ()) {
-            // A target that fell over at the last step may restart. At the first step it was never there, and the error
-            // is the user's.
+            // A target that failed at the last step may restart. At the first step it was never reachable, and the
+            // error is the user's.
             Err(LabError::Target(_)) if !first => {
                 if slept(REACH.1, interrupt.as_ref()) {
                     break;
@@ -229,7 +231,7 @@ fn paused(scenario: &Scenario, interrupt: Option<&Arc<Notify>>) -> bool {
     slept(if pause > 0.0 { pause } else { PAUSE_S }, interrupt)
 }
 
-/// Sleeps; true where it was interrupted.
+/// Sleeps; returns true if interrupted.
 fn slept(seconds: f64, interrupt: Option<&Arc<Notify>>) -> bool {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return false };
     let interrupt = interrupt.cloned().unwrap_or_default();

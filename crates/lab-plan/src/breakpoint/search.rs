@@ -1,31 +1,31 @@
-//! The search: which load to try next, and when enough is known. Pure: it receives the outcome of each trial.
+//! The search: chooses the next load, and decides when enough is known. Pure: it receives the outcome of each trial.
 //!
-//! First, steps of a constant factor up (or down, if the first failed) until one holds and one fails. Then
-//! bisection, in turns at the lower and the upper quartile of the breakpoint's estimate from all outcomes so
-//! far. Trials at the middle would say little of how steeply it breaks. When the interval is narrow enough,
-//! fresh trials at its two ends. An outcome there that contradicts it widens the interval, and the bisection
-//! continues: one lucky outcome does not decide.
+//! The search begins with steps of a constant factor up (or down, if the first failed) until one holds and one fails.
+//! Bisection follows, alternating between the lower and the upper quartile of the breakpoint's estimate from all
+//! outcomes so far. Trials at the middle would reveal little about how steep the edge is. When the interval is narrow
+//! enough, fresh trials confirm its two ends. An outcome that contradicts the interval widens it, and the bisection
+//! continues, so that one lucky outcome does not decide.
 
 use meridian_lab_results::stats::Estimate;
 use meridian_lab_results::stats::breakpoint::{self, Outcome, Weights};
 use serde::{Deserialize, Serialize};
 
-/// How to search.
+/// Parameters of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The first load.
     pub from: f64,
-    /// The smallest and the largest load that may be tried.
+    /// The min and max load that may be tried.
     pub bounds: (f64, f64),
     /// The factor of a step up of the load.
     pub factor: f64,
-    /// Half of the interval's width over its middle that is narrow enough.
+    /// Half of the interval's width over its middle at which it is narrow enough.
     pub within: f64,
     /// Trials at each end of a narrow interval that must agree with it.
     pub confirm: u32,
     /// Max trials.
     pub trials: usize,
-    /// Loads are whole numbers.
+    /// Whether loads are integers.
     pub whole: bool,
 }
 
@@ -44,7 +44,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// As one word.
+    /// Returns it as one word.
     pub fn word(self) -> &'static str {
         match self {
             Purpose::Step => "step",
@@ -55,13 +55,13 @@ impl Purpose {
     }
 }
 
-/// Why there is nothing more to try.
+/// Why the search has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// The interval is narrow enough and was confirmed.
     Found,
-    /// There were as many trials as are allowed.
+    /// The max number of trials was reached.
     Trials,
     /// The largest load held.
     Above,
@@ -74,37 +74,37 @@ pub enum End {
 pub enum Next {
     /// Try this load.
     Try(f64, Purpose),
-    /// Nothing.
+    /// No further load.
     End(End),
 }
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug, Clone)]
 pub struct Search {
     plan: Plan,
     outcomes: Vec<Outcome>,
-    /// Confirmations in a row at the lower and at the upper end.
+    /// Consecutive confirmations at the lower and at the upper end.
     confirmed: [u32; 2],
-    /// The end of the interval at which the trial that is out confirms.
+    /// The end of the interval that the pending trial confirms.
     out: Option<usize>,
 }
 
 impl Search {
-    /// Nothing tried yet.
+    /// Creates a search without trials.
     pub fn new(plan: Plan) -> Search {
         Search { plan, outcomes: Vec::new(), confirmed: [0; 2], out: None }
     }
 
-    /// The breakpoint by all outcomes; the error says on which side it lies.
+    /// Returns the breakpoint by all outcomes; the error names the side on which it lies.
     pub fn estimate(&self) -> Result<Estimate, String> {
         breakpoint::of(&self.outcomes)
     }
 
-    /// The next load, or why there is none.
+    /// Returns the next load, or why there is none.
     pub fn choose(&mut self) -> Next {
         self.out = None;
         let plan = &self.plan;
-        // Before anything else, so that a search of a noisy target always ends.
+        // Checked first, so that a search of a noisy target always ends.
         if self.outcomes.len() >= plan.trials {
             return Next::End(End::Trials);
         }
@@ -115,16 +115,16 @@ impl Search {
         match (most_held > 0.0, lowest_failed.is_finite()) {
             (false, false) => return step(plan.from),
             (true, false) if most_held >= most => return Next::End(End::Above),
-            // At least one more than the last: rounding could otherwise give the same load for ever.
+            // At least one more than the last: rounding could otherwise repeat the same load for ever.
             (true, false) => return step(self.rounded(most_held * plan.factor).max(most_held + self.grain())),
             (false, true) if lowest_failed <= min => return Next::End(End::Below),
             (false, true) => return step(self.rounded(lowest_failed / plan.factor).min(lowest_failed - self.grain())),
             (true, true) => {}
         }
-        // Both sides are there, so a fit exists; if it fails by numbers, no further trial can help.
+        // Both sides are known, so a fit exists; if it fails numerically, no further trial can help.
         let Ok(weights) = Weights::of(&self.outcomes) else { return Next::End(End::Trials) };
         let estimate = weights.estimate();
-        // Between two whole numbers nothing can be tried: one held, the next failed.
+        // Between two consecutive integers, nothing can be tried: one held, the next failed.
         let neighbours = plan.whole && estimate.high - estimate.low <= 2.0;
         if !neighbours && narrowness(&estimate) > plan.within {
             let quartile = if self.outcomes.len().is_multiple_of(2) { 0.25 } else { 0.75 };
@@ -134,7 +134,7 @@ impl Search {
         if low >= plan.confirm && high >= plan.confirm {
             return Next::End(End::Found);
         }
-        // In turns, beginning below, so that a search that runs out of trials has confirmed both ends about equally.
+        // Alternates, beginning below, so that a search that runs out of trials has confirmed both ends about equally.
         let (end, load) = match (low <= high, plan.whole) {
             (true, false) => (0, estimate.low),
             (true, true) => (0, estimate.low.floor()),
@@ -145,12 +145,12 @@ impl Search {
         Next::Try(self.rounded(load.clamp(min, most)), Purpose::Confirm)
     }
 
-    /// The outcome of a trial.
+    /// Records the outcome of a trial.
     pub fn record(&mut self, load: f64, held: bool) {
         self.outcomes.push(Outcome { load, held });
         if let Some(end) = self.out.take() {
             let agrees = held == (end == 0);
-            // A contradiction restarts both ends, since the interval that they confirmed is another one now.
+            // A contradiction restarts both ends, since it changes the interval that they confirmed.
             if agrees { self.confirmed[end] += 1 } else { self.confirmed = [0; 2] }
         }
     }
@@ -159,12 +159,12 @@ impl Search {
         self.outcomes.iter().filter(move |outcome| outcome.held == held).map(|outcome| outcome.load)
     }
 
-    /// The smallest difference between two loads.
+    /// Returns the smallest difference between two loads.
     fn grain(&self) -> f64 {
         if self.plan.whole { 1.0 } else { 0.0 }
     }
 
-    /// A whole number, or four digits: the recorded load is the tried one.
+    /// Rounds to an integer, or to four digits, so that the recorded load is the tried one.
     fn rounded(&self, load: f64) -> f64 {
         if self.plan.whole {
             return load.round().max(1.0);
@@ -175,7 +175,7 @@ impl Search {
     }
 }
 
-/// Half of an interval's width over its middle: the "plus or minus" of it.
+/// Returns half of an interval's width over its middle: its "plus or minus".
 pub fn narrowness(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.low) / (estimate.high + estimate.low)
 }
@@ -201,7 +201,7 @@ mod tests {
         unreachable!("a search ends")
     }
 
-    /// A trial that fails by a logistic curve of the logarithm of the load.
+    /// Simulates a trial that fails by a logistic curve of the logarithm of the load.
     fn noisy(truth: f64, width: f64, rng: &mut SeededRng) -> impl FnMut(f64) -> bool {
         move |load| !rng.chance(1.0 / (1.0 + (-(load / truth).ln() / width).exp()))
     }
@@ -222,16 +222,16 @@ mod tests {
             }
             println!("width {width}: {held} of 100 hold the edge, {found} found, within {narrow:.4} in the mean");
             in_all += held;
-            // Chance takes a few of a hundred from 95; of all 400 it does not.
+            // 95 of 100 are expected. Chance takes a few of these, but averages out over all 400.
             assert!(held >= 92, "width {width}: {held} of 100 hold the edge");
-            // So few trials cannot locate the breakpoint of a gradual edge within five percent.
+            // This few trials cannot locate the breakpoint of a gradual edge within five percent.
             assert!(width > 0.01 || (found >= 90 && narrow <= 0.05), "width {width}: {found} found, within {narrow}");
         }
         assert!(in_all >= 380, "{in_all} of 400 hold the edge");
     }
 
-    /// A trial as it is in truth: a queue before four workers, and the 95th percentile of the waits of ten seconds. The
-    /// edge is where half of the trials fail, found by very many.
+    /// Simulates a realistic trial: a queue before four workers, and the 95th percentile of the waits of ten seconds.
+    /// The edge is the load at which half of the trials fail, determined from very many.
     #[test]
     fn the_edge_of_a_simulated_queue_lies_in_the_interval() {
         let mut rng = SeededRng::new(9);

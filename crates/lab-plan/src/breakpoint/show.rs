@@ -70,7 +70,7 @@ fn row(step: &Step) -> Vec<String> {
     ]
 }
 
-/// Throughput and waits over the load.
+/// Plots throughput and waits over the load.
 fn plots(found: &Found) -> Vec<Plot> {
     let loads = || found.steps.iter().map(|step| step.load);
     let x = Axis::over(&found.unit, Unit::Count, Scale::Linear, loads());
@@ -81,7 +81,7 @@ fn plots(found: &Found) -> Vec<Plot> {
         Scale::Linear,
         found.steps.iter().map(|step| step.sound_per_s).chain(found.law.iter().map(|law| law.throughput(most))),
     );
-    // Dots gather at the top, where the breakpoint's label stands: room for it.
+    // Dots gather at the top, where the breakpoint's label is: this leaves room for it.
     out_axis.range.1 *= 1.15;
     let mut out = Plot::new(format!("{}: throughput", found.name), x.clone(), out_axis);
     if found.is_rate {

@@ -1,9 +1,9 @@
-//! The sustainable rate: the rate up to which the backlog does not grow, however long the load lasts.
+//! The sustainable rate: the max rate at which the backlog does not grow, however long the load lasts.
 //!
-//! Objectives of a short step hold above that rate too, because a queue takes a while to be felt. At a rate L above the capacity C
-//! each wait is longer than the previous one. Over the time at which requests are due it rises by L / C - 1 a second. So every step
-//! in which waits rise measures the capacity, C = L / (1 + rise). Steps a little above it measure it best. Their queue is never
-//! empty, and a server that degrades under more load does not yet.
+//! Objectives of a short step hold above that rate too, because a queue takes a while to build up. At a rate L above
+//! the capacity C each wait is longer than the previous one. Over the time at which requests are due it rises by L / C
+//! - 1 per second. So every step in which waits rise measures the capacity, C = L / (1 + rise). Steps slightly above
+//! it measure it best: their queue is never empty, and a server that degrades under more load does not do so yet.
 
 use super::Step;
 use super::verdict::{Found, short};
@@ -11,32 +11,32 @@ use meridian_lab_results::record::{Micros, Outcome, Record};
 use meridian_lab_results::stats::{Estimate, percentile, slope};
 use serde::{Deserialize, Serialize};
 
-/// Steps above the capacity that are wanted for its interval.
+/// Steps above the capacity required for its interval.
 const WANTED: usize = 4;
-/// Loads over the capacity, and which of them are near enough.
+/// Loads relative to the capacity, and which of them are near enough.
 const NEAR: [f64; 2] = [1.08, 1.6];
-/// Loads that are tried, over the capacity as far as it is known.
+/// Loads to try, relative to the capacity as far as it is known.
 const TRIED: [f64; 4] = [1.2, 1.3, 1.15, 1.25];
-/// Where no backlog grew so far, the load is raised by this factor, so often at most.
+/// While no backlog has grown, the load is raised by this factor, at most this often.
 const RAISE: f64 = 1.5;
 const RAISES: usize = 3;
-/// A wait that rises by less than this, in seconds a second, does not count as growing.
+/// Rise of the wait, in seconds per second, below which it does not count as growing.
 const RISES: f64 = 0.01;
 /// Min requests of a step to measure its backlog.
 const REQUESTS: usize = 30;
 
-/// The backlog of a step: requests that were sent and not yet answered.
+/// The backlog of a step: requests sent and not yet answered.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Backlog {
     /// Whether it grew.
     pub grows: bool,
-    /// Requests a second that were served while they queued; where nothing grew, the rate that was asked.
+    /// Requests per second served while they queued; the requested rate if the backlog did not grow.
     pub served_per_s: Estimate,
 }
 
 impl Backlog {
-    /// Of the measured requests of an open arrival. What came after the first that was given up is left out, because waits that end by
-    /// patience rise no further. `None` where there are too few.
+    /// Measures the backlog from the requests of an open arrival, up to the first that was given up, because waits
+    /// that end by patience rise no further. `None` if there are too few.
     pub(super) fn of(course: &[Record]) -> Option<Backlog> {
         let given_up = course.iter().filter(|r| matches!(r.outcome, Outcome::TimedOut | Outcome::NotSent));
         // Users who give up leave the queue, and the waits of the others stop rising.
@@ -44,7 +44,7 @@ impl Backlog {
         let due = course.iter().filter(|record| record.attempt == 0 && record.intended < until);
         let mut due: Vec<&Record> = due.collect();
         due.sort_by_key(|record| record.intended);
-        // Refusals are quick whatever the backlog is, and would flatten the rise.
+        // Refusals are fast whatever the backlog, and would flatten the rise.
         let answered = |record: &&Record| !matches!(record.outcome, Outcome::Refused | Outcome::Failed);
         let seconds = |us: Micros| us as f64 / 1e6;
         let point = |record: &Record| Some((seconds(record.intended), seconds(record.latency()?)));
@@ -62,13 +62,13 @@ impl Backlog {
     }
 }
 
-/// Steps that say something, with their backlogs.
+/// Returns the valid steps, with their backlogs.
 fn measured(steps: &[Step]) -> impl Iterator<Item = (f64, Backlog)> {
     let sound = steps.iter().filter(|step| step.void.is_empty() && step.cut_short.is_none());
     sound.filter_map(|step| Some((step.load, step.backlog?)))
 }
 
-/// The capacity as far as it is known: the middle of what steps with a growing backlog served.
+/// Returns the capacity as far as it is known: the median rate served by steps with a growing backlog.
 fn middle(steps: &[Step]) -> Option<f64> {
     let mut served: Vec<f64> =
         measured(steps).filter(|(_, backlog)| backlog.grows).map(|(_, backlog)| backlog.served_per_s.value).collect();
@@ -76,20 +76,20 @@ fn middle(steps: &[Step]) -> Option<f64> {
     served.get(served.len() / 2).copied()
 }
 
-/// The rate that the steps nearest above the capacity served.
+/// Returns the rates served by the steps nearest above the capacity.
 fn saturated(steps: &[Step], near: f64) -> Vec<Estimate> {
     let over = |most: f64| -> Vec<Estimate> {
         let above = measured(steps).filter(|(load, backlog)| backlog.grows && *load >= near * NEAR[0] && *load <= most);
         above.map(|(_, backlog)| backlog.served_per_s).collect()
     };
     let close = over(near * NEAR[1]);
-    // A search by large steps may have jumped past the near ones. Far steps show a lower bound at best, and nothing
+    // A search with large steps may have skipped the near ones. Far steps show a lower bound at best, but nothing
     // better is known.
     if close.is_empty() { over(f64::INFINITY) } else { close }
 }
 
-/// The next load that narrows the sustainable rate, at most `most`; `None` if it is known well enough, or cannot be
-/// narrowed.
+/// Returns the next load that narrows the sustainable rate, at most `most`; `None` if it is known well enough, or
+/// cannot be narrowed.
 pub(super) fn next(steps: &[Step], most: f64, raised: usize) -> Option<f64> {
     let load = match middle(steps) {
         Some(near) => {
@@ -107,7 +107,8 @@ pub(super) fn next(steps: &[Step], most: f64, raised: usize) -> Option<f64> {
     (load <= most).then_some(load)
 }
 
-/// The rate up to which the backlog does not grow, and where it lies with 95 % confidence. `None` where no backlog grew.
+/// Returns the max rate at which the backlog does not grow, and its 95 % confidence interval. `None` if no backlog
+/// grew.
 pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
     let near = middle(steps)?;
     let served = saturated(steps, near);
@@ -116,16 +117,16 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
         [only] => only,
         _ => percentile::over_repeats(&served.iter().map(|one| one.value).collect::<Vec<_>>())?,
     };
-    // A rate certainly served without a growing backlog is sustainable, even if under more load it was less.
+    // A rate served without a growing backlog is sustainable, even if less was served under more load.
     let calm = measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(_, backlog)| backlog.served_per_s.low);
     edge.high = calm.fold(edge.high, f64::max);
-    // And a backlog that mostly grew at a little less was not held there.
+    // Likewise, a rate at which the backlog mostly grew is not sustainable.
     let below: Vec<(f64, bool)> = measured(steps)
         .filter(|(load, _)| (edge.low * 0.85..edge.low * 0.98).contains(load))
         .map(|(load, backlog)| (load, backlog.grows))
         .collect();
     let grew = below.iter().filter(|(_, grows)| *grows).count();
-    // One step that grew may be chance, so two are needed, and more than half of those around.
+    // One step that grew may be chance, so two are required, and more than half of the neighbours.
     if grew >= 2 && 2 * grew > below.len() {
         edge.low = below.iter().filter(|(_, grows)| *grows).map(|(load, _)| *load).fold(edge.low, f64::min);
     }
@@ -133,12 +134,12 @@ pub(super) fn edge(steps: &[Step]) -> Option<Estimate> {
     Some(edge)
 }
 
-/// The largest load at which no backlog grew.
+/// Returns the largest load at which no backlog grew.
 fn most_calm(steps: &[Step]) -> Option<f64> {
     measured(steps).filter(|(_, backlog)| !backlog.grows).map(|(load, _)| load).max_by(f64::total_cmp)
 }
 
-/// The sustainable load, and the part of the breakpoint above it.
+/// Returns the sustainable load, and the part of the breakpoint above it.
 pub(super) fn words(found: &Found) -> String {
     let unit = &found.unit;
     let Some(edge) = &found.sustainable else {
@@ -166,7 +167,8 @@ mod tests {
     use super::*;
     use meridian_lab_results::random::SeededRng;
 
-    /// A step of a queue before four workers of 20 ms, which hold 200 a second; `random`: arrivals and services without memory.
+    /// Simulates a step of a queue before four workers of 20 ms, which hold 200 per second; `random`: memoryless
+    /// arrivals and services.
     fn queue(load: f64, seconds: f64, random: bool, rng: &mut SeededRng) -> Step {
         let mut free = [0.0_f64; 4];
         let (mut now, mut records) = (0.0, Vec::new());
@@ -181,7 +183,7 @@ mod tests {
         Step { backlog: Backlog::of(&records), ..step(load, true, None, &[]) }
     }
 
-    /// All steps of a search that begins with these loads.
+    /// Returns all steps of a search that begins with these loads.
     fn searched(loads: &[f64], seconds: f64, random: bool, rng: &mut SeededRng) -> Vec<Step> {
         let mut steps: Vec<Step> = loads.iter().map(|load| queue(*load, seconds, random, rng)).collect();
         let mut raised = 0;
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_a_queue_sustains_lies_in_the_interval_though_short_steps_hold_more() {
-        // As the search for an objective left it: 220 held for so short a time.
+        // As the search for an objective left it: 220 held for such a short time.
         for (seconds, random, width) in [(0.6, false, 0.04), (10.0, false, 0.01), (20.0, true, 0.1)] {
             let mut rng = SeededRng::new(7);
             let (mut held, mut wide) = (0, 0.0);
@@ -224,7 +226,7 @@ mod tests {
         let mut rng = SeededRng::new(1);
         let Some(whole) = queue(300.0, 10.0, false, &mut rng).backlog else { panic!("no backlog") };
         assert!(whole.grows && (whole.served_per_s.value - 200.0).abs() < 1.0, "{whole:?}");
-        // Patience of a second: from the third second on all wait that long and get nothing.
+        // Patience of a second: from the third second on, all wait that long and get no response.
         let record = |n: i64, wait_ms: i64, outcome: Outcome| {
             let intended = n * 1_000_000 / 300;
             Record { intended, done: Some(intended + wait_ms * 1_000), outcome, ..Record::default() }

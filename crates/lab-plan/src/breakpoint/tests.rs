@@ -4,7 +4,7 @@ use meridian_lab_drive::mock::{Mock, MockFile};
 use meridian_lab_results::stats::mode::Mode;
 use std::collections::BTreeMap;
 
-/// Mock sources on a free port of loopback, served by a thread of their own.
+/// Starts mock sources on a free port of loopback, served by a thread of their own.
 fn mock(text: &str) -> String {
     let file = MockFile::parse(text, "mock.toml").unwrap();
     let mock = Arc::new(Mock::new(&file, None).unwrap());
@@ -28,9 +28,8 @@ fn scenario(url: &str, rest: &str) -> Scenario {
     Scenario::parse(&text, "try.toml", &[]).unwrap()
 }
 
-/// 4 workers of 20 ms each hold 200 a second. Above, the wait grows by (rate / 200 - 1) a second. So in 0.6 s
-/// the 95th percentile passes 100 ms at (100 - 20) / (0.95 x 600) above: 228 a second. Below 200 no request
-/// waits.
+/// 4 workers of 20 ms each hold 200 per second. Above, the wait grows by (rate / 200 - 1) per second. So in 0.6 s the
+/// 95th percentile passes 100 ms at (100 - 20) / (0.95 x 600) above: 228 per second. Below 200 no request waits.
 #[test]
 fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     let url = mock("[[source]]\nname = \"a\"\nitems = 1\nworkers = 4\ndelay = { kind = \"fixed\", ms = 20 }\n");
@@ -44,11 +43,11 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     let found = run(&scenario, &options, &mut |step| told.push(step.clone())).unwrap();
     assert_eq!(found.conclusion, Conclusion::Found, "{}", found.sentence);
     let at = found.breakpoint.unwrap();
-    // A busy machine makes a step fail early now and then; the edge cannot lie above what the queue allows.
+    // A busy machine makes a step fail early now and then; the edge cannot be above the load that the queue allows.
     assert!(at.value > 170.0 && at.low < 228.0 && at.value < 245.0, "{}", found.sentence);
     assert!(found.within.unwrap() <= 0.1 && found.is_good() && found.holds_at(150.0) && !found.holds_at(260.0));
     assert_eq!(found.objective.as_deref(), Some("p95_ms at most 100"));
-    // In so short a step the objective holds above the sustainable rate. That is a number of its own, and CI sees both.
+    // In such a short step the objective holds above the sustainable rate, which is a separate number. CI sees both.
     let sustainable = found.sustainable.unwrap();
     assert!(sustainable.value > 150.0 && sustainable.low < 201.0 && sustainable.value < 206.0, "{}", found.sentence);
     assert!(found.sentence.contains("at which no backlog grows"), "{}", found.sentence);
@@ -57,10 +56,10 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
     assert!(!shape.gives_way && matches!(shape.kind, ShapeKind::Queue | ShapeKind::Slower), "{shape:?}");
     assert_eq!(told, found.steps);
     assert!(told.iter().filter(|step| step.purpose == Purpose::Confirm).count() >= 4);
-    // Twice the capacity was tried: what comes out is the capacity.
+    // Twice the capacity was tried; the result is the capacity.
     let furthest = told.iter().max_by(|a, b| a.load.total_cmp(&b.load)).unwrap();
     assert!((170.0..210.0).contains(&furthest.sound_per_s), "{furthest:?}");
-    // Every step is a results folder; the whole can be read and shown again.
+    // Every step is a results folder, and the whole can be read and shown again.
     for step in &told {
         assert_eq!(
             meridian_lab_results::folder::open(&out.join(&step.folder)).unwrap().run.name,
@@ -88,7 +87,7 @@ fn the_breakpoint_of_a_server_of_known_capacity_is_found() {
 fn a_server_that_refuses_breaks_by_its_share_of_sound_answers_and_no_objective_is_needed() {
     let url = mock("[[source]]\nname = \"a\"\nitems = 1\nrate_limit = 20\n");
     let mut scenario = scenario(&url, "[arrival]\nkind = \"constant\"\nrate = 100\n[phases]\nmeasured_s = 0.5\n");
-    // The limit's bucket holds a second's worth: idle again is full again.
+    // The limit's bucket holds one second of requests, so an idle target has a full bucket again.
     scenario.trials.pause_s = 1.0;
     let dir = tempfile::tempdir().unwrap();
     let options = Options { out: dir.path().join("found"), steps: 8, ..Options::default() };

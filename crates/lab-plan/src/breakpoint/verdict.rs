@@ -1,4 +1,4 @@
-//! The verdict of all steps of a search: the breakpoint, its confidence, and what failed first and how.
+//! The verdict over all steps of a search: the breakpoint, its confidence, and which objective failed first and how.
 
 use super::search::narrowness;
 use super::{Load, Options, Step, sustain};
@@ -20,16 +20,16 @@ const FORMAT_VERSION: u32 = 1;
 const FILE: &str = "breakpoint.json";
 /// Factor by which a percentile grows past an abrupt breakpoint.
 const ABRUPT: f64 = 3.0;
-/// A server whose answers fall below this share of its best under more load gives way.
+/// A server whose throughput falls below this share of its best under more load is degrading.
 const GIVES_WAY: f64 = 0.9;
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
-    /// The interval is as narrow as was asked, and was seen again from fresh.
+    /// The interval is as narrow as requested, and was confirmed by fresh trials.
     Found,
-    /// There is an interval, wider than was asked.
+    /// There is an interval, wider than requested.
     Wide,
     /// The largest load held.
     Above,
@@ -37,7 +37,7 @@ pub enum Conclusion {
     Below,
     /// The lab or the machine was the limit.
     Void,
-    /// It was interrupted.
+    /// The search was interrupted.
     Interrupted,
     /// The target could no longer be reached.
     Gone,
@@ -46,13 +46,13 @@ pub enum Conclusion {
 /// `breakpoint.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// Version of the file's form.
+    /// Version of the file format.
     pub format_version: u32,
     /// Version of the program.
     pub program: String,
     /// The scenario's name.
     pub name: String,
-    /// When it began (RFC 3339).
+    /// When the search began (RFC 3339).
     pub started: String,
     /// When it ended.
     pub ended: String,
@@ -62,42 +62,44 @@ pub struct Found {
     pub is_rate: bool,
     /// How the search ended.
     pub conclusion: Conclusion,
-    /// The answer in words.
+    /// The result as text.
     pub sentence: String,
-    /// The load at which the objectives fail as often as not, with its 95 % confidence interval. Null where one side was not seen.
+    /// The load at which the objectives fail half of the time, with its 95 % confidence interval. Null if only one
+    /// side was seen.
     pub breakpoint: Option<Estimate>,
     /// Half of the interval over its middle.
     pub within: Option<f64>,
     /// The requested interval.
     pub wanted_within: f64,
-    /// The rate up to which no backlog grows, however long the load lasts, with 95 % confidence. Null where the load is no rate, or no backlog grew.
+    /// The max rate at which no backlog grows, however long the load lasts, with 95 % confidence. Null if the load is
+    /// not a rate, or no backlog grew.
     #[serde(default)]
     pub sustainable: Option<Estimate>,
-    /// Length of the measured phase of a step, in seconds: the breakpoint is one of steps of that length.
+    /// Length of the measured phase of a step, in seconds: the breakpoint holds for steps of this length.
     #[serde(default)]
     pub measured_s: f64,
     /// The objective that failed first.
     pub objective: Option<String>,
-    /// How it fails.
+    /// How the server fails.
     pub shape: Option<Shape>,
-    /// The largest load that held, of all steps.
+    /// The largest load that held, over all steps.
     pub most_held: Option<f64>,
-    /// The scalability law through throughput over users, where users were the load and there are points enough.
+    /// The scalability law fitted to throughput over users, if users were the load and there are enough points.
     pub law: Option<Law>,
     /// Every step.
     pub steps: Vec<Step>,
 }
 
-/// How a service fails past its breakpoint.
+/// How a server fails past its breakpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// In one word.
+    /// The same in one word.
     pub kind: ShapeKind,
     /// The percentile leaps at the breakpoint.
     pub abrupt: bool,
-    /// More load makes it answer less.
+    /// More load reduces the number of responses.
     pub gives_way: bool,
-    /// In words.
+    /// The same as text.
     pub words: String,
 }
 
@@ -107,15 +109,15 @@ pub struct Shape {
 pub enum ShapeKind {
     /// Each waits longer than the previous one.
     Queue,
-    /// They take longer, all alike.
+    /// All take longer to the same degree.
     Slower,
     /// They are refused.
     Refusing,
-    /// They get nothing in time.
+    /// They get no response in time.
     TimingOut,
     /// They get errors.
     Failing,
-    /// They get answers that are not right or not whole.
+    /// They get wrong or incomplete responses.
     Unsound,
     /// They could not be sent for lack of connections.
     NotSent,
@@ -155,14 +157,14 @@ pub(super) fn found(
     found
 }
 
-/// Steps that say something about the target.
+/// Returns the valid steps.
 fn sound(steps: &[Step]) -> impl Iterator<Item = &Step> {
     steps.iter().filter(|step| step.void.is_empty() && step.cut_short.as_deref() != Some("interrupted"))
 }
 
-/// The objective that failed in most steps, of those at the smallest loads that failed.
+/// Returns the objective that failed in most steps, among those at the smallest loads that failed.
 fn first_to_fail(steps: &[Step]) -> Option<String> {
-    // Far above the edge everything fails at once; what failed first shows only just above it.
+    // Far above the edge everything fails at once; only steps just above it show the first failure.
     let lowest = sound(steps).filter(|step| !step.held).map(|step| step.load).min_by(f64::total_cmp)?;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for failed in sound(steps).filter(|step| step.load <= lowest * 1.25).flat_map(|step| &step.failed) {
@@ -171,7 +173,7 @@ fn first_to_fail(steps: &[Step]) -> Option<String> {
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(objective, _)| objective.to_owned())
 }
 
-/// The failing step nearest to the breakpoint, and what the others show around it.
+/// Describes the failing step nearest to the breakpoint, and its neighbours.
 fn shape(steps: &[Step], at: Estimate, load: Load) -> Option<Shape> {
     let failing = sound(steps).filter(|step| !step.held && step.load >= at.value);
     let near = failing.min_by(|a, b| a.load.total_cmp(&b.load))?;
@@ -312,7 +314,7 @@ fn sentence(found: &Found) -> String {
     if let Some(law) = &found.law {
         text.push(' ');
         text += &law.words();
-        // What a law says that does not fit is not worth a word.
+        // A law that does not fit is not reported.
         if law.fits() {
             text += &match law.peak_n {
                 Some(peak) => format!(
@@ -327,7 +329,7 @@ fn sentence(found: &Found) -> String {
     text
 }
 
-/// Four digits.
+/// Rounds to four digits.
 pub(super) fn short(x: f64) -> String {
     let digits = (3.0 - x.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
     let text = format!("{x:.digits$}");
@@ -335,12 +337,13 @@ pub(super) fn short(x: f64) -> String {
 }
 
 impl Found {
-    /// Whether the breakpoint is known as well as was asked.
+    /// Returns whether the breakpoint is known as well as requested.
     pub fn is_good(&self) -> bool {
         self.conclusion == Conclusion::Found
     }
 
-    /// Whether every load up to `load` is known to hold, and to be sustained where the load is a rate whose edge is known.
+    /// Returns whether every load up to `load` is known to hold, and to be sustained if the load is a rate whose edge
+    /// is known.
     pub fn holds_at(&self, load: f64) -> bool {
         if self.sustainable.is_some_and(|edge| edge.low < load) {
             return false;
@@ -360,7 +363,7 @@ impl Found {
         folder::versioned(&text, FILE, dir, FORMAT_VERSION)
     }
 
-    /// Whether a folder is that of a search.
+    /// Returns whether a folder is that of a search.
     pub fn is_in(dir: &Path) -> bool {
         dir.join(FILE).is_file()
     }

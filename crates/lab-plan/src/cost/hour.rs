@@ -1,21 +1,21 @@
-//! An hour at one size: how many requests come, what they use, and how many of them are satisfied.
+//! An hour at one size: the number of requests, the resources they use, and how many are satisfied.
 
 use super::{Machine, Model, Part, Plan, ServiceLevel};
 use crate::simulate::{Scenario, events, pipeline, scan, settings};
 use toml::{Table, Value};
 
-/// One part of a day at one size, an hour of it.
+/// One part of a day at one size, for an hour.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Hour {
     pub requests: f64,
     pub calls: f64,
-    /// Sent to users.
+    /// Bytes sent to users.
     pub bytes: f64,
     /// Share satisfied, for each promise.
     pub shares: Vec<f64>,
-    /// As much of those shares as is sure.
+    /// Lower bound of those shares.
     pub sure: Vec<f64>,
-    /// Whether the load is one that was measured: of what was not, nothing is known.
+    /// Whether the load lies within the measurements. Beyond them nothing is known.
     pub is_known: bool,
 }
 
@@ -26,12 +26,12 @@ struct Tally {
     requests: f64,
     calls: f64,
     packets: f64,
-    /// Requests that kept each promise.
+    /// Number of requests that kept each promise.
     kept: Vec<f64>,
 }
 
 impl Plan {
-    /// An hour of a part of the day; `None` where it is idle.
+    /// Returns an hour of a part of the day; `None` if it is idle.
     pub(super) fn hour(&self, model: &Model, size: u64, part: &Part) -> Result<Option<Hour>, String> {
         match model {
             _ if part.idle => Ok(None),
@@ -42,9 +42,8 @@ impl Plan {
                 let keeps: Vec<_> = self.promise.iter().map(keep).collect();
                 let keeps: Vec<&dyn Fn(Option<f64>) -> bool> =
                     keeps.iter().map(|keep| keep as &dyn Fn(_) -> _).collect();
-                // Requests that come by chance to several machines come by chance to each.
-                // A random split of a Poisson process gives Poisson processes, so one machine at its part of the rate
-                // stands for all.
+                // Requests arrive by chance at several machines, and so at each of them. A random split of a Poisson
+                // process gives Poisson processes, so one machine at its part of the rate represents all.
                 let kept = machine.at(rate / size as f64, self.seeds, &keeps);
                 let is_known = kept.is_some();
                 let none = vec![0.0; self.promise.len()];
@@ -82,7 +81,7 @@ impl Plan {
         Ok(tally.hour(self.prices.packet_bytes))
     }
 
-    /// Bytes of an answer of a measured machine.
+    /// Returns the bytes of a response of a measured machine.
     pub(super) fn answer_bytes(&self, machine: &Machine) -> Option<f64> {
         Some(self.prices.packet_bytes).filter(|bytes| *bytes > 0.0).or(machine.answer_bytes)
     }
@@ -101,7 +100,8 @@ impl Tally {
         }
     }
 
-    /// Clients of a tier ask again at once, so that they make as many requests as their waits leave room for. A scan is one answer.
+    /// Clients of a tier ask again at once, so the number of requests follows from their waits. A scan is one
+    /// response.
     fn tier(&mut self, tier: &scan::Tier, promises: &[ServiceLevel]) {
         let mut waited_s = 0.0;
         scan::each(tier, &mut |ms| {
@@ -110,7 +110,7 @@ impl Tally {
             self.packets += 1.0;
             self.request(promises, whole_s, whole_s);
         });
-        // Each thread waits without a break, so the time that passed is the sum of all waits over the threads.
+        // Each thread waits without a break, so the elapsed time is the sum of all waits over the threads.
         self.span_s += waited_s / f64::from(tier.threads);
     }
 

@@ -1,8 +1,9 @@
-//! A machine that was measured: what it answered at several numbers of closed users without think time, and how long each answer took.
+//! A measured machine: its throughput at several numbers of closed users without think time, and the durations of its
+//! responses.
 //!
-//! Every number of users is a [`Level`]: its throughput and the distribution of its waits. The machine's
-//! behaviour between two levels lies between them. Past the last one it is unknown, and nothing is sold of
-//! it. The Universal Scalability Law is fitted to the levels for the reader, and prices nothing.
+//! Every number of users is a [`Level`]: its throughput and the distribution of its waits. Between two levels the
+//! behaviour is interpolated. Past the last one it is unknown, and nothing is sold. The Universal Scalability Law is
+//! fitted to the levels for the reader, and prices nothing.
 
 use crate::breakpoint::Found;
 use meridian_lab_drive::scenario::{Arrival, Scenario};
@@ -13,11 +14,11 @@ use meridian_lab_results::stats::usl::{self, Law, Point};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Values that are kept of a distribution, evenly over its quantiles.
+/// Number of values kept of a distribution, evenly over its quantiles.
 const KEPT: usize = 1_000;
-/// A plateau that begins this near to a whole number of users is that of the same number of workers.
+/// Max distance of a plateau's start from an integer number of users at which it counts as that number of workers.
 const WHOLE: f64 = 0.15;
-/// How far off a plateau may be, as a share of throughput.
+/// Max deviation of a plateau, as a share of throughput.
 const PLATEAU_WITHIN: f64 = 0.1;
 
 /// One machine, as measured.
@@ -25,42 +26,42 @@ const PLATEAU_WITHIN: f64 = 0.1;
 pub struct Machine {
     /// Throughput over users.
     pub law: Law,
-    /// The most users at which it was measured: past them nothing is known.
+    /// Max users at which it was measured; beyond, nothing is known.
     pub users_most: f64,
-    /// The most sound answers a second that were measured.
+    /// Max sound responses per second that were measured.
     pub rate_most: f64,
     /// How it serves concurrent clients.
     pub serves: Serves,
-    /// Mean bytes of what a request was answered with, where the runs say.
+    /// Mean bytes of a response, if the runs record them.
     pub answer_bytes: Option<f64>,
     /// The measurements, by number of users.
     #[serde(skip)]
     pub levels: Vec<Level>,
 }
 
-/// How a machine serves requests that are there at once.
+/// How a machine serves concurrent requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serves {
     /// A fixed number of workers; more wait in a queue.
     Workers(u32),
-    /// They share it: each is slower, the more there are.
+    /// Requests share it: more of them make each slower.
     Shared,
 }
 
-/// The measurements at a number of users.
+/// The measurements at one number of users.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Closed users without think time.
     pub users: f64,
-    /// Sound answers a second.
+    /// Sound responses per second.
     pub throughput: f64,
-    /// Seconds until an answer, rising, evenly over the quantiles; infinite without a sound one.
+    /// Seconds until a response, ascending, evenly over the quantiles; infinite without a sound one.
     waits: Vec<f64>,
 }
 
 impl Level {
-    /// Of measured waits in seconds, infinite without a sound answer. `None` of no wait.
+    /// Creates a level from measured waits in seconds, infinite without a sound response. `None` without waits.
     pub fn of(users: f64, throughput: f64, mut waits: Vec<f64>) -> Option<Level> {
         waits.sort_by(f64::total_cmp);
         let n = waits.len();
@@ -71,7 +72,7 @@ impl Level {
         (n > 0).then_some(Level { users, throughput, waits })
     }
 
-    /// The wait that a share of the requests does not exceed.
+    /// Returns the wait that a share of the requests does not exceed.
     pub fn wait(&self, share: f64) -> f64 {
         let at = (share * self.waits.len() as f64) as usize;
         self.waits[at.min(self.waits.len() - 1)]
@@ -87,7 +88,7 @@ struct Sent {
 
 impl Sent {
     fn add(&mut self, run: &Results) {
-        // A summary that cannot be read says nothing of sizes.
+        // An unreadable summary contributes no sizes.
         let groups: Vec<Group> = serde_json::from_value(run.summary.clone()).unwrap_or_default();
         for group in groups.iter().filter(|group| group.phase == Phase::Measured.name()) {
             self.bytes += group.bytes;
@@ -101,8 +102,8 @@ impl Sent {
 }
 
 impl Machine {
-    /// Reads what lies in a folder: a breakpoint search over users, or results folders of closed users, one for each
-    /// number of them. The error is a sentence.
+    /// Reads a folder: a breakpoint search over users, or results folders of closed users, one for each number of
+    /// them. The error is a sentence.
     pub fn read(dir: &Path) -> Result<Machine, String> {
         let folders = if dir.join("breakpoint.json").is_file() { steps(dir)? } else { runs(dir)? };
         let (mut levels, mut sent) = (Vec::new(), Sent::default());
@@ -114,7 +115,7 @@ impl Machine {
         Ok(Machine { answer_bytes: sent.mean(), ..Machine::of(levels)? })
     }
 
-    /// The machine that was measured at these levels.
+    /// Returns the machine that was measured at these levels.
     pub fn of(levels: Vec<Level>) -> Result<Machine, String> {
         let point = |level: &Level| Point { n: level.users, throughput: level.throughput, sd: None };
         let law = usl::fit(&levels.iter().map(point).collect::<Vec<_>>())?;
@@ -125,7 +126,8 @@ impl Machine {
         Ok(Machine { law, users_most, rate_most, serves, answer_bytes: None, levels })
     }
 
-    /// The levels around a number of users, and how far it lies from the first to the second; the outermost where it lies beyond.
+    /// Returns the levels around a number of users, and its relative position between them; the outermost if it lies
+    /// beyond.
     pub(super) fn around(&self, users: f64) -> (&Level, &Level, f64) {
         let after = self.levels.partition_point(|level| level.users <= users).min(self.levels.len() - 1);
         let (from, to) = (&self.levels[after.saturating_sub(1)], &self.levels[after]);
@@ -134,15 +136,15 @@ impl Machine {
     }
 }
 
-/// Workers where throughput rises in a straight line and then stays, from a whole number of users on.
+/// Finds a number of workers: throughput rises in a straight line and then stays, from an integer number of users on.
 fn serves(law: &Law) -> Serves {
     let plateau = law.plateau().filter(|plateau| !law.fits() && plateau.worst <= PLATEAU_WITHIN);
-    // Workers are whole, so a plateau that begins between two numbers is a machine that is shared.
+    // Workers are whole, so a plateau that begins between two integers means a shared machine.
     let whole = plateau.map(|plateau| plateau.from_n).filter(|n| n.round() >= 1.0 && (n - n.round()).abs() <= WHOLE);
     whole.map_or(Serves::Shared, |n| Serves::Workers(n.round() as u32))
 }
 
-/// Levels by rising users; those of the same number of users as one.
+/// Sorts levels by users, and merges those of the same number of users.
 fn joined(mut levels: Vec<Level>) -> Vec<Level> {
     levels.sort_by(|a, b| a.users.total_cmp(&b.users));
     let alike = levels.chunk_by(|a, b| a.users == b.users);
@@ -153,7 +155,7 @@ fn joined(mut levels: Vec<Level>) -> Vec<Level> {
     alike.filter_map(one).collect()
 }
 
-/// The steps of a search over users that say something.
+/// Returns the valid steps of a search over users.
 fn steps(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let found = Found::open(dir).map_err(|e| e.to_string())?;
     let folders: Vec<PathBuf> =
@@ -174,7 +176,7 @@ fn runs(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// A run as a level.
+/// Converts a run to a level.
 fn level(run: &Results) -> Result<Level, String> {
     if let Some(why) = run.run.void.first() {
         return Err(format!("the run is void: {why}"));
@@ -192,7 +194,8 @@ fn level(run: &Results) -> Result<Level, String> {
     Level::of(users, throughput, waits).ok_or_else(|| "nothing was measured".to_owned())
 }
 
-/// Sound answers a second that came within the measured phase, over all trials, and the waits of the questions due in it.
+/// Returns sound responses per second that arrived within the measured phase, over all trials, and the waits of the
+/// questions due in it.
 fn answered(run: &Results) -> Result<(f64, Vec<f64>)> {
     let windows: Vec<[i64; 2]> = run.run.trials.iter().map(|trial| trial.measured_us).collect();
     let (mut sound, mut waits) = (0_u64, Vec::new());

@@ -1,12 +1,12 @@
 //! The cost of a satisfied user, and the cheapest size that keeps a promise.
 //!
-//! A folder's `cost.toml` ([`Plan`]) names what predicts a size's behaviour ([`Model`]). That is a scenario of the simulator,
-//! or runs of a real server at several numbers of users. It also names the unit that can be bought (workers, servers,
-//! machines), prices, patterns of arrival over a day, and promises in order of strictness. [`Plan::price`] asks every size
-//! about every hour of every pattern. A request is satisfied when it keeps the promise whole; a late or partial one pays
-//! nothing, but what it cost is spent. So cost per thousand satisfied requests falls with size while size buys satisfaction,
-//! and rises when it only buys idleness. The curve has a bottom. The cheapest size that keeps the promise lies at it or to its
-//! right.
+//! A folder's `cost.toml` ([`Plan`]) names the basis for predicting a size's behaviour ([`Model`]). That is a scenario
+//! of the simulator, or runs of a real server at several numbers of users. It also names the unit that can be bought
+//! (workers, servers, machines), prices, patterns of arrival over a day, and promises in order of strictness.
+//! [`Plan::price`] evaluates every size for every hour of every pattern. A request is satisfied if it keeps the whole
+//! promise; a late or partial one earns nothing, but its cost is spent. So the cost per thousand satisfied requests
+//! falls while more size adds satisfaction, and rises when it only adds idleness. The curve has a min. The cheapest
+//! size that keeps the promise is at the min or to its right.
 
 mod hour;
 mod law;
@@ -25,21 +25,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// `cost.toml`.
+/// Contents of `cost.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The simulator's scenario, relative to the folder.
     pub scenario: Option<String>,
-    /// Instead of a scenario: a folder of results folders, relative to the folder. They are of one machine at
+    /// Instead of a scenario: a folder of results folders, relative to this file's folder. They are of one machine at
     /// several numbers of users, or of a breakpoint search over users.
     pub measured: Option<String>,
     /// Changes of the scenario for every run.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Dotted key of the number that is bought; `machines` where they were measured.
+    /// Dotted key of the number that is bought; `machines` if they were measured.
     pub size: String,
-    /// Sizes that are tried, rising.
+    /// Sizes to try, ascending.
     pub sizes: Vec<u64>,
     /// Runs with different seeds at each point; their requests are counted together.
     #[serde(default = "one")]
@@ -56,28 +56,28 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// Its name, for the text.
+    /// Name of the currency, for the text.
     pub currency: String,
-    /// A machine for an hour.
+    /// Price of a machine per hour.
     pub machine_hour: f64,
-    /// How much of the size one machine holds; machines are bought whole.
+    /// How much of the size one machine holds; only whole machines are bought.
     #[serde(default = "one_u64")]
     pub size_per_machine: u64,
-    /// Machines whatever the size, where it is not machines that a size is made of.
+    /// Number of machines whatever the size, if the size is not made of machines.
     pub machines: Option<u64>,
-    /// One of the size for an hour, besides machines: memory by the byte, say.
+    /// Price of one unit of the size per hour, besides machines: memory by the byte, for example.
     #[serde(default)]
     pub size_hour: f64,
-    /// A call of an outside source.
+    /// Price of a call of an outside source.
     #[serde(default)]
     pub outside_call: f64,
-    /// A gigabyte sent to users.
+    /// Price of a gigabyte sent to users.
     #[serde(default)]
     pub gigabyte: f64,
-    /// Bytes of a result packet. Where machines were measured, of an answer; left out, as many as in the runs.
+    /// Bytes of a result packet, or of a response if machines were measured; if left out, as in the runs.
     #[serde(default)]
     pub packet_bytes: f64,
-    /// Calls of outside sources that a request makes, where machines were measured; the simulator counts its own.
+    /// Calls of outside sources per request, if machines were measured; the simulator counts its own.
     pub calls_per_request: Option<f64>,
 }
 
@@ -89,16 +89,16 @@ pub struct ServiceLevel {
     pub name: String,
     /// Max seconds until the first packet.
     pub first_s: Option<f64>,
-    /// Max seconds until the whole answer.
+    /// Max seconds until the whole response.
     pub whole_s: Option<f64>,
-    /// Every packet comes, whenever.
+    /// Whether every packet must arrive, at any time.
     #[serde(default)]
     pub complete: bool,
-    /// Share of requests, in every hour, for which that has to hold.
+    /// Share of requests, in every hour, for which this must hold.
     pub share: f64,
 }
 
-/// A day of arrivals: its hours add up to 24.
+/// A day of arrivals, whose hours add up to 24.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
@@ -112,12 +112,12 @@ pub struct Pattern {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// How many hours of the day.
+    /// Number of hours of the day.
     pub hours: f64,
-    /// How requests arrive in them: changes of the scenario, or `rate` (requests a second) where machines were measured.
+    /// Arrivals in these hours: changes of the scenario, or `rate` (requests per second) if machines were measured.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
-    /// Hours without any request.
+    /// Whether these hours have no requests.
     #[serde(default)]
     pub idle: bool,
 }
@@ -127,13 +127,13 @@ pub struct Part {
 pub enum Model {
     /// A scenario of the simulator, with the plan's changes.
     Simulated(Table),
-    /// A machine that was measured, as many times over as the size says.
+    /// A measured machine, multiplied by the size.
     Measured(Machine),
 }
 
-/// Max runs that sizes, seeds, patterns and parts together ask for.
+/// Max runs over all sizes, seeds, patterns and parts.
 const RUNS_MAX: usize = 20_000;
-/// Sizes that a number of the simulator holds exactly.
+/// Max size that a number of the simulator holds exactly.
 const SIZE_MAX: u64 = 1 << 53;
 
 fn one() -> u32 {
@@ -151,7 +151,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads what the plan names, relative to its folder.
+    /// Reads the files that the plan names, relative to its folder.
     pub fn model(&self, folder: &Path) -> Result<Model, String> {
         match (&self.scenario, &self.measured) {
             (Some(scenario), _) => {
@@ -165,7 +165,7 @@ impl Plan {
         }
     }
 
-    /// The model of a scenario's text.
+    /// Returns the model of a scenario's text.
     fn simulated(&self, text: &str) -> Result<Model, String> {
         let named = |e: String| format!("{}: {e}", self.scenario.as_deref().unwrap_or("scenario"));
         let mut base: Table = toml::from_str(text).map_err(|e| named(e.to_string().trim_end().to_owned()))?;
@@ -234,7 +234,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A machine is bought by the piece, and asked at a rate.
+    /// Machines are bought whole, and queried at a rate.
     fn check_measured(&self) -> Result<(), String> {
         if self.prices.outside_call > 0.0 && self.prices.calls_per_request.is_none() {
             return Err(
@@ -261,7 +261,7 @@ impl Plan {
 }
 
 impl Part {
-    /// Requests a second, where machines were measured.
+    /// Returns the requests per second, if machines were measured.
     fn rate(&self) -> Option<f64> {
         match self.set.get("rate")? {
             Value::Float(rate) => Some(*rate),
@@ -281,7 +281,7 @@ impl ServiceLevel {
         }
     }
 
-    /// Whether a request kept it: when its first packet came, and its last where all came.
+    /// Returns whether a request kept it, from the time of its first packet, and of its last if all arrived.
     fn is_kept(&self, first_s: Option<f64>, whole_s: Option<f64>) -> bool {
         let within = |limit: Option<f64>, at: Option<f64>| limit.is_none_or(|limit| at.is_some_and(|at| at <= limit));
         within(self.first_s, first_s) && within(self.whole_s, whole_s) && (whole_s.is_some() || !self.complete)

@@ -1,20 +1,21 @@
-//! Requests that come by themselves at a measured machine, by simulation.
+//! Simulates random arrivals at a measured machine.
 //!
-//! A run of closed users without think time holds their number steady. Requests of a public service come by chance (a Poisson process), so now
-//! there are none and now there are many. The number of users is simulated, and the speed of each was measured at that number. A request at the
-//! quantile u with n users gets on by 1 / (wait of u at n) a second. With steady users that gives the measured distributions back (the
-//! flow-equivalent server of Chandy, Herzog and Woo 1975, with quantiles for means). Where throughput shows a fixed number of workers, they are
-//! simulated as such: a queue, and service times as measured when none waited.
+//! A run of closed users without think time holds their number constant. Requests of a public service arrive at random
+//! (a Poisson process), so their number varies. The number of users is simulated, and the speed of each was measured
+//! at that number. A request at the quantile u with n users progresses by 1 / (wait of u at n) per second. With a
+//! constant number of users that reproduces the measured distributions (the flow-equivalent server of Chandy, Herzog
+//! and Woo 1975, with quantiles for means). If throughput shows a fixed number of workers, they are simulated as such:
+//! a queue, and service times as measured without waiting.
 
 use super::law::{Level, Machine, Serves};
 use meridian_lab_results::random::SeededRng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Requests of a simulation, and how many go before without being counted.
+/// Requests of a simulation, and the number of uncounted ones before them.
 const REQUESTS: usize = 20_000;
 const BEFORE: usize = 2_000;
-/// Batches of requests whose shares are taken for independent.
+/// Number of batches of requests, whose shares are treated as independent.
 const BATCHES: usize = 20;
 
 /// How many requests kept each promise.
@@ -22,12 +23,13 @@ const BATCHES: usize = 20;
 pub(super) struct Kept {
     /// Share of requests, for each promise.
     pub shares: Vec<f64>,
-    /// The same, as much of it as is sure (95 %, one-sided).
+    /// Lower bound of these shares (95 %, one-sided).
     pub sure: Vec<f64>,
 }
 
 impl Machine {
-    /// The waits at a rate (a second), compared with each promise; `None` if the rate exceeds the measured ones.
+    /// Simulates the waits at a rate (per second) and compares them with each promise; `None` if the rate exceeds the
+    /// measured ones.
     pub(super) fn at(&self, rate: f64, seeds: u32, keeps: &[&dyn Fn(Option<f64>) -> bool]) -> Option<Kept> {
         if rate > self.rate_most {
             return None;
@@ -48,13 +50,14 @@ impl Machine {
         let sure = |shares: &Vec<f64>| {
             let (n, mean) = (shares.len() as f64, mean(shares));
             let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            // Student's t of nineteen degrees and more.
+            // Student's t for nineteen degrees of freedom and more.
             (mean - 1.729 * (variance / n).sqrt()).max(0.0)
         };
         Some(Kept { shares: batches.iter().map(mean).collect(), sure: batches.iter().map(sure).collect() })
     }
 
-    /// Seconds that requests wait, in the order in which they ended; infinite for what failed, or came when more were there than were measured.
+    /// Returns the seconds that requests wait, in the order in which they ended. Infinite for failures, and for
+    /// arrivals at more concurrent users than were measured.
     fn waits(&self, rate: f64, rng: &mut SeededRng) -> Vec<f64> {
         let most = self.users_most as usize;
         let mut out = match self.serves {
@@ -65,7 +68,7 @@ impl Machine {
         out
     }
 
-    /// The level with the most users at which none waited for a worker.
+    /// Returns the level with the most users at which no request waited for a worker.
     fn unqueued(&self, workers: u32) -> &Level {
         // With more users than workers the measured waits contain the queue, which the simulation adds itself.
         let below = self.levels.iter().rfind(|level| level.users <= f64::from(workers));
@@ -73,7 +76,7 @@ impl Machine {
     }
 }
 
-/// With `workers` workers and the measured service times; at most `most` requests at once.
+/// Simulates `workers` workers with the measured service times, and at most `most` concurrent requests.
 fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut SeededRng) -> Vec<f64> {
     let mut free: BinaryHeap<Reverse<u64>> = (0..workers).map(|_| Reverse(0)).collect();
     let mut there: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
@@ -86,14 +89,13 @@ fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut Seeded
             there.pop();
         }
         let takes = served.wait(rng.fraction());
-        // Past the largest load that was measured nothing is known, so the request fails rather than be priced by a
-        // guess.
+        // Beyond the largest measured load nothing is known, so the request fails rather than being priced by a guess.
         if there.len() >= most {
             out.push(f64::INFINITY);
             continue;
         }
         let Some(Reverse(worker)) = free.pop() else { break };
-        // What failed held its worker for as long as others do.
+        // A failed request held its worker for as long as others do.
         let holds = if takes.is_finite() { takes } else { served.wait(0.0) };
         let end = worker.max(ns(now)) + ns(holds);
         free.push(Reverse(end));
@@ -106,9 +108,9 @@ fn queued(served: &Level, workers: u32, rate: f64, most: usize, rng: &mut Seeded
 /// A request that shares the machine with others.
 struct Job {
     came: f64,
-    /// Its quantile: whether it is of the quick or of the slow ones.
+    /// Its quantile among fast and slow requests.
     share: f64,
-    /// The remainder.
+    /// The remaining work.
     left: f64,
 }
 
@@ -116,12 +118,12 @@ fn shared(machine: &Machine, rate: f64, most: usize, rng: &mut SeededRng) -> Vec
     let mut jobs: Vec<Job> = Vec::new();
     let (mut now, mut next, mut out) = (0.0, rng.exponential(1.0 / rate), Vec::with_capacity(REQUESTS + BEFORE));
     while out.len() < REQUESTS + BEFORE {
-        // Looked up at every event: each request runs as fast as the current number of requests allows, not as at its
-        // arrival.
+        // Looked up at every event: each request runs at the speed of the current number of requests, not of the
+        // number at its arrival.
         let (from, to, way) = machine.around(jobs.len() as f64);
         let wait = |share: f64| match (from.wait(share), to.wait(share)) {
             (a, b) if a.is_finite() && b.is_finite() => a + (b - a) * way,
-            // A failure takes as long as the quickest answer, for the requests beside it.
+            // For concurrent requests, a failure takes as long as the fastest response.
             _ => from.wait(0.0),
         };
         let ends = jobs.iter().map(|job| now + job.left * wait(job.share));
@@ -185,7 +187,7 @@ mod tests {
             assert!((found - due).abs() < 0.03, "{rate}: {found}, {due} are due");
         }
         assert!(share(&machine, 180.0, 0.03) < 0.95 && share(&machine, 60.0, 0.03) > 0.97);
-        // More than was measured is not sold, whatever a law says of it.
+        // Load beyond the measurements is not sold, whatever a law predicts.
         assert_eq!(machine.at(200.1, 1, &[]), None);
     }
 
@@ -198,9 +200,9 @@ mod tests {
         let mut rng = SeededRng::new(5);
         let waits = machine.waits(50.0, &mut rng);
         let mean = waits.iter().sum::<f64>() / waits.len() as f64;
-        // 1 / (100 - 50) s in the mean.
+        // 1 / (100 - 50) s on average.
         assert!((mean / 0.02 - 1.0).abs() < 0.1, "{mean}");
-        // A lone user in 50 at that rate: it gets the distribution of the first level.
+        // A lone user at 1 in 50 of that rate gets the distribution of the first level.
         assert!((share(&machine, 1.0, 0.01) - 0.632).abs() < 0.02, "{}", share(&machine, 1.0, 0.01));
     }
 

@@ -12,15 +12,15 @@ pub struct Bill {
     pub size: u64,
     /// Cost of a day.
     pub per_day: f64,
-    /// Cost of a thousand satisfied requests; null where none is satisfied.
+    /// Cost of a thousand satisfied requests; null if none is satisfied.
     pub per_thousand_satisfied: Option<f64>,
     /// Share of the day's requests that are satisfied.
     pub satisfied_share: f64,
-    /// The same in the worst hours.
+    /// The same share in the worst hours.
     pub worst_share: f64,
-    /// The lower bound of that (95 %, one-sided), if a measured machine was simulated: a promise needs the bound.
+    /// Its lower bound (95 %, one-sided), if a measured machine was simulated: a promise requires the bound.
     pub worst_sure: f64,
-    /// Whether some hours ask for more than was measured; they count as not kept.
+    /// Whether some hours exceed the measured load; they count as not kept.
     pub beyond_measured: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Offer {
     pub promise: String,
     /// Every size in order.
     pub bills: Vec<Bill>,
-    /// The cheapest size that keeps the promise; null where none does.
+    /// The cheapest size that keeps the promise; null if none does.
     pub cheapest: Option<Bill>,
 }
 
@@ -44,7 +44,7 @@ pub struct Priced {
     pub currency: String,
     /// The resource bought, as the plan names it.
     pub size: String,
-    /// The machine that was measured, where one was.
+    /// The machine, if one was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// Each pattern with each promise, in the plan's order.
@@ -102,7 +102,7 @@ impl Plan {
             per_day += part.hours * (hour.calls * prices.outside_call + hour.bytes / 1e9 * prices.gigabyte);
             requests += part.hours * hour.requests;
             satisfied += part.hours * hour.requests * hour.shares[promise];
-            // The promise is one for every hour. A mean over the day would let quiet nights pay for broken evenings.
+            // The promise applies to every hour. A mean over the day would let quiet nights pay for broken evenings.
             worst = worst.min(hour.shares[promise]);
             sure = sure.min(hour.sure[promise]);
         }

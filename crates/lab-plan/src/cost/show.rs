@@ -1,15 +1,15 @@
-//! The answer as one paragraph, one table and one picture.
+//! The result as one paragraph, one table and one picture.
 
 use super::{Bill, Machine, Offer, Priced, Serves};
 use meridian_lab_results::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Of the sizes to buy: unlike any line.
+/// Colour of the sizes to buy, unlike any line.
 const MARK: &str = "#000000";
 
 impl Priced {
-    /// The answer in words: what to buy for each pattern, and what the next promise costs more.
+    /// Returns the result as text: what to buy for each pattern, and the extra cost of the next promise.
     pub fn paragraph(&self) -> String {
         let mut out = self.machine.as_ref().map_or_else(String::new, |machine| format!("{} ", words(machine)));
         out += &self.beyond();
@@ -43,7 +43,7 @@ impl Priced {
         out.trim_end().to_owned()
     }
 
-    /// Which sizes would be asked for more than was measured.
+    /// Lists the sizes whose load would exceed the measurements.
     fn beyond(&self) -> String {
         let Some(machine) = &self.machine else { return String::new() };
         let bills = self.offers.iter().flat_map(|offer| &offer.bills).filter(|bill| bill.beyond_measured);
@@ -67,7 +67,7 @@ impl Priced {
         format!("{size} = {} at {day} {currency} a day, {thousand} per thousand satisfied", bill.size)
     }
 
-    /// Every size of every offer.
+    /// Returns a table of every size of every offer.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let wide = self.size.len().max(10);
@@ -96,8 +96,8 @@ impl Priced {
         out
     }
 
-    /// Cost per thousand satisfied requests over size, one line for each offer, with the sizes to buy; above it the machine, where one was
-    /// measured.
+    /// Plots the cost per thousand satisfied requests over size, one line per offer, with the sizes to buy; above it
+    /// the machine, if one was measured.
     pub fn picture(&self) -> String {
         match &self.machine {
             Some(machine) => stacked(&[curve(machine), self.costs()]),
@@ -137,7 +137,7 @@ impl Priced {
     }
 }
 
-/// Money as people write it: cents, and where that is nothing three digits.
+/// Formats money as people write it: cents, or three digits for less.
 fn money(sum: f64) -> String {
     match sum.abs() {
         small if small > 0.0 && small < 0.1 => {
@@ -148,7 +148,7 @@ fn money(sum: f64) -> String {
     }
 }
 
-/// The measured capacity of one machine.
+/// Returns the measured capacity of one machine.
 fn words(machine: &Machine) -> String {
     let (law, most) = (&machine.law, machine.users_most);
     let mut text = format!(
@@ -174,7 +174,7 @@ fn words(machine: &Machine) -> String {
     text
 }
 
-/// Throughput over users: the measurements, and the law through them.
+/// Plots throughput over users: the measurements, and the law through them.
 fn curve(machine: &Machine) -> Plot {
     let (law, most) = (&machine.law, machine.users_most);
     let measured: Vec<(f64, f64)> = law.measured().collect();

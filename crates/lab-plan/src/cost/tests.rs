@@ -22,7 +22,7 @@ fn priced(plan: &Plan, scenario: &str) -> Priced {
     plan.price(&plan.simulated(scenario).unwrap()).unwrap()
 }
 
-/// Why a scenario cannot be priced.
+/// Returns why a scenario cannot be priced.
 fn refused(plan: &Plan, scenario: &str) -> String {
     plan.simulated(scenario).and_then(|model| plan.price(&model)).unwrap_err()
 }
@@ -37,7 +37,7 @@ fn a_bill_adds_up() {
     assert!((many.per_day - (4.0 * 0.5 * 24.0 + requests * 17.0 * 0.001)).abs() < 1e-6, "{many:?}");
     assert_eq!((many.satisfied_share, many.worst_share), (1.0, 1.0));
     assert!((many.per_thousand_satisfied.unwrap() - many.per_day / requests * 1_000.0).abs() < 1e-9);
-    // Eight workers drown: they satisfy the first few only, and what was spent on the others is spent.
+    // Eight workers are overloaded: they satisfy only the first few requests, and the cost of the others is wasted.
     assert!(few.satisfied_share < 0.2 && few.per_thousand_satisfied > many.per_thousand_satisfied);
     assert_eq!(offer.cheapest.as_ref(), Some(many));
     assert!(
@@ -133,7 +133,7 @@ fn mistakes_are_sentences_that_name_the_key() {
     }
 }
 
-/// Scans that are all alike, from one client: 108.4 ms of processor, 0.5 ms of storage and 0.3 ms of turnaround each.
+/// Identical scans from one client: 108.4 ms of processor, 0.5 ms of storage and 0.3 ms of turnaround each.
 fn scans(promise: &str) -> Plan {
     Plan::read(&format!(
         "scenario = 'x'\nsize = 'servers'\nsizes = [1, 2]\nset = {{ workload = 'grep', threads = 1, measured_scans = 500, 'clients.scan_ms' = 0.0, \
@@ -186,7 +186,7 @@ const MACHINES: &str = "measured = 'runs'\nsize = 'machines'\nsizes = [1, 2, 4]\
     [[promise]]\nname = 'quick'\nwhole_s = 0.02\nshare = 0.99\n\
     [[pattern]]\nname = 'steady'\n[[pattern.part]]\nhours = 24\nset = { rate = 500 }\n";
 
-/// A machine with this throughput at these numbers of users, each answer as long as the next.
+/// A machine with this throughput at these numbers of users, where all responses take equally long.
 fn machine_of(users: &[f64], throughput: impl Fn(f64) -> f64) -> Machine {
     let level = |n: &f64| Level::of(*n, throughput(*n), vec![n / throughput(*n)]).unwrap();
     Machine::of(users.iter().map(level).collect()).unwrap()
@@ -215,7 +215,7 @@ fn a_server_is_not_bought_for_a_rate_at_which_none_was_measured_to_be_satisfied(
 
 #[test]
 fn a_promise_is_held_against_requests_that_come_by_chance_and_not_against_their_mean() {
-    // Each of two machines answers 250 a second in 12 ms in the mean: by that all are satisfied within 12.5 ms.
+    // Each of two machines serves 250 per second in 12 ms on average: by that all are satisfied within 12.5 ms.
     let plan = |within: &str| Plan::read(&MACHINES.replace("0.02", within)).unwrap();
     let priced = |within: &str| plan(within).price(&Model::Measured(machine(100.0, 0.1))).unwrap();
     let two = priced("0.0125").offers[0].bills[1].clone();
@@ -228,7 +228,7 @@ fn a_promise_is_held_against_requests_that_come_by_chance_and_not_against_their_
 
 #[test]
 fn a_machine_of_workers_is_priced_by_its_queue() {
-    // Four workers of 20 ms: 50 a second each, 200 in all.
+    // Four workers of 20 ms: 50 per second each, 200 in all.
     let machine = machine_of(&[1.0, 2.0, 4.0, 4.0, 8.0, 16.0, 32.0], |n| 50.0 * n.min(4.0));
     assert!(!machine.law.fits());
     let plan = Plan::read(&MACHINES.replace("0.02", "0.03")).unwrap();
@@ -262,7 +262,8 @@ fn machines_are_bought_until_each_has_a_rate_that_it_answers_in_time() {
     assert!(svg.contains("scalability law") && svg.contains("per thousand satisfied"));
 }
 
-/// A run of users who wait for answers: `throughput` sound answers in each of two seconds, and one that came after.
+/// A run of users who wait for responses: `throughput` sound responses in each of two seconds, and one that came
+/// after.
 fn measured(dir: &Path, users: u32, throughput: u32, void: &[&str]) {
     let scenario = format!(
         "[target]\nurl = \"http://127.0.0.1:1\"\n[arrival]\nkind = \"closed\"\nusers = {users}\n[request]\npath = \"/\"\n"

@@ -1,10 +1,10 @@
-//! Calibration: a few numbers of a scenario are moved until the simulation shows the figures that were measured.
+//! Calibration: a few numbers of a scenario are adjusted until the simulation reproduces the measured figures.
 //!
-//! The figures stand in a file of trials, each with the settings under which it was measured. Trials marked `fit` are what
-//! the numbers are moved by; the others are only predicted, so that the reader sees how far the model carries. The loss is
-//! the mean square of the logarithm of simulated over measured, in units of each figure's tolerance. Figures are medians
-//! over seeds, and every trial of numbers sees the same seeds (common random numbers). That keeps the loss smooth enough
-//! for the simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
+//! A file of trials holds the figures, each with the settings under which it was measured. Only trials marked `fit`
+//! determine the numbers; the others are predicted, which shows how far the model carries. The loss is the mean square
+//! of the logarithm of simulated over measured, in units of each figure's tolerance. Figures are medians over seeds,
+//! and every trial of numbers sees the same seeds (common random numbers). That keeps the loss smooth enough for the
+//! simplex method (Nelder and Mead 1965) over the logarithms of the numbers.
 
 use super::{Scenario, measured, settings};
 use meridian_lab_results::stats::{percentile, simplex, student};
@@ -17,27 +17,27 @@ use toml::{Table, Value};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
-    /// Where the figures come from.
+    /// Source of the figures.
     pub source: String,
-    /// Groups that are fitted one by one: a scenario's tables, for example. A file without groups is one group.
+    /// Groups that are fitted separately: a scenario's tables, for example. A file without groups is one group.
     pub fit: Vec<Fit>,
     /// The measurements.
     pub trial: Vec<Measured>,
 }
 
-/// Numbers that are moved together.
+/// Numbers that are fitted together.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
     /// The group's name, as trials name it.
     pub group: String,
-    /// Dotted keys of the numbers to move.
+    /// Dotted keys of the numbers to fit.
     pub parameters: Vec<String>,
-    /// Seeds over which a figure's median is taken.
+    /// Number of seeds over which a figure's median is taken.
     pub seeds: u32,
 }
 
-/// One trial that was measured.
+/// One measured trial.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -45,26 +45,26 @@ pub struct Measured {
     pub name: String,
     /// The group it belongs to.
     pub group: String,
-    /// Whether numbers are moved by it; otherwise it is only predicted.
+    /// Whether it is used for fitting; otherwise it is only predicted.
     #[serde(default)]
     pub fit: bool,
-    /// A results folder (relative to the file of figures) that takes the place of `figures` and of `arrival.…` in `set`.
+    /// A results folder (relative to the file of figures) that replaces `figures` and `arrival.…` in `set`.
     #[serde(default)]
     pub results: Option<PathBuf>,
-    /// Dotted keys and their values under which it was measured.
+    /// Dotted keys and values under which it was measured.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
     /// The measurements, by the names of [`Scenario::figures`].
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
-    /// Further measurements, shown beside the simulation and never fitted to.
+    /// Further measurements, shown beside the simulation and never fitted.
     #[serde(default)]
     pub also: BTreeMap<String, f64>,
-    /// How far off the mean may be by chance alone, as a standard deviation of its logarithm, where a results folder tells.
+    /// Standard deviation of the logarithm of the mean by chance alone, if a results folder shows it.
     #[serde(skip)]
     pub chance: Option<f64>,
-    /// How far off, as a share, a figure may be for the same loss: 0.1 where it is not named. A figure that varies from trial
-    /// to trial by itself deserves more.
+    /// Deviation, as a share, that gives a figure the same loss; 0.1 by default. A figure that varies between trials
+    /// deserves more.
     #[serde(default)]
     pub tolerance: BTreeMap<String, f64>,
 }
@@ -78,11 +78,11 @@ pub struct Residual {
     pub figure: String,
     /// Whether it was used for the fit.
     pub fit: bool,
-    /// As published.
+    /// Measured value.
     pub measured: f64,
-    /// The share by which it may be off for a loss of one.
+    /// Deviation, as a share, for a loss of one.
     pub tolerance: f64,
-    /// The values of the seeds; none where it never occurred.
+    /// The values over the seeds; none if it never occurred.
     pub simulated: Option<Spread>,
 }
 
@@ -91,9 +91,9 @@ pub struct Residual {
 pub struct Spread {
     /// The median.
     pub median: f64,
-    /// A tenth lies at or below it.
+    /// 10th percentile.
     pub p10: f64,
-    /// Nine tenths lie at or below it.
+    /// 90th percentile.
     pub p90: f64,
     /// The min.
     pub min: f64,
@@ -113,7 +113,7 @@ impl Spread {
 }
 
 impl Residual {
-    /// Simulated over measured, minus one.
+    /// Returns simulated over measured, minus one.
     pub fn error(&self) -> Option<f64> {
         Some(self.simulated?.median / self.measured - 1.0)
     }
@@ -126,27 +126,27 @@ pub struct Calibrated {
     pub parameters: Vec<(String, f64)>,
     /// Every figure of the group, used or only predicted.
     pub residuals: Vec<Residual>,
-    /// How far off the trials that were fitted to may be by chance alone, as a standard deviation of logarithms.
+    /// Chance deviation of the fitted trials, as a standard deviation of logarithms.
     pub chance: f64,
 }
 
 impl Calibrated {
-    /// How far off the calibration may be, with 95 % confidence, as a share. It holds the error of the
-    /// simulated figures against the measured ones (Student's t; each fitted number takes a degree of
-    /// freedom). It also holds the chance error of the measured ones. `None` where there are no more figures
-    /// than numbers, so that no degree of freedom is left.
+    /// Returns the error of the calibration, with 95 % confidence, as a share. It includes the error of the simulated
+    /// figures against the measured ones (Student's t; each fitted number takes a degree of freedom). It also includes
+    /// the chance error of the measured ones. `None` if no degree of freedom is left.
     pub fn error(&self) -> Option<f64> {
         let offs = self
             .residuals
             .iter()
             .map(|residual| residual.simulated.map_or(MISSING, |of| (of.median / residual.measured).ln()));
-        // Each fitted number takes one degree of freedom. With none left a perfect fit says nothing of the error.
+        // Each fitted number takes one degree of freedom. With none left, a perfect fit proves nothing about the
+        // error.
         let degrees = self.residuals.len().checked_sub(self.parameters.len()).filter(|left| *left > 0)?;
         let model = student(degrees) * (offs.map(|off| off * off).sum::<f64>() / degrees as f64).sqrt();
         Some(model.hypot(1.96 * self.chance).exp() - 1.0)
     }
 
-    /// The scenario with the numbers found.
+    /// Returns the scenario with the numbers found.
     pub fn laid(&self, scenario: &Table) -> Result<Table, String> {
         let mut table = scenario.clone();
         for (key, value) in &self.parameters {
@@ -156,11 +156,11 @@ impl Calibrated {
     }
 }
 
-/// Where a figure never occurred in the simulation, it counts as wrong by a factor of e.
+/// Penalty for a figure that never occurred in the simulation: wrong by a factor of e.
 const MISSING: f64 = 1.0;
-/// Seeds over which figures are taken where nothing says how many.
+/// Default number of seeds for figures.
 const SEEDS: u32 = 5;
-/// The tolerance of a figure that names none.
+/// The default tolerance of a figure.
 const TOLERANCE: f64 = 0.1;
 
 impl Figures {
@@ -172,7 +172,7 @@ impl Figures {
             let seen = measured::read(&place.join(results)).map_err(|e| format!("trial {:?}: {e}", trial.name))?;
             trial.chance = seen.chance;
             for (key, value) in seen.set {
-                // What the file says wins over what the folder shows: the reader wrote it to correct the folder.
+                // The file takes precedence over the folder, which the reader meant to correct.
                 trial.set.entry(key).or_insert(value);
             }
             for (name, value) in seen.figures {
@@ -203,7 +203,7 @@ impl Figures {
         }
     }
 
-    /// One results folder as a separate group, which `parameters` are fitted to.
+    /// Returns one results folder as a separate group, to which `parameters` are fitted.
     pub fn of_folder(dir: &Path, parameters: &[String]) -> Result<Figures, String> {
         if parameters.is_empty() {
             return Err(
@@ -228,12 +228,12 @@ impl Figures {
         Ok(Figures { source: dir.display().to_string(), fit: vec![fit], trial: vec![trial] })
     }
 
-    /// Every figure of a group beside its simulation by the scenario as it stands.
+    /// Returns every figure of a group beside its simulation by the unchanged scenario.
     pub fn residuals(&self, fit: &Fit, scenario: &Table) -> Result<Vec<Residual>, String> {
         self.compare(fit, scenario, false)
     }
 
-    /// Moves the group's numbers for at most `evaluations` sets of simulations.
+    /// Fits the group's numbers with at most `evaluations` sets of simulations.
     pub fn calibrate(&self, fit: &Fit, scenario: &Table, evaluations: usize) -> Result<Calibrated, String> {
         let start: Vec<f64> = fit
             .parameters
@@ -249,8 +249,8 @@ impl Figures {
         let mut loss = |point: &[f64]| match self.loss(fit, scenario, point) {
             Ok(loss) => loss,
             Err(error) => {
-                // The simplex method has no way to stop, so the error makes the point infinitely bad and is returned
-                // after it.
+                // The simplex method cannot be stopped, so an error makes the point infinitely bad and is returned
+                // afterwards.
                 failure.get_or_insert(error);
                 f64::INFINITY
             }
@@ -261,7 +261,7 @@ impl Figures {
         }
         let found = moved(fit, scenario, &best)?;
         let parameters = fit.parameters.iter().cloned().zip(best.iter().map(|x| rounded(x.exp()))).collect();
-        // Trials do not depend on each other: their chances go together by squares.
+        // Trials are independent, so their variances add up.
         let chances = self.trial.iter().filter(|trial| trial.fit && trial.group == fit.group).map(|trial| trial.chance);
         let chances: Vec<f64> = chances.flatten().collect();
         let chance = chances.iter().map(|sd| sd * sd).sum::<f64>().sqrt() / chances.len().max(1) as f64;
@@ -294,7 +294,7 @@ impl Figures {
 }
 
 impl Measured {
-    /// The figures of each seed's simulation under the trial's settings.
+    /// Returns the figures of each seed's simulation under the trial's settings.
     pub(super) fn runs(&self, seeds: u32, scenario: &Table) -> Result<Vec<BTreeMap<&'static str, f64>>, String> {
         let run = |seed: u32| {
             let mut table = scenario.clone();
@@ -309,7 +309,7 @@ impl Measured {
     }
 }
 
-/// The middle of sorted values; between the two middle ones where there is an even number.
+/// Returns the median of sorted values.
 pub(super) fn median(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     Some((sorted.get(n.checked_sub(1)? / 2)? + sorted.get(n / 2)?) / 2.0)
@@ -323,7 +323,7 @@ fn moved(fit: &Fit, scenario: &Table, point: &[f64]) -> Result<Table, String> {
     Ok(table)
 }
 
-/// Four digits: the printed number is the simulated one.
+/// Rounds to four digits, so that the printed number is the simulated one.
 pub(super) fn rounded(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return x;

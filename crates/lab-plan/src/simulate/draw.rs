@@ -1,12 +1,12 @@
-//! The distributions that simulated scenarios name.
+//! Distributions named by simulated scenarios.
 
 use super::events::{Micros, micros};
 use meridian_lab_results::random::SeededRng;
 use rand_distr::{Beta, LogNormal};
 use serde::{Deserialize, Serialize};
 
-/// A duration that varies: log-normal with this mean and coefficient of variation (0: always the mean). Service times and
-/// calls over a network are never negative and have a longer tail to the right.
+/// A random duration: log-normal with this mean and coefficient of variation (0: always the mean). Service times and
+/// network calls are never negative and have a longer tail to the right.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
@@ -18,7 +18,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The problem with it, as a sentence.
+    /// Returns the error in it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         if !(self.mean_s.is_finite() && self.mean_s >= 0.0) {
             return Err(format!("mean_s = {}: expected seconds of at least 0", self.mean_s));
@@ -29,9 +29,9 @@ impl Times {
         Ok(())
     }
 
-    /// A factor with mean 1 and this spread.
+    /// Returns a factor with mean 1 and this spread.
     fn factor(cv: f64, rng: &mut SeededRng) -> f64 {
-        // So that the mean stays 1 for every spread: a log-normal with mu 0 would have a mean that grows with it.
+        // Keeps the mean at 1 for every spread: a log-normal with mu 0 would have a mean that grows with it.
         let sigma2 = (1.0 + cv * cv).ln();
         match LogNormal::new(-sigma2 / 2.0, sigma2.sqrt()) {
             Ok(normal) if cv > 0.0 => rng.sample(&normal),
@@ -44,7 +44,7 @@ impl Times {
         micros(self.draw_s(rng))
     }
 
-    /// The same in seconds, for work that is counted finer than the clock.
+    /// Draws a duration in seconds, for work that is counted in finer units than the clock.
     pub fn draw_s(&self, rng: &mut SeededRng) -> f64 {
         self.mean_s * Times::factor(self.cv, rng)
     }
@@ -65,14 +65,14 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The problem with it, as a sentence.
+    /// Returns the error in it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         self.beta().map(|_| ())
     }
 
     fn beta(&self) -> Result<Beta<f64>, String> {
         let width = self.max - self.min;
-        // The method of moments. A spread that no beta distribution has gives a parameter below 0, which `Beta::new`
+        // Method of moments. A spread that no beta distribution has gives a parameter below 0, which `Beta::new`
         // refuses.
         let (m, v) = ((self.mean - self.min) / width, (self.sd / width).powi(2));
         let n = m * (1.0 - m) / v - 1.0;
@@ -81,7 +81,7 @@ impl Sizes {
             .map_err(|_| format!("mean {}, sd {}, {} to {}: {wrong}", self.mean, self.sd, self.min, self.max))
     }
 
-    /// A drawing device for these sizes.
+    /// Returns a sampler of these sizes.
     pub fn drawer(&self) -> Result<impl Fn(&mut SeededRng) -> f64 + use<>, String> {
         let (beta, min, width) = (self.beta()?, self.min, self.max - self.min);
         Ok(move |rng: &mut SeededRng| min + width * rng.sample(&beta))

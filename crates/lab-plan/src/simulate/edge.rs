@@ -11,20 +11,20 @@ use toml::{Table, Value};
 pub struct Objective {
     /// A figure of [`Scenario::figures`], such as `p95_s`.
     pub figure: String,
-    /// Its largest acceptable value.
+    /// Its max acceptable value.
     pub at_most: f64,
-    /// Length of each trial: as long as the measured phase of the run that it predicts.
+    /// Length of each trial, equal to the measured phase of the run that it predicts.
     pub over_s: f64,
 }
 
-/// Max trials: they are cheap.
+/// Max trials, which are cheap.
 const TRIALS: usize = 200;
-/// Half of the interval over its middle.
+/// Half of the interval over its middle at which the search stops.
 const WITHIN: f64 = 0.01;
-/// Loads this many times below and above the scenario's own are tried.
+/// Range of loads to try, as a factor below and above the scenario's own.
 const FAR: f64 = 1_000.0;
 
-/// The rate of arrival (requests a second, evenly) up to which the objective holds. The error is a sentence.
+/// Returns the rate of arrival (requests per second, evenly) up to which the objective holds. The error is a sentence.
 pub fn edge(scenario: &Table, objective: &Objective) -> Result<Estimate, String> {
     let interval = settings::number(scenario, "arrival.interval_s")?;
     if interval <= 0.0 {
@@ -44,9 +44,9 @@ pub fn edge(scenario: &Table, objective: &Objective) -> Result<Estimate, String>
     search.estimate()
 }
 
-/// An edge with the error of its scenario's calibration
-/// ([`Calibrated::error`](super::calibrate::Calibrated::error)). A server whose times are longer by a share
-/// holds a rate that is lower by as much. So the interval grows by that on both sides.
+/// Widens an edge by the error of its scenario's calibration
+/// ([`Calibrated::error`](super::calibrate::Calibrated::error)). A server whose times are longer by a share holds a
+/// rate lower by the same share. So the interval grows by that on both sides.
 pub fn with_error(edge: Estimate, error: f64) -> Estimate {
     let reach = |ratio: f64| (ratio.ln().hypot((1.0 + error).ln())).exp();
     let (up, down) = (reach(edge.high / edge.value), reach(edge.value / edge.low));
@@ -60,7 +60,7 @@ fn holds(scenario: &Table, objective: &Objective, rate: f64, seed: i64) -> Resul
         ("arrival.kind", Value::String("single".to_owned())),
         ("arrival.count", Value::Integer(count)),
         ("arrival.interval_s", Value::Float(1.0 / rate)),
-        // Time to submit would delay each request beyond its due time, which the lab's own arrivals do not have.
+        // Time to submit would delay each request beyond its due time, unlike in the lab's own arrivals.
         ("arrival.submit_s", Value::Float(0.0)),
         ("seed", Value::Integer(seed)),
     ] {
@@ -88,7 +88,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Ten runs of a server of known edge, each of 400 requests at a low rate. The model is fitted to each and predicts the edge.
+    /// Ten runs of a server of known edge, each of 400 requests at a low rate. The model is fitted to each and
+    /// predicts the edge.
     #[test]
     fn a_forecast_from_a_short_run_holds_the_edge_because_it_carries_the_error_of_its_calibration() {
         use super::super::calibrate::Figures;
@@ -126,7 +127,7 @@ mod tests {
         // 4 workers of 20 ms: 200 a second, and 0.08 s of waiting gather over 9.5 s at 0.85 % above.
         let steady = edge(&server(4, 0.0), &objective).unwrap();
         assert!((steady.value / 201.7 - 1.0).abs() < 0.02, "{steady:?}");
-        // Chance costs capacity; workers add it.
+        // Random arrivals cost capacity; workers add it.
         let varied = edge(&server(4, 1.0), &objective).unwrap();
         assert!(varied.high < steady.low && varied.value > 120.0, "{varied:?}");
         let more = edge(&server(8, 1.0), &objective).unwrap();

@@ -6,17 +6,17 @@ use std::collections::BinaryHeap;
 /// Microseconds from the start of the simulated trial.
 pub type Micros = u64;
 
-/// Seconds as microseconds; negative values and NaN become zero.
+/// Converts seconds to microseconds; negative values and NaN become zero.
 pub fn micros(seconds: f64) -> Micros {
     (seconds * 1e6).round() as Micros
 }
 
-/// Microseconds as seconds.
+/// Converts microseconds to seconds.
 pub fn seconds(micros: Micros) -> f64 {
     micros as f64 / 1e6
 }
 
-/// Events in the order of their time. Events of one time leave in the order in which they came, so a run depends on its seed alone.
+/// Events in order of time. Simultaneous events leave in order of insertion, so that a run depends only on its seed.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,
@@ -49,26 +49,26 @@ impl<E> Ord for Entry<E> {
 }
 
 impl<E> Default for EventQueue<E> {
-    /// Nothing to do, at time zero.
+    /// Creates an empty queue at time zero.
     fn default() -> Self {
         EventQueue { heap: BinaryHeap::new(), now: 0, entered: 0 }
     }
 }
 
 impl<E> EventQueue<E> {
-    /// The time of the event that was taken last.
+    /// Returns the time of the last event taken.
     pub fn now(&self) -> Micros {
         self.now
     }
 
-    /// Enters an event; one that lies in the past happens now.
+    /// Inserts an event; one in the past happens now.
     pub fn at(&mut self, at: Micros, event: E) {
         self.entered += 1;
         // The clock never goes back: a delay that rounds to the past would reorder what has already happened.
         self.heap.push(Reverse(Entry { at: at.max(self.now), order: self.entered, event }));
     }
 
-    /// Enters an event so much later than now.
+    /// Inserts an event at this delay from now.
     pub fn after(&mut self, delay: Micros, event: E) {
         self.at(self.now + delay, event);
     }

@@ -1,7 +1,7 @@
-//! A table of trials that were measured, beside what a scenario makes of each.
+//! A table of measured trials beside a scenario's forecast of each.
 //!
-//! Nothing is fitted here: the scenario stands as it is. Trials that its numbers were fitted to are shown and do not count; how
-//! well the scenario forecasts is said of the others alone.
+//! Nothing is fitted here; the scenario is used unchanged. Trials that its numbers were fitted to are shown but not
+//! counted: the accuracy of the forecast is computed from the others alone.
 
 use super::calibrate::{Figures, Measured, median};
 use meridian_lab_results::picture::{Axis, COLOURS, Marks, Plot, QUIET, Scale, Unit, stacked};
@@ -14,7 +14,7 @@ use toml::Table;
 /// The trials, and how well the predicted ones agree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Where the measurements come from.
+    /// Source of the measurements.
     pub source: String,
     /// Every trial of the file, in its order.
     pub trials: Vec<Row>,
@@ -32,18 +32,18 @@ pub struct Row {
     pub trial: String,
     /// Whether the scenario's numbers were fitted to it.
     pub fitted: bool,
-    /// As measured, by figure.
+    /// Measured values, by figure.
     pub measured: BTreeMap<String, f64>,
-    /// The median over the seeds; a figure that never occurred is left out.
+    /// Medians over the seeds; a figure that never occurred is left out.
     pub forecast: BTreeMap<String, f64>,
 }
 
 /// Forecasts of one figure against its measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Predicted trials that have the figure, and a measurement above 0.
+    /// Number of predicted trials that have the figure, and a measurement above 0.
     pub trials: usize,
-    /// The median of their errors, as shares of what was measured, without their signs.
+    /// Median of their absolute errors, as shares of the measurement.
     pub median_error: f64,
     /// The largest error.
     pub max_error: f64,
@@ -54,7 +54,7 @@ pub struct Agreement {
 }
 
 impl Row {
-    /// Forecast over measurement, less one; `None` where one of them is missing or the measurement is 0.
+    /// Returns forecast over measurement, minus one; `None` if one of them is missing or the measurement is 0.
     pub fn error(&self, figure: &str) -> Option<f64> {
         let measured = self.measured.get(figure).filter(|x| **x > 0.0)?;
         Some(self.forecast.get(figure)? / measured - 1.0)
@@ -77,7 +77,8 @@ impl Row {
 /// Simulates every trial of a file of figures.
 ///
 /// # Errors
-/// A setting of a trial that the scenario does not take, as a sentence.
+///
+/// A sentence that names a trial's setting that the scenario does not accept.
 pub fn forecast(figures: &Figures, scenario: &Table) -> Result<Forecast, String> {
     let mut trials = Vec::new();
     for trial in &figures.trial {
@@ -111,7 +112,7 @@ impl Agreement {
 }
 
 impl Forecast {
-    /// The table for people: measured and forecast side by side, and the errors of the main figures.
+    /// Formats a table: measured and forecast side by side, and the errors of the main figures.
     pub fn table(&self) -> String {
         let names: Vec<&String> = self.agreement.keys().filter(|name| !self.main.contains(*name)).collect();
         let names: Vec<&String> = self.main.iter().chain(names).collect();
@@ -146,15 +147,16 @@ impl Forecast {
         out
     }
 
-    /// The answer as JSON.
+    /// Returns the result as JSON.
     ///
     /// # Errors
+    ///
     /// A number that JSON cannot hold.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }
 
-    /// Forecast over measurement as a picture, one plot for each main figure: on the line they are equal.
+    /// Plots forecast over measurement, one plot per main figure: on the line they are equal.
     pub fn picture(&self) -> String {
         stacked(&self.main.iter().map(|figure| self.plot(figure)).collect::<Vec<Plot>>())
     }
@@ -176,7 +178,7 @@ impl Forecast {
         let axis = |title: &str| Axis::over(title, unit, Scale::Log, all());
         let (x, y) = (axis("measured"), axis("forecast"));
         let (low, high) = x.range;
-        // As far as it stays within the plot.
+        // Only within the plot.
         let line = |share: f64| {
             let (from, to) = (low.max(low / share), high.min(high / share));
             Marks::Line(vec![(from, from * share), (to, to * share)], true)
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(json["trials"][1]["forecast"]["mean_ms"], 75.0);
         assert_eq!(json["agreement"]["mean_ms"]["rank_correlation"], serde_json::Value::Null);
         let svg = forecast.picture();
-        // One of each in the legend; a forecast of 0 has no place on a scale of ratios.
+        // One of each in the legend; a forecast of 0 has no place on a logarithmic scale.
         assert_eq!(svg.matches("<circle").count(), 2 + 2, "{svg}");
     }
 }

@@ -1,16 +1,16 @@
-//! A simulated trial as a results folder, so that analysis, comparison and report read it like a real run.
+//! Writes a simulated trial as a results folder, so that analysis, comparison and report read it like a real run.
 
 use super::pipeline::{Pipeline, SimulatedTrial};
 use meridian_lab_results::error::{LabError, Result};
 use meridian_lab_results::folder::{Run, Trial, Writer};
 use std::path::Path;
 
-/// A simulation has no date, and the same seed leaves the same folder.
+/// A constant date: the same seed gives the same folder.
 const NO_DATE: &str = "1970-01-01T00:00:00Z";
-/// Rows handed on at once.
+/// Rows passed on at a time.
 const ROWS: usize = 8_192;
 
-/// Writes the folder; `dir` must not be there yet.
+/// Writes the folder; `dir` must not exist yet.
 pub fn keep(pipeline: &Pipeline, trial: &SimulatedTrial, dir: &Path) -> Result<()> {
     let scenario = toml::to_string(pipeline).map_err(|e| LabError::results(format!("the scenario: {e}")))?;
     let mut writer = Writer::create(dir, &scenario)?;
@@ -52,9 +52,9 @@ mod tests {
         let rows: Vec<_> = folder.records().unwrap().flat_map(Result::unwrap).collect();
         assert_eq!(rows, trial.records(93));
         assert_eq!(Scenario::read(&folder.scenario, &[]).unwrap(), Scenario::Pipeline(search.clone()));
-        // A folder that is there is not written over.
+        // An existing folder is not overwritten.
         assert!(keep(&search, &trial, &dir).unwrap_err().to_string().contains("is there already"));
-        // What comparison makes of it: against itself nothing differs.
+        // Comparison of the folder with itself finds no difference.
         let sides = meridian_lab_results::compare::Sides::of_runs(&dir, &dir).unwrap();
         let report = sides.compare();
         let asked: Vec<_> =

@@ -1,4 +1,4 @@
-//! Figures of what really ran: a results folder as a trial that a scenario can be calibrated on.
+//! Figures of a real run: a results folder as a trial for calibrating a scenario.
 
 use meridian_lab_results::error::{LabError, Result};
 use meridian_lab_results::folder;
@@ -12,15 +12,17 @@ use toml::Value;
 /// by the names of [`Scenario::figures`](super::Scenario::figures).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// `arrival.…` of the same number of requests at their mean spacing.
+    /// `arrival.…` for the same number of requests at their mean spacing.
     pub set: BTreeMap<String, Value>,
-    /// Median, 95th percentile and mean of the wait for a whole answer.
+    /// Median, 95th percentile and mean of the wait for a whole response.
     pub figures: BTreeMap<String, f64>,
-    /// How far off the mean may be by chance, as a standard deviation of its logarithm: by the means of ten batches of neighbours.
+    /// Chance deviation of the mean, as a standard deviation of its logarithm, from the means of ten consecutive
+    /// batches.
     pub chance: Option<f64>,
 }
 
-/// Reads the measured phase of the first trial of a results folder. A void run is refused: its figures say nothing about the target.
+/// Reads the measured phase of the first trial of a results folder. A void run is refused: its figures prove nothing
+/// about the target.
 pub fn read(dir: &Path) -> Result<Seen> {
     let folder = folder::open(dir)?;
     let shown = dir.display();
@@ -30,7 +32,7 @@ pub fn read(dir: &Path) -> Result<Seen> {
     let (mut due, mut waits) = (Vec::new(), Vec::new());
     for batch in folder.records()? {
         for record in batch?.iter().filter(|r| r.phase == Phase::Measured && r.trial == 0 && r.attempt == 0) {
-            // When it was due, not when it was sent: a lab that lags must not make the target look less loaded.
+            // The due time, not the send time: a lab that lags must not make the target look less loaded.
             due.push(record.intended);
             waits.push(wait_s(record));
         }
@@ -38,7 +40,7 @@ pub fn read(dir: &Path) -> Result<Seen> {
     seen(due, waits).map_err(|why| LabError::results(format!("{shown}: {why}")))
 }
 
-/// Seconds to the end of a sound answer; for ever otherwise.
+/// Returns the seconds to the end of a sound response; infinite otherwise.
 fn wait_s(record: &Record) -> f64 {
     let sound = record.latency().filter(|_| record.outcome == Outcome::Sound);
     sound.map_or(f64::INFINITY, |us| us as f64 / 1e6)
@@ -70,10 +72,10 @@ fn seen(mut due: Vec<i64>, mut waits: Vec<f64>) -> std::result::Result<Seen, Str
     Ok(Seen { set: set.map(|(key, value)| (key.to_owned(), value)).into(), figures, chance })
 }
 
-/// Batches whose means are taken for independent.
+/// Number of batches whose means are treated as independent.
 const BATCHES: usize = 10;
 
-/// By the means of batches of neighbours; none where some of them waited for ever.
+/// Estimates it from the means of consecutive batches; `None` if some requests waited for ever.
 fn chance(due: &[i64], waits: &[f64]) -> Option<f64> {
     let mut both: Vec<(i64, f64)> = due.iter().copied().zip(waits.iter().copied()).collect();
     both.sort_by_key(|(due, _)| *due);
@@ -88,7 +90,7 @@ fn chance(due: &[i64], waits: &[f64]) -> Option<f64> {
 /// Names of [`of_waits`].
 pub(super) const NAMES: [&str; 3] = ["p50_s", "p95_s", "mean_s"];
 
-/// Median, 95th percentile and mean of sorted waits; none where it is for ever.
+/// Returns median, 95th percentile and mean of sorted waits; `None` for infinite or zero ones.
 pub(super) fn of_waits(sorted: &[f64]) -> [Option<f64>; 3] {
     let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
     let at = |q| percentile::of_sorted(sorted, q).unwrap_or(f64::INFINITY);

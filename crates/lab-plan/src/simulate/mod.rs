@@ -1,15 +1,15 @@
-//! Simulation: what would happen at a size that was not tried.
+//! Simulation: predicts the behaviour at an untested size.
 //!
-//! Four models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a seed
-//! gives the same run everywhere. [`pipeline`] has staged queues, and workers that are held while outside sources answer.
-//! [`scan`] has scan servers before shared storage, chosen by the selector of `model`. [`tenants`] has questions of
-//! tenants that share a server, admitted by the scheduler of `model`. [`closed`]
-//! has users who wait for each answer of processes on machines. [`calibrate`] fits a few of a scenario's numbers to
-//! published or measured figures and says how well the others are predicted. [`forecast`] lays every trial of such a table
-//! beside its simulation.
+//! Four models, each a discrete-event simulation on an integer microsecond clock with one seeded random source. So a
+//! seed gives the same run everywhere. [`pipeline`] has staged queues, and workers that are held while outside sources
+//! respond. [`scan`] has scan servers before shared storage, chosen by the selector of `model`. [`tenants`] has
+//! questions of tenants that share a server, admitted by the scheduler of `model`. [`closed`] has users who wait for
+//! each response of processes on machines. [`calibrate`] fits a few of a scenario's numbers to published or measured
+//! figures and reports how well the others are predicted. [`forecast`] compares every trial of such a table with its
+//! simulation.
 //!
-//! A scenario is a TOML file; [`Scenario::read`] takes it with what `--set` changes. Which effects the models leave out is
-//! said in `docs/simulate.md`.
+//! A scenario is a TOML file; [`Scenario::read`] reads it with the changes of `--set`. `docs/simulate.md` lists the
+//! effects that the models leave out.
 
 pub mod calibrate;
 pub mod closed;
@@ -31,8 +31,8 @@ pub use keep::keep;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// For each of the first three bursts ([`pipeline::PipelineOutcome::joined_bursts`]): the first request that
-/// got nothing, how many did, and the first packet after.
+/// For each of the first three bursts ([`pipeline::PipelineOutcome::joined_bursts`]): the first request without
+/// results, their number, and the first packet after.
 const BURSTS: [[&str; 3]; 3] = [
     ["burst_1_absent", "burst_1_lost", "burst_1_restart_s"],
     ["burst_2_absent", "burst_2_lost", "burst_2_restart_s"],
@@ -48,20 +48,20 @@ pub enum Scenario {
     Scan(Box<scan::Tier>),
     /// Tenants that share a server.
     Tenants(Box<tenants::SharedServer>),
-    /// Users who wait for each answer.
+    /// Users who wait for each response.
     Closed(Box<closed::ClosedNetwork>),
 }
 
 /// The result of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
-    /// Of a pipeline.
+    /// Result of a pipeline.
     Pipeline(pipeline::PipelineOutcome),
-    /// Of a scan tier.
+    /// Result of a scan tier.
     Scan(scan::ScanOutcome),
-    /// Of tenants.
+    /// Result of tenants.
     Tenants(tenants::TenantsOutcome),
-    /// Of users who wait.
+    /// Result of waiting users.
     Closed(closed::ClosedOutcome),
 }
 
@@ -99,7 +99,7 @@ impl Scenario {
         }
     }
 
-    /// Simulates it.
+    /// Simulates the scenario.
     pub fn run(&self) -> Prediction {
         match self {
             Scenario::Pipeline(pipeline) => {
@@ -111,8 +111,8 @@ impl Scenario {
         }
     }
 
-    /// The figures of one run by which scenarios are calibrated. One that did not occur is left out, except
-    /// for `first_absent`, which is then one past the last request.
+    /// Returns the figures of one run by which scenarios are calibrated. A figure that did not occur is left out,
+    /// except for `first_absent`, which is then one past the last request.
     pub fn figures(&self) -> BTreeMap<&'static str, f64> {
         let mut out = BTreeMap::new();
         match self {
@@ -173,7 +173,7 @@ impl Scenario {
 }
 
 impl Prediction {
-    /// The JSON that the contract names.
+    /// Returns the JSON defined by the contract.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         match self {
             Prediction::Pipeline(answer) => serde_json::to_string(answer),
@@ -184,7 +184,7 @@ impl Prediction {
     }
 }
 
-/// Reads a scenario's text as it stands after `--set`.
+/// Returns a scenario's text after `--set`.
 pub fn table(text: &str, sets: &[String]) -> Result<Table, String> {
     let mut table: Table = toml::from_str(text).map_err(sentence)?;
     for text in sets {

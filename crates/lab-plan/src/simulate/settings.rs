@@ -1,9 +1,9 @@
-//! Dotted keys: how `--set` and calibration reach into a scenario.
+//! Dotted keys: how `--set` and calibration address values in a scenario.
 
 use toml::{Table, Value};
 
 /// Sets the value of a dotted key. A part of the key may name an entry of a list of tables by its `name`
-/// (`source.slow.call.mean_s`) or by its place from 0. The last part may be new; all before it must be there.
+/// (`source.slow.call.mean_s`) or by its index from 0. The last part may be new; all parts before it must exist.
 pub fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     let mut parts = key.split('.');
     let first = parts.next().unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     }
 }
 
-/// The number at a dotted key.
+/// Returns the number at a dotted key.
 pub fn number(table: &Table, key: &str) -> Result<f64, String> {
     let mut parts = key.split('.');
     let first = parts.next().unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn number(table: &Table, key: &str) -> Result<f64, String> {
     }
 }
 
-/// Splits `key=value`; a value that is no TOML is taken as text, so that `--set workload=grep` needs no quotes.
+/// Splits `key=value`. A value that is not TOML is taken as text, so that `--set workload=grep` needs no quotes.
 pub fn assignment(text: &str) -> Result<(&str, Value), String> {
     let (key, value) =
         text.split_once('=').ok_or_else(|| format!("--set {text}: expected key=value, such as workers=16"))?;
@@ -60,7 +60,7 @@ fn step<'a>(value: &'a mut Value, part: &str) -> Option<&'a mut Value> {
         Value::Table(table) => table.get_mut(part),
         Value::Array(list) => match part.parse::<usize>() {
             Ok(place) => list.get_mut(place),
-            // By place or by name: places change when a file is edited, names read well but are optional.
+            // By index or by name: indexes change when a file is edited, names read well but are optional.
             Err(_) => list.iter_mut().find(|entry| entry.get("name").and_then(Value::as_str) == Some(part)),
         },
         _ => None,

@@ -1,11 +1,11 @@
-//! Answers and calibrations as plain tables, for people.
+//! Results and calibrations as plain text tables.
 
 use super::calibrate::Calibrated;
 use super::{Prediction, closed, pipeline, scan, tenants};
 use std::fmt::Write;
 
 impl Prediction {
-    /// The answer as lines of text.
+    /// Returns the result as lines of text.
     pub fn table(&self) -> String {
         match self {
             Prediction::Pipeline(answer) => of_pipeline(answer),
@@ -121,7 +121,7 @@ fn of_tenants(answer: &tenants::TenantsOutcome) -> String {
 }
 
 impl Calibrated {
-    /// The numbers found and every figure beside its simulation.
+    /// Formats the numbers found and every figure beside its simulation.
     pub fn table(&self) -> String {
         let mut out = String::new();
         for (key, value) in &self.parameters {

@@ -1,19 +1,19 @@
-//! Service times from traces. The spans of a pipeline's workers come as the OpenTelemetry collector's file
-//! exporter writes them. That is a line for each export request, in the JSON form of OTLP 1.x.
+//! Service times from traces. The input is spans of a pipeline's workers, as written by the OpenTelemetry collector's
+//! file exporter: one line per export request, in the JSON form of OTLP 1.x.
 //!
-//! A stage's service is the time of its spans less that of their children, since a child is another stage or
-//! a call. A source's call is the time of its client spans. A span belongs to the stage or source whose name
-//! it bears. Waiting in queues is between spans, so it is not in them.
+//! A stage's service time is the time of its spans minus that of their children, since a child is another stage or a
+//! call. A source's call time is that of its client spans. A span belongs to the stage or source of the same name.
+//! Queueing happens between spans, so it is not included.
 
 use super::settings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Mean and spread of what spans of one name took themselves.
+/// Mean and spread of the own time of spans of one name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Service {
-    /// Spans.
+    /// Number of spans.
     pub count: usize,
     /// Mean, seconds.
     pub mean_s: f64,
@@ -21,7 +21,7 @@ pub struct Service {
     pub cv: f64,
 }
 
-/// Max lines that are wrong and still pass for a file of spans: the last one, where the exporter was killed.
+/// Max invalid lines that a file of spans may have: the last one, if the exporter was killed.
 const BROKEN_MAX: usize = 1;
 
 #[derive(Deserialize)]
@@ -72,7 +72,7 @@ impl Nanos {
     }
 }
 
-/// The own time of spans of each name. The error is a sentence with the line at fault.
+/// Returns the own time of spans of each name. The error is a sentence with the line at fault.
 pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
     let (mut own, mut broken) = (Own::default(), Vec::new());
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -83,8 +83,8 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
     }
     let last = text.lines().count();
     match broken.first() {
-        // Only the last line may be broken: the exporter may be stopped while it writes. One in the middle is another
-        // format.
+        // Only the last line may be truncated, as the exporter may be stopped while writing. An invalid line in the
+        // middle means another format.
         Some((line, error)) if broken.len() > BROKEN_MAX || *line != last => {
             Err(format!("line {line}: expected spans in OTLP's JSON form: {error}"))
         }
@@ -93,7 +93,7 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Service>, String> {
     }
 }
 
-/// Spans by their id, and what their children took.
+/// Spans by their id, and the time of their children.
 #[derive(Default)]
 struct Own {
     took: BTreeMap<String, (String, f64)>,
@@ -125,7 +125,7 @@ impl Own {
     fn services(self) -> BTreeMap<String, Service> {
         let mut by_name: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for (id, (name, took)) in self.took {
-            // Children that overlap, or outlive their parent, may have taken more than it did.
+            // Children that overlap, or outlive their parent, may take more time than it.
             let own = (took - self.children.get(&id).copied().unwrap_or(0.0)).max(0.0);
             by_name.entry(name).or_default().push(own);
         }
@@ -139,7 +139,8 @@ impl Own {
     }
 }
 
-/// Gives a pipeline's stages and sources the service of the spans of their name. Answers the numbers that were set; none is an error.
+/// Sets the service times of a pipeline's stages and sources from the spans of their name. Returns the numbers that
+/// were set; none is an error.
 pub fn lay(scenario: &mut Table, services: &BTreeMap<String, Service>) -> Result<Vec<(String, f64)>, String> {
     let mut set = Vec::new();
     for (list, what) in [("stage", "service"), ("source", "call")] {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// A parent takes its time less that of its children, however many there are and in whatever order they are exported.
+        /// A parent's own time excludes its children, whatever their number and order of export.
         #[test]
         fn own_time_is_what_children_leave(children in proptest::collection::vec(1_u64..1_000, 0..8), rest in 0_u64..1_000) {
             let mut from = 0;

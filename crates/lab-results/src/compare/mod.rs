@@ -1,4 +1,4 @@
-//! Two runs, or the two targets of one, compared: request by request, faster, slower or no difference seen.
+//! Compares two runs, or the two targets of one: request by request, faster, slower or no difference seen.
 //!
 //! Repeats decide: trials that took turns, runs, or the trials of one run of each side. Without repeats nothing is
 //! decided, and a void run is never judged. In at most [`ALPHA`] of the comparisons of a server with itself some row
@@ -14,8 +14,7 @@ use crate::stats::compare::{Comparison, REPEATS, Repeats, Undecided, Verdict, gr
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The share of comparisons of a server with itself in which some row is called faster or slower, shared out to the
-/// rows.
+/// Max share of comparisons of a server with itself in which some row is called faster or slower, split over the rows.
 pub const ALPHA: f64 = 0.05;
 /// The compared quantiles.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
@@ -23,7 +22,7 @@ const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 /// One request at one quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The request's name, with those of its population and target where there are several.
+    /// The request's name, with those of its population and target if there are several.
     pub asked: String,
     /// The quantile.
     pub quantile: f64,
@@ -33,19 +32,19 @@ pub struct Row {
     pub comparison: Result<Comparison, NotDecided>,
 }
 
-/// The reason why a row has no verdict.
+/// Reason for the lack of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDecided {
-    /// A run is void: its figures say nothing about its target.
+    /// A run is void: its figures prove nothing about its target.
     Void,
-    /// Fewer than ten answers lie above the quantile.
+    /// Fewer than ten responses lie above the quantile.
     Answers,
     /// The repeats do not decide.
     Repeats(Undecided),
 }
 
 impl NotDecided {
-    /// In words.
+    /// Returns the reason as text.
     pub fn words(self) -> &'static str {
         match self {
             NotDecided::Void => "not decided: void",
@@ -58,7 +57,7 @@ impl NotDecided {
 }
 
 impl Row {
-    /// B over A, and its interval; empty where there is none.
+    /// Returns B over A, and its interval; empty without one.
     fn ratio_in_words(&self) -> (String, String) {
         let of = |x: f64| if x.is_finite() { format!("{x:.3}") } else { "for ever".to_owned() };
         match self.comparison.as_ref().map(|comparison| comparison.ratio) {
@@ -69,7 +68,7 @@ impl Row {
         }
     }
 
-    /// The verdict on B, in words.
+    /// Returns the verdict on B as text.
     pub fn words(&self) -> &'static str {
         match &self.comparison {
             Ok(comparison) => comparison.verdict.words(),
@@ -77,20 +76,20 @@ impl Row {
         }
     }
 
-    /// Whether B has this verdict here.
+    /// Returns whether B has this verdict here.
     fn is(&self, verdict: Verdict) -> bool {
         self.comparison.as_ref().is_ok_and(|comparison| comparison.verdict == verdict)
     }
 }
 
-/// A and B compared.
+/// A comparison of A and B.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Names of A and B.
     pub names: [String; 2],
     /// The requests of both, at each quantile.
     pub rows: Vec<Row>,
-    /// Reservations about the rows.
+    /// Caveats about the rows.
     pub warnings: Vec<String>,
     /// Reasons why nothing is judged; empty if rows are.
     pub void: Vec<String>,
@@ -107,7 +106,7 @@ impl Sides {
         }
         let shared: Vec<(String, [Waits; 2])> =
             self.shared().map(|(asked, a, b)| (self.words(asked), self.repeats(a, b))).collect();
-        // Every row that can be decided takes its part of the chance of a false verdict (Bonferroni).
+        // Every decidable row takes its part of the chance of a false verdict (Bonferroni).
         let rows = shared.iter().flat_map(|(_, waits)| QUANTILES.iter().filter(|q| enough(waits, **q))).count();
         for (asked, waits) in &shared {
             let all = waits.each_ref().map(|side| side.values().flatten().copied().collect::<Vec<f64>>());
@@ -135,38 +134,39 @@ impl Sides {
         report
     }
 
-    /// One quantile of both sides, repeat by repeat.
+    /// Compares one quantile of both sides, repeat by repeat.
     fn judged(&self, waits: &[Waits; 2], q: f64, alpha: f64) -> Result<Comparison, Undecided> {
         // Waits below a microsecond cannot be distinguished from it.
         let of = |side: &Waits| side.values().map(|ms| quantile(ms.clone(), q).max(1e-3)).collect::<Vec<f64>>();
         let [a, b] = waits.each_ref().map(of);
         if self.paired {
             let both: Vec<[f64; 2]> = a.into_iter().zip(b).map(|(a, b)| [a, b]).collect();
-            // What both trials of a round share cancels in their ratio, so pairs see smaller differences than groups
-            // do.
+            // Effects common to both trials of a round cancel in their ratio, so pairs detect smaller differences than
+            // groups do.
             return pairs(&both, alpha);
         }
         let side = |quantiles, one_run| Repeats { quantiles, one_run };
         groups(side(&a, self.a.one_run), side(&b, self.b.one_run), alpha)
     }
 
-    /// The requests of both sides.
+    /// Returns the requests of both sides.
     fn shared(&self) -> impl Iterator<Item = (&Asked, &Waits, &Waits)> {
         self.a.waits.iter().filter_map(move |(asked, of_a)| Some((asked, of_a, self.b.waits.get(asked)?)))
     }
 
-    /// The waits of each repeat: of rounds that both have, where they took turns. A trial without a wait is no repeat.
+    /// Returns the waits of each repeat: of rounds that both sides have, if they took turns. A trial without a wait is
+    /// not a repeat.
     fn repeats(&self, a: &Waits, b: &Waits) -> [Waits; 2] {
         let has = |waits: &Waits, round: &u16| waits.get(round).is_some_and(|ms| !ms.is_empty());
         let kept = |mine: &Waits, other: &Waits| -> Waits {
-            // A round with one side alone would be paired with the other side's next round.
+            // A round of only one side would be paired with the other side's next round.
             let kept = mine.iter().filter(|(round, ms)| !ms.is_empty() && (!self.paired || has(other, round)));
             kept.map(|(round, ms)| (*round, ms.clone())).collect()
         };
         [kept(a, b), kept(b, a)]
     }
 
-    /// Population and request, as short as they are distinct.
+    /// Returns population and request, abbreviated as long as they are distinct.
     fn words(&self, asked: &Asked) -> String {
         let all = || self.a.waits.keys().chain(self.b.waits.keys());
         let populations: BTreeSet<&str> = all().map(|asked| asked.population.as_str()).collect();
@@ -177,23 +177,25 @@ impl Sides {
     }
 }
 
-/// Whether there are enough answers for a quantile: ten above it of each side in all, and one of each repeat.
+/// Returns whether there are enough responses for a quantile: ten above it on each side in total, and one in each
+/// repeat.
 fn enough(waits: &[Waits; 2], q: f64) -> bool {
     waits.iter().all(|side| {
         let all: usize = side.values().map(Vec::len).sum();
         let fewest = side.values().map(Vec::len).min().unwrap_or(0);
-        // A quantile with fewer answers above it is one of the largest waits, which say little of the next run.
+        // A quantile with fewer responses above it is one of the largest waits, which predict little about the next
+        // run.
         all as f64 * (1.0 - q) >= 10.0 && fewest as f64 * (1.0 - q) >= 1.0 - 1e-9
     })
 }
 
 impl Report {
-    /// Whether B is slower anywhere.
+    /// Returns whether B is slower in any row.
     pub fn slower(&self) -> bool {
         self.rows.iter().any(|row| row.is(Verdict::Slower))
     }
 
-    /// Why there is no verdict at all; `None` where some row has one.
+    /// Returns why there is no verdict at all; `None` if some row has one.
     pub fn not_decided(&self) -> Option<String> {
         if !self.void.is_empty() {
             return Some(self.void.join("; "));
@@ -211,7 +213,7 @@ impl Report {
         })
     }
 
-    /// The answer in one paragraph.
+    /// Returns the result in one paragraph.
     pub fn sentence(&self) -> String {
         if let Some(why) = self.not_decided() {
             return format!("Not decided: {why}.");
@@ -237,7 +239,7 @@ impl Report {
         said.join(" ").trim_end().to_owned()
     }
 
-    /// The report as lines of text.
+    /// Returns the report as lines of text.
     pub fn table(&self) -> String {
         let mut out = format!("A is {}, B is {}\n", self.names[0], self.names[1]);
         for warning in &self.warnings {

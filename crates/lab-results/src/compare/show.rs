@@ -1,4 +1,4 @@
-//! A against B as pictures and a page.
+//! A compared with B, as pictures and a page.
 
 use super::{Report, Row, Sides, Waits};
 use crate::error::Result;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// Max requests that get a picture.
 const PICTURES_MAX: usize = 12;
-/// Points of a curve.
+/// Number of points of a curve.
 const STEPS: u32 = 160;
 
-/// Writes `report.html` and `pictures/` into a folder; the page's path.
+/// Writes `report.html` and `pictures/` into a folder; returns the page's path.
 pub fn write(dir: &Path, sides: &Sides, report: &Report) -> Result<PathBuf> {
     let pictures = dir.join("pictures");
     let mut out = page::head("A against B", &report.sentence());
@@ -54,7 +54,7 @@ fn rows(report: &Report) -> Vec<Vec<String>> {
     report.rows.iter().map(row).collect()
 }
 
-/// Percentile curves of both, over all questions: what was never answered has no place on them.
+/// Plots percentile curves of both, over all questions: questions without a response are not shown on them.
 fn curves(name: &str, a: &Waits, b: &Waits) -> Plot {
     let [a, b] = [a, b].map(|side| side.values().flatten().copied().collect::<Vec<f64>>());
     let finite = a.iter().chain(&b).copied().filter(|ms| ms.is_finite()).map(|ms| ms * 1e3);

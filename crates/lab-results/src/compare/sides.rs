@@ -14,22 +14,22 @@ pub struct Asked {
     pub population: String,
     /// The request's name.
     pub request: String,
-    /// The target's name; empty where its side has no other.
+    /// The target's name; empty if its side has only one.
     pub target: String,
 }
 
-/// Milliseconds that measured questions waited, repeat by repeat (trials, rounds or runs), each in order of its intended time; infinite
-/// without a sound answer.
+/// Milliseconds that measured questions waited, repeat by repeat (trials, rounds or runs), each in order of intended
+/// time; infinite without a sound response.
 pub type Waits = BTreeMap<u16, Vec<f64>>;
 
 /// One run, or one target of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Side {
-    /// The folder, or the target.
+    /// Name of the folder, or of the target.
     pub name: String,
-    /// The request waited for; only equal ones are compared.
+    /// The part of the response that was waited for; only equal ones are compared.
     pub waits: BTreeMap<Asked, Waits>,
-    /// Whether its repeats are trials of one run, so that they do not tell how much runs differ.
+    /// Whether its repeats are trials of one run, which do not show how much runs differ.
     pub one_run: bool,
 }
 
@@ -40,11 +40,11 @@ pub struct Sides {
     pub a: Side,
     /// The judged side.
     pub b: Side,
-    /// Whether trials of the same number ran side by side, A B A B.
+    /// Whether trials of the same number ran in alternation, A B A B.
     pub paired: bool,
     /// Warnings to the reader of a comparison.
     pub warnings: Vec<String>,
-    /// Why nothing may be judged: void runs.
+    /// Reasons for judging nothing: void runs.
     pub void: Vec<String>,
 }
 
@@ -56,8 +56,8 @@ struct Folder {
 }
 
 impl Sides {
-    /// Two results folders, or folders of several: runs that are repeats of each other. Where runs have several targets, each is held
-    /// against that of its name.
+    /// Compares two results folders, or folders of several runs that are repeats of each other. If runs have several
+    /// targets, each is compared with the one of the same name.
     pub fn of_runs(a: &Path, b: &Path) -> Result<Sides> {
         let mut sides = Sides::default();
         for (letter, dir) in [("A", a), ("B", b)] {
@@ -67,7 +67,7 @@ impl Sides {
             side.one_run = runs.len() == 1;
             let void = |folder: &Folder| Some(folder.run.void.first()?.clone());
             let all_void = runs.iter().all(|run| void(run).is_some());
-            // Of void runs alone the figures are shown, and not judged.
+            // The figures of void runs are shown, but not judged.
             let good = runs.iter().filter(|run| all_void || void(run).is_none());
             match &runs[..] {
                 [one] => {
@@ -96,10 +96,11 @@ impl Sides {
         Ok(sides)
     }
 
-    /// The two targets of one folder. The first one is A.
+    /// Compares the two targets of one folder, the first of which is A.
     ///
     /// # Errors
-    /// Where it cannot be read or holds another number of targets.
+    ///
+    /// The folder cannot be read or holds another number of targets.
     pub fn of_targets(dir: &Path) -> Result<Sides> {
         let folder = Folder::open(dir)?;
         let [a, b] = folder.run.targets.as_slice() else {
@@ -110,7 +111,7 @@ impl Sides {
             )));
         };
         let turns: Vec<u16> = folder.run.trials.iter().map(|trial| trial.target).collect();
-        // From the order in which trials really ran: a scenario that asks for turns may have been cut short.
+        // From the order in which trials actually ran: a scenario that specifies turns may have been cut short.
         let paired = turns.len() > 1 && turns.chunks_exact(2).all(|round| round[0] != round[1]);
         let mut sides = Sides { paired, ..Sides::default() };
         sides.void.extend(folder.run.void.first().map(|why| format!("the run is void: {why}")));
@@ -129,14 +130,14 @@ impl Sides {
     }
 }
 
-/// Trials by their round: one of A and one of B that came one after the other.
+/// Returns trials by their round: one of A and one of B that ran consecutively.
 fn by_round(trials: Waits, rounds: usize) -> Waits {
     let rounds =
         trials.into_iter().map(|(trial, waits)| (trial / 2, waits)).filter(|(round, _)| usize::from(*round) < rounds);
     rounds.collect()
 }
 
-/// Each run as one repeat.
+/// Returns each run as one repeat.
 fn by_run<'a>(runs: impl Iterator<Item = &'a Folder>) -> BTreeMap<Asked, Waits> {
     let mut out: BTreeMap<Asked, Waits> = BTreeMap::new();
     for (number, folder) in (0..).zip(runs) {
@@ -148,7 +149,7 @@ fn by_run<'a>(runs: impl Iterator<Item = &'a Folder>) -> BTreeMap<Asked, Waits> 
 }
 
 impl Folder {
-    /// The results folder at a place, or those within it.
+    /// Returns the results folder at a place, or those within it.
     fn all(dir: &Path) -> Result<Vec<Folder>> {
         let is_run = |dir: &Path| dir.join("run.json").is_file();
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -178,7 +179,7 @@ impl Folder {
         Ok(Folder { name, run: folder.run, waits })
     }
 
-    /// The waits at some of the targets, with the names of what was asked.
+    /// Returns the waits at some of the targets, with the names of the requests.
     fn side(&self, keep: impl Fn(u16) -> bool, with_target: bool) -> BTreeMap<Asked, Waits> {
         let named = |names: &[String], at: u16| names.get(usize::from(at)).cloned().unwrap_or_else(|| at.to_string());
         let kept = self.waits.iter().filter(|((target, ..), _)| keep(*target));
@@ -191,7 +192,7 @@ impl Folder {
     }
 }
 
-/// How long a measured question waited; none where the record is no question of the measured phase.
+/// Returns how long a measured question waited; `None` if the record is not a question of the measured phase.
 fn wait(record: &Record) -> Option<f64> {
     if record.phase != Phase::Measured || record.attempt > 0 {
         return None;

@@ -43,7 +43,7 @@ fn too_few_answers_tell_nothing_and_unsound_ones_are_never_fast() {
     let report = compared(&a, &b);
     assert_eq!(report.rows[2].comparison, Err(NotDecided::Answers));
     assert!(report.table().contains("not decided: too few answers"));
-    // A p95 without a sound answer does not depend on the number of answers.
+    // A p95 without a sound response does not depend on the number of responses.
     let (mut neither, mut nor) = (side(500, 10.0, 5), side(500, 10.0, 6));
     every_fifth_unsound(&mut neither);
     every_fifth_unsound(&mut nor);
@@ -72,8 +72,8 @@ fn without_repeats_or_with_nothing_shared_nothing_is_decided() {
     assert!(report.not_decided().unwrap().contains("no request in common"), "{}", report.sentence());
 }
 
-/// A folder of one trial after the other at these targets. `ms` is the mean time of each of 200 questions, by
-/// trial, target and population. Chance is the same for both trials of a round.
+/// Writes a folder of consecutive trials at these targets. `ms` is the mean time of each of 200 questions, by trial,
+/// target and population. Random effects are the same for both trials of a round.
 fn folder(dir: &Path, targets: &[&str], turns: &[u16], ms: impl Fn(u16, u16, u16) -> f64) -> PathBuf {
     folder_with(dir, targets, turns, &[], ms)
 }
@@ -122,7 +122,8 @@ fn verdict(report: &Report, asked: &str) -> Option<Verdict> {
 fn a_probe_is_not_pooled_with_its_load_nor_one_target_with_another() {
     let dir = tempfile::tempdir().unwrap();
     let turns = [0, 1, 0, 1, 0, 1, 0, 1];
-    // The load's answers are as they were, the probe's take twice as long; what is slow at one target is fast at the other.
+    // The load's responses are unchanged, and the probe's take twice as long; a request slow at one target is fast at
+    // the other.
     let before = folder(&dir.path().join("before"), &["near", "far"], &turns, |_, _, _| 20.0);
     let after = folder(&dir.path().join("after"), &["near", "far"], &turns, |_, target, population| {
         match (target, population) {
@@ -188,16 +189,15 @@ fn the_two_targets_of_a_run_are_held_against_each_other_round_by_round() {
     assert_eq!(report.warnings, ["the last trial has no partner: it is left out"]);
     assert_eq!(verdict(&report, "items, load"), Some(Verdict::NoDifferenceSeen), "{}", report.table());
     assert_eq!(verdict(&report, "items, probe"), Some(Verdict::Slower), "{}", report.table());
-    // One after the other is no pair; and one target has no other to be compared with.
+    // Consecutive targets form no pair; and a single target has no other to be compared with.
     let apart = folder(&dir.path().join("apart"), &["one", "other"], &[0, 0, 1, 1], |_, _, _| 10.0);
     assert!(!Sides::of_targets(&apart).unwrap().paired);
     let alone = folder(&dir.path().join("alone"), &["one"], &[0], |_, _, _| 10.0);
     assert!(Sides::of_targets(&alone).unwrap_err().to_string().contains("1 target(s): expected two"));
 }
 
-/// How a server, its machine and its runs vary by themselves, as measured on shared machines. Runs vary by 4
-/// %, and trials by a drift of 5 %. Requests vary by 60 %, with neighbours alike. One trial of twenty is a
-/// third slower.
+/// Natural variation of a server, its machine and its runs, as measured on shared machines. Runs vary by 4 %, and
+/// trials by a drift of 5 %. Requests vary by 60 %, with similar neighbours. One trial of twenty is a third slower.
 struct Variation {
     rng: SeededRng,
     drift: f64,
@@ -225,7 +225,7 @@ impl Variation {
     }
 }
 
-/// Two sides of one server, two requests each, in one of three designs; `factor` makes B slower.
+/// Returns two sides of one server, with two requests each, in one of three designs; `factor` makes B slower.
 fn same_server(design: &str, factor: f64, nature: &mut Variation) -> Sides {
     let requests = ["items", "tiles"].map(|name| Asked { request: name.to_owned(), ..items() });
     let mut sides = Sides { paired: design == "turns", ..Sides::default() };
@@ -249,9 +249,9 @@ fn same_server(design: &str, factor: f64, nature: &mut Variation) -> Sides {
     sides
 }
 
-/// What docs/lab.md publishes. In a thousand comparisons of a server with itself, 50 would be the stated 5 %.
-/// Chance takes 14 (two standard deviations) from that. Fewer come out, because the three percentiles of a
-/// request go together.
+/// Verifies the rate published in docs/lab.md. In a thousand comparisons of a server with itself, 50 would be the
+/// stated 5 %. Chance takes 14 (two standard deviations) from that. Fewer occur, because the three percentiles of a
+/// request are correlated.
 #[test]
 fn a_server_held_against_itself_is_called_different_no_more_often_than_is_said() {
     let mut nature = Variation { rng: SeededRng::new(11), drift: 0.0 };
@@ -271,6 +271,6 @@ fn a_server_held_against_itself_is_called_different_no_more_often_than_is_said()
         assert!(*same <= 0.05 + 2.0 * (0.05 * 0.95 / 400.0_f64).sqrt(), "{design}: {found:?}");
         assert!(*slower >= 0.8, "{design}: {found:?}");
     }
-    // It is not that nothing is ever called different.
+    // Real differences must still be detected.
     assert!(found.iter().any(|(_, same, _)| *same >= 0.005), "{found:?}");
 }

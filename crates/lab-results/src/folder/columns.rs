@@ -1,4 +1,4 @@
-//! Records and samples as Arrow columns and back. The order of columns is the order of the fields.
+//! Converts records and samples to Arrow columns and back. The order of columns is the order of the fields.
 
 use super::Sample;
 use crate::record::{Outcome, Phase, Record};
@@ -73,7 +73,8 @@ pub(super) fn records(batch: &RecordBatch) -> Result<Vec<Record>, String> {
     let (trial, phase, target, population) = (u16s("trial")?, u8s("phase")?, u16s("target")?, u16s("population")?);
     let (request, user, n, attempt) = (u16s("request")?, u32s("user")?, u32s("n")?, u8s("attempt")?);
     let (in_flight, intended, sent) = (u32s("in_flight")?, times("intended_us")?, times("sent_us")?);
-    // Folders of earlier versions have neither column: every try counts from its own time, and resends were not counted.
+    // Folders of earlier versions lack both columns: every attempt counts from its own time, and resends were not
+    // counted.
     let resends = batch.column_by_name("resends").map(|_| u8s("resends")).transpose()?;
     let first_intended = batch.column_by_name("first_intended_us").map(|_| times("first_intended_us")).transpose()?;
     let (first_byte, first_result) = (times("first_byte_us")?, times("first_result_us")?);
@@ -95,8 +96,8 @@ pub(super) fn records(batch: &RecordBatch) -> Result<Vec<Record>, String> {
                 resends: resends.map_or(0, |of| of.value(i)),
                 in_flight: in_flight.value(i),
                 intended: intended.value(i),
-                // Written for every row, as a column with few nulls would save nothing. Equal times say that this is
-                // the first try.
+                // Written for every row, as a column with few nulls would save nothing. Equal times mark the first
+                // attempt.
                 first_intended: first_intended.map(|of| of.value(i)).filter(|first| *first != intended.value(i)),
                 sent: at(sent, i),
                 first_byte: at(first_byte, i),

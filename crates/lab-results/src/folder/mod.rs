@@ -1,15 +1,15 @@
-//! The results folder: what a run leaves behind, written by drivers and by the simulator, read by all analysis.
+//! The results folder of a run, written by drivers and by the simulator, and read by all analysis.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `run.json` | format version, what ran and when, names behind the indices of the records, void or not and why |
-//! | `scenario.toml` | the scenario, resolved: it can be run again as it is |
+//! | `run.json` | format version, time and contents of the run, names for the indices of the records, reasons if void |
+//! | `scenario.toml` | the resolved scenario, which can be run again unchanged |
 //! | `requests.parquet` | one row per request, [`crate::record::Record`] |
-//! | `samples.parquet` | what the samplers read, on the same time line |
+//! | `samples.parquet` | readings of the samplers, on the same clock |
 //! | `summary.json` | counts, rates and percentiles by phase, target, population and request |
 //!
-//! The folder is written beside its place under the name `DIR.partial` and renamed when all is in it. So a
-//! folder with the final name is whole. [`Writer`] makes one, [`open`] reads one.
+//! The folder is written next to its place under the name `DIR.partial` and renamed when complete. So a folder with
+//! the final name is complete. [`Writer`] makes one, [`open`] reads one.
 
 mod columns;
 mod read;
@@ -22,36 +22,36 @@ pub use write::Writer;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the folder's form. A reader refuses newer ones.
+/// Version of the folder format. A reader refuses newer ones.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// `run.json`.
+/// Contents of `run.json`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Run {
-    /// Version of the folder's form; set by the writer.
+    /// Version of the folder format; set by the writer.
     pub format_version: u32,
     /// Version of the program.
     pub program: String,
     /// The scenario's name.
     pub name: String,
-    /// Where the records come from: `run` or `simulate`.
+    /// Source of the records: `run` or `simulate`.
     pub source: String,
-    /// When it began (RFC 3339).
+    /// When the run began (RFC 3339).
     pub started: String,
-    /// When it ended.
+    /// When the run ended.
     pub ended: String,
-    /// Why it ended before its time, where it did.
+    /// Why the run ended early, if it did.
     #[serde(default)]
     pub cut_short: Option<String>,
-    /// Names behind `target` in the records.
+    /// Names for `target` in the records.
     pub targets: Vec<String>,
-    /// Names behind `population`.
+    /// Names for `population`.
     pub populations: Vec<String>,
-    /// Names behind `request`.
+    /// Names for `request`.
     pub requests: Vec<String>,
-    /// Each trial, in the order in which they ran; a record's `trial` is the index.
+    /// The trials in the order in which they ran; a record's `trial` is the index.
     pub trials: Vec<Trial>,
-    /// Why the figures say nothing about the target; empty where they do.
+    /// Reasons why the figures prove nothing about the target; empty if they are valid.
     pub void: Vec<String>,
     /// The lab's measurements of itself.
     #[serde(default)]
@@ -61,20 +61,21 @@ pub struct Run {
 /// One trial of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trial {
-    /// Index of the target that took its turn, where there is one turn each.
+    /// Index of the target whose turn it was, if targets take turns.
     pub target: u16,
     /// When its clock was 0 (RFC 3339).
     pub started: String,
-    /// Where the measured phase lies on its clock, microseconds; the end is that of the last measured arrival's window.
+    /// Range of the measured phase on its clock, in microseconds; the end is that of the last measured arrival's
+    /// window.
     pub measured_us: [i64; 2],
 }
 
-/// The lab's measurements of itself and of the machine while it ran.
+/// The lab's measurements of itself and of the machine during the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Watched {
-    /// Arrivals that were due.
+    /// Number of arrivals due.
     pub arrivals: u64,
-    /// Share of arrivals that were handed on more than a millisecond after their time.
+    /// Share of arrivals submitted more than a millisecond late.
     pub late_over_1ms_share: f64,
     /// 99th percentile of lateness, milliseconds.
     pub late_p99_ms: f64,
@@ -82,23 +83,23 @@ pub struct Watched {
     pub late_max_ms: f64,
     /// Processor time of the whole process, as cores.
     pub cpu: f64,
-    /// Processor time of the thread that sends and receives, as share of a core. A thread that waits for a precise time
-    /// spins, so a high share alone is no limit where arrivals are open.
+    /// Processor time of the thread that sends and receives, as a share of a core. A thread that waits for a precise
+    /// time spins, so a high share alone is no limit for open arrivals.
     pub driver_cpu: f64,
-    /// Share of time that this thread was ready to run and did not.
+    /// Share of time in which this thread was ready to run and did not.
     pub driver_starved: f64,
-    /// Processor time of the targets' processes on this machine and of all that came of them, as cores, where known.
+    /// Processor time of the targets' processes on this machine and all their descendants, as cores, if known.
     #[serde(default)]
     pub target_cpu: Option<f64>,
-    /// Share of the machine that its host took away.
+    /// Share of the machine stolen by its host.
     pub steal: f64,
-    /// Share of the machine that neither the lab nor a target used, where all targets on it are known.
+    /// Share of the machine used by neither the lab nor a target, if all targets on it are known.
     pub other_load: Option<f64>,
-    /// Descriptors open when the load had ended; `samples.parquet` has them over time.
+    /// Descriptors open at the end of the load; `samples.parquet` has them over time.
     pub descriptors: u64,
-    /// How many descriptors the process may have.
+    /// Max descriptors of the process.
     pub descriptors_allowed: u64,
-    /// Times that the driver waited for the disk.
+    /// Number of times that the driver waited for the disk.
     pub recorder_stalls: u64,
     /// Processor time of the whole process per request, microseconds.
     pub cpu_us_per_request: f64,
@@ -109,11 +110,11 @@ pub struct Watched {
 pub struct Sample {
     /// The trial.
     pub trial: u16,
-    /// When, on the trial's clock.
+    /// Time on the trial's clock.
     pub at: crate::record::Micros,
-    /// The source: `lab`, `machine`, `target` (`target NAME` where there are several), or a sampler's name.
+    /// The source: `lab`, `machine`, `target` (`target NAME` if there are several), or a sampler's name.
     pub source: String,
-    /// What.
+    /// Name of the metric.
     pub metric: String,
     /// The value, in the metric's unit.
     pub value: f64,

@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Rows that are in memory at once while records are walked.
+/// Max rows in memory at once while records are read.
 const BATCH_ROWS: usize = 8_192;
 
 /// A results folder, open for reading.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// Where it is.
+    /// Path of the folder.
     pub dir: PathBuf,
     /// The scenario that ran.
     pub run: Run,
@@ -25,7 +25,7 @@ pub struct Results {
     pub summary: serde_json::Value,
 }
 
-/// Opens a results folder. A folder of a newer format, or that is no results folder, is refused with a sentence.
+/// Opens a results folder. A folder of a newer format, or any other folder, is refused with a sentence.
 pub fn open(dir: &Path) -> Result<Results> {
     let shown = dir.display();
     let text = |name: &str| {
@@ -39,7 +39,7 @@ pub fn open(dir: &Path) -> Result<Results> {
     Ok(Results { dir: dir.to_owned(), run, scenario: text("scenario.toml")?, summary })
 }
 
-/// Reads a file of JSON of at most this format version.
+/// Reads a JSON file of at most this format version.
 pub fn versioned<T: DeserializeOwned>(text: &str, name: &str, dir: &Path, known: u32) -> Result<T> {
     let shown = dir.display();
     let damaged = |e: &dyn std::fmt::Display| LabError::results(format!("{shown}: {name} is damaged: {e}"));
@@ -55,12 +55,12 @@ pub fn versioned<T: DeserializeOwned>(text: &str, name: &str, dir: &Path, known:
 }
 
 impl Results {
-    /// Every record, in the order in which requests ended, a batch at a time.
+    /// Returns every record, in the order in which requests ended, in batches.
     pub fn records(&self) -> Result<impl Iterator<Item = Result<Vec<Record>>> + use<>> {
         self.walk("requests.parquet", columns::records)
     }
 
-    /// Every sample, a batch at a time.
+    /// Returns every sample, in batches.
     pub fn samples(&self) -> Result<impl Iterator<Item = Result<Vec<Sample>>> + use<>> {
         self.walk("samples.parquet", columns::samples)
     }

@@ -1,4 +1,4 @@
-//! Counts and percentiles, kept up as records come.
+//! Counts and percentiles, updated as records arrive.
 
 use super::Run;
 use crate::record::{Micros, Outcome, Phase, Record};
@@ -15,7 +15,7 @@ pub struct Summary {
     groups: BTreeMap<Key, Tally>,
 }
 
-/// The histograms of one group; microseconds, three significant digits.
+/// Histograms of one group, in microseconds with three significant digits.
 #[derive(Debug, Clone)]
 struct Tally {
     outcomes: [u64; Outcome::ALL.len()],
@@ -25,7 +25,7 @@ struct Tally {
     results: u64,
     packets: u64,
     without_results: u64,
-    /// By trial, the first intended time and the last end: each trial has its own clock.
+    /// First intended time and last end by trial, as each trial has its own clock.
     spans: BTreeMap<u16, (Micros, Micros)>,
     latency: Histogram<u64>,
     naive: Histogram<u64>,
@@ -63,45 +63,47 @@ pub struct Group {
     pub population: String,
     /// Name of the request.
     pub request: String,
-    /// Questions: first tries, sent or not.
+    /// Questions: first attempts, sent or not.
     pub arrivals: u64,
-    /// Tries beyond the first.
+    /// Number of retries.
     pub retries: u64,
-    /// Requests that the driver sent again because a reused connection was lost before any answer. The target may have taken
-    /// both: it saw as many requests as were sent, these included.
+    /// Requests that the driver sent again because a reused connection was lost before any response. The target may
+    /// have received both: it saw the number of requests sent, including these.
     #[serde(default)]
     pub resends: u64,
-    /// Records by what came of them.
+    /// Records by outcome.
     pub outcomes: BTreeMap<String, u64>,
-    /// The most frequent reasons for not being sound, and checks that were left out.
+    /// The most frequent reasons for not being sound, and skipped checks.
     pub reasons: BTreeMap<String, u64>,
-    /// Sound answers a second of a trial, from its first intended time to its last end; the mean over trials, by their length.
+    /// Sound responses per second of a trial, from its first intended time to its last end; the mean over trials,
+    /// weighted by length.
     pub sound_per_s: f64,
-    /// Wait for the whole answer from the intended time of the question's first try, of sound answers.
+    /// Wait for the whole response from the intended time of the question's first attempt, for sound responses.
     pub latency_ms: Quantiles,
-    /// The same from the real send: what a client without a schedule would report.
+    /// The same from the real send, as a client without a schedule would report.
     pub naive_ms: Quantiles,
-    /// Wait for the first byte of sound answers.
+    /// Wait for the first byte of sound responses.
     pub first_byte_ms: Quantiles,
-    /// Wait for the first result of sound answers, or for the end of answers without results.
+    /// Wait for the first result of sound responses, or for the end of responses without results.
     pub first_result_ms: Quantiles,
-    /// Wait for the last result of sound answers.
+    /// Wait for the last result of sound responses.
     pub last_result_ms: Quantiles,
-    /// 95th percentile over all questions, where one that did not end sound waited for ever; `null` where that is the answer.
+    /// 95th percentile over all questions, with an infinite wait for those without a sound response; `null` if it is
+    /// infinite.
     pub p95_of_all_ms: Option<f64>,
-    /// Results in all answers.
+    /// Results in all responses.
     pub results: u64,
-    /// Sound answers without a result: a rate of empty answers is no rate of answers.
+    /// Sound responses without a result: a rate of empty responses is no useful rate.
     pub without_results: u64,
-    /// Packets in all answers.
+    /// Packets in all responses.
     pub packets: u64,
     /// Bytes of all bodies.
     pub bytes: u64,
-    /// Max requests in flight when one was sent.
+    /// Max requests in flight at a send.
     pub in_flight_most: u32,
 }
 
-/// Reasons that a group lists.
+/// Max reasons that a group lists.
 const REASONS: usize = 20;
 
 impl Summary {
@@ -111,24 +113,24 @@ impl Summary {
         self.groups.entry(key).or_insert_with(Tally::new).add(record);
     }
 
-    /// Records so far, and how many did not end sound.
+    /// Returns the records so far, and how many did not end with a sound response.
     pub fn progress(&self) -> (u64, u64) {
         let all: u64 = self.groups.values().map(|tally| tally.outcomes.iter().sum::<u64>()).sum();
         let sound: u64 = self.groups.values().map(|tally| tally.outcomes[0]).sum();
         (all, all - sound)
     }
 
-    /// The groups with their names, for `summary.json`.
+    /// Returns the groups with their names, for `summary.json`.
     pub(super) fn named(&self, names: &Names<'_>) -> Vec<Group> {
         self.groups.iter().map(|(key, tally)| tally.group(names, *key)).collect()
     }
 
-    /// The groups with the names of a run.
+    /// Returns the groups with the names of a run.
     pub fn groups(&self, run: &Run) -> Vec<Group> {
         self.named(&Names::of(run))
     }
 
-    /// All that was measured of the groups that `keep` takes (by target, population, request), as one group.
+    /// Returns all measurements of the groups that `keep` selects (by target, population, request), as one group.
     pub fn measured(&self, run: &Run, keep: impl Fn(u16, u16, u16) -> bool) -> Option<Group> {
         let mut group = self.joined(keep)?.group(&Names::of(run), (Phase::Measured, u16::MAX, u16::MAX, u16::MAX));
         for name in [&mut group.target, &mut group.population, &mut group.request] {
@@ -137,8 +139,8 @@ impl Summary {
         Some(group)
     }
 
-    /// A percentile of the wait over all measured questions that `keep` takes, where one that did not end sound waited for
-    /// ever. `None`: for ever, or nothing was asked.
+    /// Returns a percentile of the wait over all measured questions that `keep` selects, with an infinite wait for
+    /// those without a sound response. `None` if it is infinite or there are no questions.
     pub fn percentile_of_all(&self, share: f64, first: bool, keep: impl Fn(u16, u16, u16) -> bool) -> Option<f64> {
         self.joined(keep)?.of_all(share, first)
     }
@@ -153,7 +155,7 @@ impl Summary {
     }
 }
 
-/// The names behind the indices.
+/// The names for the indices.
 #[derive(Debug)]
 pub(super) struct Names<'a>(&'a Run);
 
@@ -169,7 +171,8 @@ fn name(names: &[String], index: u16) -> String {
 
 impl Tally {
     fn new() -> Tally {
-        // Resizes itself: a time above the first bucket is rare, an hour is possible. Three digits are always allowed.
+        // Resizes itself: a time above the first bucket is rare, but an hour is possible. Three digits are always
+        // allowed.
         let empty = || {
             #[expect(clippy::expect_used, reason = "the bounds are constants")]
             let mut histogram = Histogram::<u64>::new_with_bounds(1, 1 << 24, 3).expect("constant bounds are sound");
@@ -208,8 +211,8 @@ impl Tally {
             put(&mut self.latency, record.latency());
             put(&mut self.naive, record.naive_latency());
             put(&mut self.first_byte, record.to_first_byte());
-            // Of an answer without results its end is what the user waited for; without it such answers would have no
-            // time at all.
+            // For a response without results, its end is the time that the user waited for; otherwise such responses
+            // would have no time at all.
             put(&mut self.first_result, record.to_something());
             put(&mut self.last_result, record.to_last_result());
             self.without_results += u64::from(record.results == 0);
@@ -231,7 +234,8 @@ impl Tally {
         (*first, *last) = ((*first).min(from), (*last).max(to));
     }
 
-    /// Seconds of all trials together. Trials run one after the other, so that a rate over them is no sum of their rates.
+    /// Returns the seconds of all trials together. Trials run in sequence, so a rate over them is not a sum of their
+    /// rates.
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a run")]
     fn seconds(&self) -> f64 {
         self.spans.values().map(|(first, last)| (last - first).max(0) as f64 / 1e6).sum()
@@ -266,11 +270,11 @@ impl Tally {
 
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts")]
     fn of_all(&self, share: f64, first: bool) -> Option<f64> {
-        // Over all first tries, answered or not: a percentile of the sound ones alone would improve as a server fails
-        // more.
+        // Over all first attempts, answered or not: a percentile of only the sound ones would improve as a server
+        // fails more.
         let all: u64 = self.outcomes.iter().sum::<u64>() - self.retries;
         let times = if first { &self.first_result } else { &self.latency };
-        // By rank over all: those without a sound answer stand at the end, as if they had waited for ever.
+        // By rank over all: those without a sound response are last, as infinite waits.
         let rank = ((all as f64) * share).ceil().max(1.0) as u64;
         (rank <= times.len()).then(|| ms(times.value_at_quantile(rank as f64 / times.len() as f64)))
     }

@@ -88,7 +88,8 @@ proptest! {
 
 #[test]
 fn a_rate_over_trials_is_that_of_one_of_them() {
-    // Four trials of ten seconds with forty requests a second, each on a clock of its own. Then one of half the length and twice the rate.
+    // Four trials of ten seconds with forty requests per second, each on its own clock. Then one of half the length
+    // and twice the rate.
     let mut summary = Summary::default();
     let mut trial = |trial: u16, seconds: i64, rate: i64| {
         for n in 0..seconds * rate {
@@ -160,7 +161,7 @@ fn an_answer_that_is_not_sound_has_no_fast_first_result() {
     let mut summary = Summary::default();
     for n in 0..100 {
         let (outcome, first) = if n < 90 { (Outcome::Sound, 9_000) } else { (Outcome::Unsound, 10) };
-        // Of a sound answer without a result its end says that there is none.
+        // The end of a sound response without a result shows that there is none.
         let first_result = (n % 2 == 0).then_some(first);
         let record = Record { sent: Some(0), first_byte: Some(first), first_result, outcome, ..Record::default() };
         summary.add(&Record { last_result: first_result, done: Some(9_000), ..record });

@@ -1,4 +1,5 @@
-//! Writing a results folder: rows go to disk as they come, memory is bounded, and nothing half-written keeps the name.
+//! Writes a results folder: rows go to disk as they arrive, memory is bounded, and an incomplete folder never has the
+//! final name.
 
 use super::summary::{Names, Summary};
 use super::{FORMAT_VERSION, Run, Sample, columns};
@@ -14,14 +15,15 @@ use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::path::Path;
 
-/// Rows of a row group: less than 1 MB of columns in memory, so that writing it out holds the processor for under a millisecond.
+/// Rows of a row group: less than 1 MB of columns in memory, so that writing it takes under a millisecond of processor
+/// time.
 const GROUP_ROWS: usize = 16_384;
-/// Rows of a page: small, so that no push of a few rows has all columns' pages to compress at length.
+/// Rows of a page: small, so that no push of a few rows must compress long pages of all columns.
 const PAGE_ROWS: usize = 2_048;
 /// Number of samples that are collected before they are written.
 const SAMPLE_ROWS: usize = 4_096;
 
-/// A results folder in the making. Dropped before [`Writer::finish`], it leaves nothing.
+/// A results folder under construction. Dropped before [`Writer::finish`], it leaves nothing.
 #[derive(Debug)]
 pub struct Writer {
     folder: NewFolder,
@@ -32,7 +34,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a folder at `place`, which must not be there yet (or be empty).
+    /// Begins a folder at `place`, which must not exist yet (or be empty).
     pub fn create(place: &Path, scenario_toml: &str) -> Result<Writer> {
         let mut writer = Writer {
             folder: NewFolder::create(place)?,
@@ -61,7 +63,7 @@ impl Writer {
         if self.held.len() >= SAMPLE_ROWS { self.flush_samples() } else { Ok(()) }
     }
 
-    /// Records pushed so far.
+    /// Returns the number of records pushed so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }

@@ -1,13 +1,13 @@
-//! Scales and their ticks: where a value stands, and which values are worth a label.
+//! Scales and their ticks: positions of values, and values to label.
 
 /// The kind of an axis's numbers, for its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Plain numbers, written short: 12, 3.4k, 5M.
+    /// Plain numbers, in short form: 12, 3.4k, 5M.
     Count,
-    /// Numbers of things, written as those, with nothing between two of them.
+    /// Counts of things, with no tick between two integers.
     Whole,
-    /// Microseconds, written in the unit that suits: 250 µs, 12 ms, 1.5 s, 3 min.
+    /// Microseconds, in the suitable unit: 250 µs, 12 ms, 1.5 s, 3 min.
     Micros,
     /// A share of one, written as percent.
     Share,
@@ -17,7 +17,7 @@ pub enum Unit {
     Money,
 }
 
-/// How values are laid along an axis.
+/// How values are mapped to an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps for equal differences.
@@ -35,14 +35,14 @@ pub struct Axis {
     pub title: String,
     /// Its unit.
     pub unit: Unit,
-    /// How they are laid.
+    /// Scale of the axis.
     pub scale: Scale,
     /// First and last value shown.
     pub range: (f64, f64),
 }
 
 impl Axis {
-    /// An axis that shows all of `values`; a linear one of counts or durations begins at zero.
+    /// Creates an axis that shows all of `values`; a linear one of counts or durations begins at zero.
     pub fn over(title: &str, unit: Unit, scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
         let usable = values.filter(|v| v.is_finite() && (scale == Scale::Linear || *v > 0.0));
         let (min, max) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
@@ -52,7 +52,7 @@ impl Axis {
             Scale::Linear => (-round_up(-min), round_up(max)),
             Scale::Log => {
                 let (low, high) = (log_step(min, false), log_step(max, true));
-                // One value, or many equal ones, would leave an axis of no length.
+                // A single value, or equal ones, would leave an axis of zero length.
                 (low, if high > low { high } else { low * 10.0 })
             }
             // The scale has no end: 1 would lie at infinity.
@@ -61,7 +61,8 @@ impl Axis {
         Axis { title: title.to_owned(), unit, scale, range }
     }
 
-    /// Where a value stands: 0 at the beginning of the axis, 1 at its end, `None` where it has no place.
+    /// Returns the position of a value: 0 at the beginning of the axis, 1 at its end, `None` if it is not on the
+    /// scale.
     pub fn place(&self, value: f64) -> Option<f64> {
         let (from, to) = (self.laid(self.range.0)?, self.laid(self.range.1)?);
         let at = (self.laid(value)? - from) / (to - from);
@@ -76,7 +77,7 @@ impl Axis {
         }
     }
 
-    /// Values worth a label, at most about `most` of them.
+    /// Returns values to label, at most about `most` of them.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (from, to) = self.range;
         match self.scale {
@@ -101,7 +102,7 @@ impl Axis {
         }
     }
 
-    /// A value as its label.
+    /// Returns the label of a value.
     pub fn label(&self, value: f64) -> String {
         if self.scale == Scale::Tail {
             return format!("p{}", trimmed(value * 100.0, 4));
@@ -110,7 +111,7 @@ impl Axis {
     }
 }
 
-/// A value of a unit as people write it.
+/// Formats a value of a unit as people write it.
 pub fn label(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count | Unit::Whole => short(value),
@@ -134,7 +135,7 @@ pub fn label(value: f64, unit: Unit) -> String {
             }
         }
         Unit::Money if value != 0.0 && value.abs() < 0.1 => {
-            // Cents say nothing of it: two digits that do.
+            // Cents are too coarse for this value, so it gets two significant digits.
             let decimals = (1.0 - value.abs().log10().floor()).min(12.0) as usize;
             trimmed(value, decimals)
         }
@@ -151,7 +152,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// At most this many decimals, without trailing zeros.
+/// Formats with at most this many decimals, without trailing zeros.
 fn trimmed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     if !text.contains('.') {
@@ -161,7 +162,7 @@ fn trimmed(value: f64, decimals: usize) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// 1, 2 or 5 times a power of ten (of two, for bytes; of sixty, for minutes) that is at least `rough`.
+/// Returns 1, 2 or 5 times a power of ten (of two, for bytes; of sixty, for minutes) that is at least `rough`.
 fn nice_step(rough: f64, unit: Unit) -> f64 {
     if rough <= 0.0 || !rough.is_finite() {
         return 1.0;
@@ -180,7 +181,8 @@ fn nice_step(rough: f64, unit: Unit) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|s| *s >= rough * 0.999_999).unwrap_or(power * 10.0)
 }
 
-/// The nearest of 1, 2 and 5 times a power of ten that is not above a value, or (`up`) not below it. Rounding is tolerated.
+/// Returns the nearest of 1, 2 and 5 times a power of ten that is not above a value, or (`up`) not below it. Rounding
+/// is tolerated.
 fn log_step(value: f64, up: bool) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let mut steps = [0.5, 1.0, 2.0, 5.0, 10.0].map(|step| step * decade).into_iter();
@@ -196,7 +198,7 @@ fn round_up(value: f64) -> f64 {
         return 0.0;
     }
     let step = nice_step(value / 8.0, Unit::Count);
-    // A little above the value, so that the topmost mark does not lie on the frame.
+    // Slightly above the value, so that the topmost mark does not touch the frame.
     (value / step * 1.000_000_1).ceil() * step
 }
 

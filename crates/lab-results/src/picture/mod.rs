@@ -1,8 +1,8 @@
 //! Pictures: plots as SVG, and the same as PNG.
 //!
-//! A [`Plot`] is two axes and layers of marks; [`Plot::svg`] draws it. [`png()`] rasterises the drawing with
-//! the lab's own font, so a picture looks alike on every machine. Colours are those of Okabe and Ito ("Color
-//! universal design", 2008), told apart with any colour vision.
+//! A [`Plot`] is two axes and layers of marks; [`Plot::svg`] draws it. [`png()`] rasterises the drawing with the lab's
+//! own font, so a picture looks alike on every machine. Colours are those of Okabe and Ito ("Color universal design",
+//! 2008), distinguishable with any colour vision.
 
 mod axis;
 mod png;
@@ -22,37 +22,37 @@ pub const BAD: &str = "#d55e00";
 /// See [`GOOD`].
 pub const QUIET: &str = "#9aa0a6";
 
-/// Max marks of one layer that are drawn: beyond it every n-th is, since more cannot be told apart and only make the
-/// file heavy.
+/// Max marks drawn of one layer. Of more, every n-th is drawn, since they could not be distinguished and only enlarge
+/// the file.
 pub const MARKS_MAX: usize = 4_000;
 
 /// A plot: axes, and layers drawn in order.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// Said above it: what one sees, in words.
+    /// Title: the message of the plot in words.
     pub title: String,
-    /// Laid from left to right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Laid from bottom to top.
+    /// The vertical axis.
     pub y: Axis,
-    /// The content to draw.
+    /// Layers to draw.
     pub layers: Vec<Layer>,
-    /// Width and height in pixels; further lines of a legend add to the height.
+    /// Width and height in pixels; further legend lines increase the height.
     pub size: (u32, u32),
 }
 
 /// Marks of one style.
 #[derive(Debug, Clone)]
 pub struct Layer {
-    /// Name in the legend; without one it is not in it.
+    /// Name in the legend; unnamed layers are not in it.
     pub name: Option<String>,
-    /// Its colour, as CSS writes it.
+    /// Its colour, in CSS notation.
     pub colour: String,
-    /// The content to draw.
+    /// Marks to draw.
     pub marks: Marks,
 }
 
-/// The content of a layer, in values of the axes.
+/// Marks of a layer, in values of the axes.
 #[derive(Debug, Clone)]
 pub enum Marks {
     /// Dots.
@@ -63,33 +63,33 @@ pub enum Marks {
     Band(Vec<(f64, f64, f64)>),
     /// Rectangles from (x, y) to (x, y).
     Boxes(Vec<(f64, f64, f64, f64)>),
-    /// Rectangles as above with a strength from 0 to 1, for heat maps.
+    /// Rectangles as above with an intensity from 0 to 1, for heat maps.
     Heat(Vec<(f64, f64, f64, f64, f64)>),
-    /// A line across the plot at an x, with a word beside it.
+    /// A line across the plot at an x, with a label beside it.
     Upright(f64, String),
-    /// A line across the plot at a y, with a word above it.
+    /// A line across the plot at a y, with a label above it.
     Level(f64, String),
 }
 
 impl Plot {
-    /// An empty plot of the usual size.
+    /// Creates an empty plot of the usual size.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Plot {
         Plot { title: title.into(), x, y, layers: Vec::new(), size: (860, 360) }
     }
 
-    /// With one more layer, which the legend names.
+    /// Adds a layer, which the legend names.
     pub fn with(mut self, name: impl Into<String>, colour: &str, marks: Marks) -> Plot {
         self.layers.push(Layer { name: Some(name.into()), colour: colour.to_owned(), marks });
         self
     }
 
-    /// With one more layer that needs no name.
+    /// Adds a layer that needs no name.
     pub fn and(mut self, colour: &str, marks: Marks) -> Plot {
         self.layers.push(Layer { name: None, colour: colour.to_owned(), marks });
         self
     }
 
-    /// The drawing: a whole SVG document that needs nothing from outside.
+    /// Returns the drawing: a complete SVG document without external resources.
     pub fn svg(&self) -> String {
         svg::draw(self)
     }
@@ -124,7 +124,7 @@ mod tests {
         let bytes = png(&plot().svg()).unwrap();
         let pixels = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
         assert_eq!((pixels.width(), pixels.height()), (1720, 720), "twice the size, for sharp screens");
-        // The title stands in the upper left corner: without a font there would be none.
+        // The title is in the upper left corner: without a font it would be missing.
         let dark = (0..60).flat_map(|y| (0..600).map(move |x| (x, y)));
         let ink = dark.filter(|&(x, y)| pixels.pixel(x, y).is_some_and(|p| p.alpha() > 0 && p.red() < 128)).count();
         assert!(ink > 300, "{ink} dark pixels");
@@ -162,7 +162,7 @@ mod tests {
         };
         let (full, none) = (plot(2_500).svg(), plot(0).svg());
         assert!(full.len() - none.len() < 2_500 * 40, "{}", full.len() - none.len());
-        // Seven strengths. The weakest one is visible too.
+        // Seven intensities. The weakest one is visible too.
         assert_eq!(full.matches("fill-opacity").count(), 7);
         let orange = |svg: &str| {
             let pixels = resvg::tiny_skia::Pixmap::decode_png(&png(svg).unwrap()).unwrap();

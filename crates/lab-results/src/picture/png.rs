@@ -1,14 +1,14 @@
-//! A drawing as pixels.
+//! Rasterises a drawing.
 
 use resvg::{tiny_skia, usvg};
 use std::sync::Arc;
 
-/// The lab's font: DejaVu Sans, cut down to what labels need (licence beside it).
+/// The lab's font: DejaVu Sans, reduced to the glyphs of labels (licence beside it).
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans-labels.ttf");
-/// Pixels for each unit of the drawing.
+/// Pixels per unit of the drawing.
 const SHARPNESS: f32 = 2.0;
 
-/// A drawing that could not be made into pixels.
+/// Error for a drawing that could not be rasterised.
 #[derive(Debug, thiserror::Error)]
 #[error("the picture cannot be drawn: {0}")]
 pub struct PictureError(String);

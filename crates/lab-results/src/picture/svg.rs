@@ -1,26 +1,26 @@
-//! How a plot is drawn.
+//! Draws a plot as SVG.
 
 use super::{Axis, Layer, MARKS_MAX, Marks, Plot};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Of a label that stands among marks: a white rim, so that it can be read.
+/// Style of a label among marks: a white rim, so that it is legible.
 const HALO: &str = r##"stroke="#ffffff" stroke-width="3" paint-order="stroke""##;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_LINE: f64 = 18.0;
-/// Distinct strengths of a heat map: cells of one are one path, which keeps the file small.
+/// Number of distinct intensities of a heat map: cells of the same one are one path, which keeps the file small.
 const STRENGTHS: f64 = 20.0;
-/// Rough width of a letter of 12 pixels, for laying out the legend.
+/// Approximate width of a letter of 12 pixels, for laying out the legend.
 const LETTER: f64 = 7.0;
 /// Size of a title's letters, the min size of a long title, and the width of a letter as a share of it.
 const TITLE: f64 = 15.0;
 const TITLE_MIN: f64 = 11.0;
 const TITLE_LETTER: f64 = 0.6;
 
-/// Where the axes lie in the drawing.
+/// Position of the axes in the drawing.
 struct Frame<'a> {
     plot: &'a Plot,
     left: f64,
@@ -47,7 +47,7 @@ impl Frame<'_> {
     }
 }
 
-/// Draws the plot. Writing to a string cannot fail, so what `write!` answers is dropped.
+/// Draws the plot. Writing to a string cannot fail, so the result of `write!` is dropped.
 pub(super) fn draw(plot: &Plot) -> String {
     let (width, height) = (f64::from(plot.size.0), height(plot));
     let lines = legend_lines(plot, width);
@@ -70,13 +70,13 @@ pub(super) fn draw(plot: &Plot) -> String {
     out
 }
 
-/// Pixels from top to bottom: a legend of many lines makes a drawing taller, not its plot smaller.
+/// Returns the height in pixels: a legend of many lines makes a drawing taller, not its plot smaller.
 fn height(plot: &Plot) -> f64 {
     let lines = legend_lines(plot, f64::from(plot.size.0)).len().max(1);
     f64::from(plot.size.1) + LEGEND_LINE * (lines - 1) as f64
 }
 
-/// Plots one above the other, as one drawing.
+/// Stacks plots vertically in one drawing.
 pub fn stacked(plots: &[Plot]) -> String {
     let width = plots.iter().map(|plot| plot.size.0).max().unwrap_or(1);
     let height: f64 = plots.iter().map(height).sum();
@@ -92,7 +92,7 @@ pub fn stacked(plots: &[Plot]) -> String {
     out
 }
 
-/// Text as XML holds it.
+/// Escapes text for XML.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -101,7 +101,7 @@ pub fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // What XML cannot hold at all.
+            // Characters that XML cannot represent.
             c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
@@ -109,7 +109,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Names of layers, as many as fit on each line.
+/// Breaks the names of layers into lines, as many names per line as fit.
 fn legend_lines(plot: &Plot, width: f64) -> Vec<Vec<(String, &Layer, f64)>> {
     let mut lines: Vec<Vec<(String, &Layer, f64)>> = Vec::new();
     let mut at = f64::INFINITY;
@@ -131,7 +131,7 @@ fn legend_lines(plot: &Plot, width: f64) -> Vec<Vec<(String, &Layer, f64)>> {
     lines
 }
 
-/// A name of at most this many letters.
+/// Shortens a name to at most this many letters.
 fn cut(name: String, most: usize) -> String {
     match name.chars().count() > most {
         true => name.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
@@ -196,7 +196,7 @@ fn grid(out: &mut String, frame: &Frame<'_>) {
     );
 }
 
-/// Every how many marks of a layer one is drawn.
+/// Returns the interval n such that every n-th mark of a layer is drawn.
 fn step_of(marks: &Marks) -> usize {
     match marks {
         Marks::Points(points) => points.len().div_ceil(MARKS_MAX),
@@ -243,7 +243,7 @@ fn marks(out: &mut String, frame: &Frame<'_>, layer: &Layer) {
         Marks::Heat(cells) => {
             let mut paths: BTreeMap<u8, String> = BTreeMap::new();
             for (x, y, to_x, to_y, strength) in cells {
-                // At least 1: a cell with one request must be seen beside one with a million.
+                // At least 1: a cell with one request must be visible beside one with a million.
                 let level = (strength.clamp(0.0, 1.0) * STRENGTHS).round().max(1.0) as u8;
                 rectangle(paths.entry(level).or_default(), frame, (*x, *y, *to_x, *to_y));
             }
@@ -289,7 +289,7 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
     path
 }
 
-/// A rectangle between two corners as a piece of a path, at least a hair wide so that nothing that happened is invisible.
+/// Appends a rectangle between two corners as a piece of a path, with a min width so that every event is visible.
 fn rectangle(path: &mut String, frame: &Frame<'_>, (x, y, to_x, to_y): (f64, f64, f64, f64)) {
     let (Some(a), Some(b)) = (frame.x(x), frame.x(to_x)) else { return };
     let (Some(c), Some(d)) = (frame.y(y), frame.y(to_y)) else { return };

@@ -1,4 +1,4 @@
-//! The measurement repeated after the load: did the target stay degraded?
+//! The measurement repeated after the load, which shows whether the target stayed degraded.
 
 use super::digest::{Series, histogram, note};
 use super::words::{FELT, count};
@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 pub(super) struct Again {
     count: u64,
     sound: u64,
-    /// Of sound answers, from the intended time.
+    /// Latency of sound responses, from the intended time.
     latency: Histogram<u64>,
 }
 
@@ -23,7 +23,7 @@ impl Default for Again {
 }
 
 impl Again {
-    /// Takes one record.
+    /// Adds one record.
     pub(super) fn add(&mut self, record: &Record) {
         self.count += 1;
         if record.outcome == Outcome::Sound {
@@ -32,7 +32,7 @@ impl Again {
         }
     }
 
-    /// How it went, beside how it had gone before.
+    /// Describes the results, compared with those before.
     pub(super) fn in_words(&self, before: &Series) -> String {
         if self.sound == 0 {
             return "Asked again after the load, it gave no sound answer.".to_owned();
@@ -41,7 +41,7 @@ impl Again {
         let (now, then) = (half(&self.latency), half(&before.latency));
         let change = match (within_histogram(&self.latency, 0.5), within_histogram(&before.latency, 0.5)) {
             _ if before.latency.is_empty() => String::new(),
-            // A difference that is not felt, or that chance makes, is none.
+            // A difference that is imperceptible, or due to chance, counts as none.
             (Some(a), Some(b)) if a.low > b.high && now > then * (1.0 + FELT) => {
                 format!(", {} before: it stayed slower", label(then, Unit::Micros))
             }

@@ -1,4 +1,4 @@
-//! A report that grows during its run.
+//! The report of a run in progress.
 
 use super::digest::Digest;
 use super::{page, pictures, words};
@@ -20,12 +20,12 @@ impl Default for LivePage {
 }
 
 impl LivePage {
-    /// Takes more records.
+    /// Adds records.
     pub fn add(&mut self, records: &[Record]) {
         records.iter().for_each(|record| self.digest.add(record));
     }
 
-    /// Their report, as a piece of HTML. `run` has the names.
+    /// Returns their report, as a piece of HTML. `run` has the names.
     pub fn html(&self, run: &Run) -> String {
         let mut out = String::new();
         if self.digest.lines.is_empty() {

@@ -1,7 +1,8 @@
 //! `lab report`: a results folder as one page and a folder of pictures.
 //!
-//! The page is for a person with ten seconds: the first paragraph says how it went, the pictures show why. It is one file that
-//! works from a disk, without scripts and without anything from outside; `pictures/` holds the same pictures as SVG and PNG.
+//! The page is for a reader with ten seconds: the first paragraph summarises the run, the pictures show why. It is one
+//! file that works from a disk, without scripts or external resources; `pictures/` holds the same pictures as SVG and
+//! PNG.
 
 mod again;
 mod digest;
@@ -20,10 +21,10 @@ use digest::Digest;
 pub use live::LivePage;
 use std::path::{Path, PathBuf};
 
-/// Max samples that pictures are drawn from.
+/// Max samples from which pictures are drawn.
 const SAMPLES_MAX: usize = 200_000;
 
-/// The style of a report page, for pages beside it.
+/// Returns the style of a report page, for pages beside it.
 pub fn style() -> &'static str {
     page::STYLE
 }
@@ -31,18 +32,19 @@ pub fn style() -> &'static str {
 /// The written files.
 #[derive(Debug)]
 pub struct Report {
-    /// The page.
+    /// Path of the page.
     pub page: PathBuf,
     /// Folder of the pictures.
     pub pictures: PathBuf,
-    /// The first paragraph: how it went, in words.
+    /// The first paragraph: a summary of the run.
     pub words: String,
 }
 
 /// Writes `report.html` and `pictures/` into a results folder.
 ///
 /// # Errors
-/// Where the folder cannot be read, is of a newer form, or cannot be written to.
+///
+/// The folder cannot be read, has a newer format, or cannot be written to.
 pub fn write(dir: &Path) -> Result<Report> {
     let results = folder::open(dir)?;
     let mut digest = Digest::new();
@@ -52,7 +54,7 @@ pub fn write(dir: &Path) -> Result<Report> {
     let mut samples = Vec::new();
     for batch in results.samples()? {
         samples.extend(batch?);
-        // Read on past the limit, so that a damaged file is reported even where its end is not drawn.
+        // Reads on past the limit, so that a damaged file is reported even if its end is not drawn.
         samples.truncate(SAMPLES_MAX);
     }
     let pictures = pictures::all(&results.run, &digest, &samples);

@@ -7,15 +7,15 @@ use crate::folder::Run;
 use crate::picture::{Axis, BAD, COLOURS, GOOD, Marks, Plot, QUIET, Scale, Unit, label};
 use crate::stats::mode::{Course, Mode, RequestTiming, Stretch};
 
-/// Trials of a series that are drawn, and points of all of them.
+/// Max trials drawn of a series, and points over all of them.
 const TRIALS_MAX: usize = 12;
 const POINTS_MAX: usize = 1_500;
 /// Max bursts reported one by one.
 const BURSTS_MAX: usize = 20;
-/// Min width of a band before a short stretch ends it, as a share of the time line.
+/// Min width of a band, as a share of the time line; shorter stretches do not end it.
 const NARROW: f64 = 0.0025;
 
-/// The wait of each request of each trial, coloured by its mode, with its growth.
+/// Plots the wait of each request of each trial, coloured by its mode, with its growth.
 pub(super) fn modes(run: &Run, digest: &Digest) -> Vec<Picture> {
     let mut out = Vec::new();
     for (key, trials) in courses(digest) {
@@ -104,8 +104,8 @@ fn drawn(name: &str, course: &Course, timings: &[RequestTiming], most: usize) ->
     Some((plot, caption.trim_end().to_owned()))
 }
 
-/// Stretches as bands of time, in microseconds. Short ones in a row become one with the worst of their modes: they could not be told apart
-/// and would make the file heavy.
+/// Converts stretches to bands of time, in microseconds. Consecutive short ones become one with the worst of their
+/// modes: they could not be distinguished and would enlarge the file.
 fn bands(stretches: &[Stretch], narrow: f64) -> Vec<(Mode, f64, f64)> {
     let mut out: Vec<(Mode, f64, f64)> = Vec::new();
     for stretch in stretches {
@@ -120,7 +120,7 @@ fn bands(stretches: &[Stretch], narrow: f64) -> Vec<(Mode, f64, f64)> {
     out
 }
 
-/// When each request was due, by its number. The first that is measured need not be number one: some are of the warm-up.
+/// Due time of each request, by its number. The first measured one need not be number one: some are of the warm-up.
 struct Due(Vec<(u32, f64)>);
 
 impl Due {
@@ -130,7 +130,7 @@ impl Due {
         Due(due)
     }
 
-    /// When the request was due, or, where it is not there, the one after it.
+    /// Returns when the request was due or, if it is missing, the next one.
     fn at(&self, n: u32) -> f64 {
         let at = self.0.partition_point(|(number, _)| *number < n);
         self.0.get(at).or(self.0.last()).map_or(0.0, |(_, time)| *time)
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::record::{Outcome, Record};
 
-    /// A hundred requests, 10 ms apart, that wait 5 ms; these get nothing.
+    /// A hundred requests, 10 ms apart, that wait 5 ms; the listed ones get no results.
     fn trial(digest: &mut Digest, trial: u16, lost: &[u32]) {
         for n in 101..=200_u32 {
             let got = !lost.contains(&n);

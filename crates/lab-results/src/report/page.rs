@@ -11,18 +11,18 @@ use crate::record::{Outcome, Phase};
 use std::fmt::Write;
 use std::path::Path;
 
-/// The style of the server's pages, in the page: it works from a disk. Figures of a report are aligned at their ends.
+/// The style of the server's pages, inlined because the page works from a disk. Figures of a report are right-aligned.
 pub(super) const STYLE: &str = concat!(
     include_str!("../../../../web/src/theme.css"),
     include_str!("../../../../web/src/document.css"),
     ".scroll th,.scroll td{text-align:right;white-space:pre-line}.scroll :is(th,td):first-child{text-align:left}"
 );
-/// The header of a report and of pages beside it; a file on a disk has no pages to lead to.
+/// The header of a report and of pages beside it; a file on a disk has no pages to link to.
 pub const HEADER: &str = "<header class=\"bar\"><span class=\"brand\"><svg viewBox=\"0 0 32 32\" aria-hidden=\"true\"><circle cx=\"16\" cy=\"16\" r=\"13\"/>\
 <ellipse cx=\"16\" cy=\"16\" rx=\"5.5\" ry=\"13\"/><path d=\"M3 16h26\"/><circle class=\"dot\" cx=\"21\" cy=\"11\" r=\"3.4\"/></svg>\
 <span>Meridian lab</span></span></header>";
 
-/// The page.
+/// Returns the page.
 pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> String {
     let run = &results.run;
     let mut out = head(&run.name, &words::first_paragraph(run, digest));
@@ -60,20 +60,20 @@ pub(super) fn html(results: &Results, digest: &Digest, pictures: &[Picture]) -> 
     out
 }
 
-/// The state of the target at the start, if the scenario names it.
+/// Returns the state of the target at the start, if the scenario names it.
 fn start(scenario: &str) -> String {
     let phases = toml::from_str::<toml::Table>(scenario).ok().and_then(|mut table| table.remove("phases"));
     let start = phases.as_ref().and_then(|phases| phases.get("start")?.as_str());
     start.map_or_else(String::new, |start| format!(" The target began {}.", escaped(start)))
 }
 
-/// Each request of a mix by itself, as the summary has it.
+/// Appends a table of the requests of a mix, from the summary.
 fn by_request(out: &mut String, results: &Results) {
     let run = &results.run;
     if run.requests.len() < 2 {
         return;
     }
-    // A summary that cannot be read leaves out its table, not the report.
+    // An unreadable summary omits its table, not the report.
     let groups: Vec<Group> = serde_json::from_value(results.summary.clone()).unwrap_or_default();
     let rows: Vec<Vec<String>> = groups
         .iter()
@@ -107,7 +107,7 @@ fn by_request(out: &mut String, results: &Results) {
     }
 }
 
-/// Reasons why answers were not sound, the most frequent first.
+/// Lists the reasons for unsound responses, the most frequent first.
 pub(super) fn reasons(out: &mut String, digest: &Digest) {
     if digest.reasons.is_empty() {
         return;
@@ -119,7 +119,7 @@ pub(super) fn reasons(out: &mut String, digest: &Digest) {
     table(out, &["reason", "requests"], &rows);
 }
 
-/// The beginning of a page: its title and a summary.
+/// Returns the beginning of a page: its title and a summary.
 pub fn head(title: &str, first_paragraph: &str) -> String {
     let title = escaped(title);
     format!(
@@ -129,22 +129,22 @@ pub fn head(title: &str, first_paragraph: &str) -> String {
     )
 }
 
-/// A drawing and what one should see in it.
+/// Appends a drawing and its caption.
 pub fn figure(out: &mut String, svg: &str, caption: &str) {
     let _ = write!(out, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(caption));
 }
 
-/// A paragraph.
+/// Appends a paragraph.
 pub fn paragraph(out: &mut String, text: &str) {
     let _ = write!(out, "<p>{}</p>", escaped(text));
 }
 
-/// The end of a page.
+/// Appends the end of a page.
 pub fn tail(out: &mut String, title: &str, text: &str) {
     let _ = write!(out, "<h2>{}</h2><p>{}</p></main></html>", escaped(title), escaped(text));
 }
 
-/// Writes a picture as `NAME.svg` and `NAME.png` into a folder, which it makes.
+/// Writes a picture as `NAME.svg` and `NAME.png` into a folder, which it creates.
 pub fn picture(folder: &Path, name: &str, svg: &str) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|e| unwritten(folder, &e))?;
     let bytes = png(svg).map_err(|e| unwritten(&folder.join(name), &e))?;
@@ -164,7 +164,7 @@ fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> LabError {
     LabError::results(format!("{}: cannot be written: {error}", path.display()))
 }
 
-/// Rows under a header.
+/// Appends a table of rows under a header.
 pub fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
     out.push_str("<div class=\"scroll\" tabindex=\"0\"><table><tr>");
     for cell in header {
@@ -181,7 +181,7 @@ pub fn table(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
     out.push_str("</table></div>");
 }
 
-/// As [`escaped`], with its lines kept.
+/// Like [`escaped`], with its lines kept.
 fn escaped_block(text: &str) -> String {
     text.lines().map(escaped).collect::<Vec<_>>().join("\n")
 }

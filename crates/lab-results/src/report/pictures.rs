@@ -8,10 +8,10 @@ use crate::stats::Estimate;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// Points of a scatter that are drawn, of all its series: more cannot be told apart by eye and make the page heavy.
+/// Max points drawn of a scatter, over all its series: more cannot be distinguished by eye and enlarge the page.
 const DRAWN_MAX: usize = 2_000;
 
-/// A picture, the name of its file, and what one should see in it.
+/// A picture, its file name, and its caption.
 #[derive(Debug)]
 pub(super) struct Picture {
     pub(super) name: String,
@@ -19,7 +19,7 @@ pub(super) struct Picture {
     pub(super) plot: Plot,
 }
 
-/// All pictures for which there are records or samples.
+/// Returns all pictures for which there are records or samples.
 pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture> {
     let mut pictures: Vec<Picture> =
         digest.lines.iter().map(|line| requests(&names(run, digest, line), line.1)).collect();
@@ -41,7 +41,7 @@ pub(super) fn all(run: &Run, digest: &Digest, samples: &[Sample]) -> Vec<Picture
     pictures
 }
 
-/// Name of a series: its population, and its target where there are several.
+/// Returns the name of a series: its population, and its target if there are several.
 pub(super) fn series_name(run: &Run, (target, population): (u16, u16)) -> String {
     let name = |names: &[String], at: u16, what: &str| {
         names.get(usize::from(at)).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("{what} {at}"))
@@ -65,13 +65,13 @@ fn latency_axis(title: &str, values: impl Iterator<Item = f64>) -> Axis {
     Axis::over(title, Unit::Micros, Scale::Log, values)
 }
 
-/// The suffix of the pictures of one series.
+/// Suffixes for the pictures of one series.
 struct Names {
-    /// After the name of its file.
+    /// Suffix of the file name.
     file: String,
-    /// After its title.
+    /// Suffix of the title.
     title: String,
-    /// After its caption: which trial it is.
+    /// Suffix of the caption: the trial.
     trial: String,
 }
 
@@ -84,12 +84,12 @@ fn names(run: &Run, digest: &Digest, (key, line): (&(u16, u16), &TimeLine)) -> N
     }
 }
 
-/// Each request as a bar: waiting to be sent, waiting for the first result, receiving.
+/// Draws each request as a bar: waiting to be sent, waiting for the first result, receiving.
 fn requests(names: &Names, line: &TimeLine) -> Picture {
     let bars = &line.bars.kept;
     let y = Axis::over("number of the request", Unit::Whole, Scale::Linear, bars.iter().map(|bar| bar.n + 1.0));
     let x = time_axis(bars.iter().map(|bar| bar.done));
-    // For at least 40 bars, so that a few requests do not fill the picture.
+    // Scaled for at least 40 bars, so that a few requests do not fill the picture.
     let height = (y.range.1 - y.range.0) / bars.len().max(40) as f64 * 0.7;
     let rows = |from: fn(&super::digest::Bar) -> f64, to: fn(&super::digest::Bar) -> f64, of: fn(Outcome) -> bool| {
         let chosen = bars.iter().filter(|bar| of(bar.outcome) && to(bar) > from(bar));
@@ -107,7 +107,7 @@ fn requests(names: &Names, line: &TimeLine) -> Picture {
     Picture { name: format!("requests{}", names.file), caption: format!("{caption}{}", names.trial), plot }
 }
 
-/// Points as one of `clouds` clouds of a picture, and its name with the share of the points that is drawn.
+/// Returns points as one of `clouds` clouds of a picture, and its name with the share of the points drawn.
 fn cloud(name: String, points: &Thinned<(f64, f64)>, clouds: usize) -> (String, Marks) {
     let step = points.kept.len().div_ceil((DRAWN_MAX / clouds.max(1)).max(1)).max(1);
     let marks = Marks::Points(points.kept.iter().step_by(step).copied().collect());
@@ -121,7 +121,7 @@ fn share_shown<T>(thinned: &Thinned<T>) -> String {
     if thinned.step() > 1 { format!(" (1 of {} shown)", thinned.step()) } else { String::new() }
 }
 
-/// Percentile curves: from the intended time and, dashed, as a client without a schedule would measure.
+/// Draws percentile curves: from the intended time and, dashed, as a client without a schedule would measure.
 fn percentiles(run: &Run, digest: &Digest) -> Option<Picture> {
     let series: Vec<_> = digest.series.iter().filter(|(_, series)| series.latency.len() >= 10).collect();
     let most = series.iter().map(|(_, series)| series.latency.len()).max()?;
@@ -156,11 +156,11 @@ fn percentiles(run: &Run, digest: &Digest) -> Option<Picture> {
     })
 }
 
-/// Whether the naive view differs enough to be worth a line.
+/// Returns whether the naive view differs enough to be worth a line.
 fn differs(series: &Series) -> bool {
     [0.5, 0.9, 0.99, 0.999].into_iter().any(|q| {
         let (real, naive) = (series.latency.value_at_quantile(q) as f64, series.naive.value_at_quantile(q) as f64);
-        // A share and an amount: below 50 µs the clock itself makes them differ.
+        // A share and an amount: below 50 µs the clock itself causes differences.
         real > naive * 1.05 + 50.0
     })
 }
@@ -172,8 +172,8 @@ fn curve(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
     (0..=steps).map(at).map(|q| (q, histogram.value_at_quantile(q).max(1) as f64)).collect()
 }
 
-/// Latency over time, as a heat map: humps and drifts that percentiles average away. What did not end sound has a colour of its own, for
-/// its time is none that an answer took.
+/// Draws latency over time as a heat map, which shows humps and drifts that percentiles average out. Requests without
+/// a sound response have a colour of their own, as their time is not a response time.
 fn heat(names: &Names, digest: &Digest, line: &TimeLine) -> Option<Picture> {
     let both = [&line.heat, &line.not_sound];
     let classes = || both.iter().flat_map(|heat| &heat.columns).flat_map(|column| column.keys()).copied();
@@ -200,12 +200,12 @@ fn heat(names: &Names, digest: &Digest, line: &TimeLine) -> Option<Picture> {
     Some(Picture { name: format!("heat{}", names.file), caption, plot })
 }
 
-/// Where a class of latency begins.
+/// Returns the lower bound of a latency class.
 fn edge(class: u16) -> f64 {
     10f64.powf(f64::from(class) / CLASSES_PER_DECADE)
 }
 
-/// Rectangles of time and latency, each with its strength.
+/// Returns rectangles of time and latency, each with its intensity.
 fn cells(heat: &Heat) -> Vec<(f64, f64, f64, f64, f64)> {
     let most = heat.columns.iter().flat_map(|column| column.values()).copied().max().unwrap_or(1);
     let strength = |n: u32| 0.12 + 0.88 * (f64::from(n).ln_1p() / f64::from(most).ln_1p());
@@ -218,11 +218,11 @@ fn cells(heat: &Heat) -> Vec<(f64, f64, f64, f64, f64)> {
     heat.columns.iter().enumerate().flat_map(of_column).collect()
 }
 
-/// The outcomes of requests over time.
+/// Draws the outcomes of requests over time.
 fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
     let flow = &digest.flow;
     let width = flow.width as f64;
-    // All trials lie on one time line here: a rate is that of one of them, in the mean.
+    // All trials share one time line here, so a rate is the mean of one trial.
     let trials = run.trials.len().max(1) as f64;
     let per_second = |n: u64| n as f64 * 1e6 / width / trials;
     let total = flow.stretches.iter().map(|stretch| per_second(stretch.iter().sum()));
@@ -234,7 +234,7 @@ fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
         if flow.stretches.iter().all(|stretch| stretch[code] == 0) {
             continue;
         }
-        // A stretch is a step, so that an empty one between two full ones is seen.
+        // An interval is a step, so that an empty one between two full ones is visible.
         let steps = flow.stretches.iter().enumerate().flat_map(|(i, stretch)| {
             let (from, high) = (i as f64 * width, per_second(stretch[code]));
             [(from, high), (from + width, high)]
@@ -256,7 +256,7 @@ fn flow(run: &Run, digest: &Digest) -> Option<Picture> {
     })
 }
 
-/// First and last result of each request, and how far they lie apart, where answers come in pieces.
+/// Draws first and last result of each request, and the time between them, if responses arrive in pieces.
 fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
     let in_pieces = |series: &Series| {
         let (between, first) = (series.between.value_at_quantile(0.5), series.first_result.value_at_quantile(0.5));
@@ -294,18 +294,18 @@ fn firsts_and_lasts(run: &Run, digest: &Digest) -> Vec<Picture> {
     vec![clouds, Picture { name: "first-last-difference".into(), caption: text.join(" "), plot: apart }]
 }
 
-/// A histogram as bars: from, 0, to, count.
+/// Returns a histogram as bars: from, 0, to, count.
 fn bars(histogram: &Histogram<u64>) -> Vec<(f64, f64, f64, f64)> {
     let mut classes: BTreeMap<u16, u64> = BTreeMap::new();
     for value in histogram.iter_recorded() {
-        // In the classes of the heat map: the histogram's own buckets are too fine to distinguish.
+        // Uses the classes of the heat map: the histogram's own buckets are too fine to distinguish.
         let class = (value.value_iterated_to().max(1) as f64).log10() * CLASSES_PER_DECADE;
         *classes.entry(class as u16).or_insert(0) += value.count_at_value();
     }
     classes.into_iter().map(|(class, n)| (edge(class), 0.0, edge(class + 1), n as f64)).collect()
 }
 
-/// Latency over something, with the least-squares line of each series.
+/// Draws latency over another quantity, with the least-squares line of each series.
 fn scatter(
     run: &Run,
     digest: &Digest,
@@ -346,7 +346,7 @@ type Points = Vec<(f64, f64)>;
 /// Lines with their names.
 type Lines = Vec<(String, Points)>;
 
-/// One picture for each thing that was sampled.
+/// Draws one picture for each sampled metric.
 fn sampled(samples: &[Sample]) -> Vec<Picture> {
     let mut lines: BTreeMap<(&str, &str, u16), Points> = BTreeMap::new();
     for sample in samples {

@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::fs;
 
-/// A server that answers in 2 to 4 ms and stands still from 8 s to 10 s. One client asks it 50 times a second
-/// on schedule. It sends one request at a time, so it sends late after the stall.
+/// Simulates a server that responds in 2 to 4 ms and stalls from 8 s to 10 s. One client sends 50 requests per second
+/// on schedule, one at a time, so it sends late after the stall.
 fn stalled() -> Vec<Record> {
     let mut random = Pcg64::seed_from_u64(1);
     let mut free = 0;
@@ -18,7 +18,7 @@ fn stalled() -> Vec<Record> {
         let begins = if (8_000_000..10_000_000).contains(&begins) && n > 400 { 10_000_000 } else { begins };
         let takes = random.random_range(2_000..4_000);
         free = begins + takes;
-        // The request that meets the stall is sent before it; those behind it wait their turn.
+        // The request that meets the stall is sent before it; those after it wait their turn.
         let sent = if n == 401 { intended } else { begins };
         records.push(Record {
             n: n as u32 + 1,
@@ -74,7 +74,7 @@ fn requests_of_a_mix_stand_apart() {
     records.iter_mut().for_each(|record| record.request = u16::from(record.n % 5 == 0));
     let report = write(&folder_of(dir.path(), &records, Vec::new(), &["near", "far & wide"])).unwrap();
     let page = fs::read_to_string(&report.page).unwrap();
-    // 950 measured requests. Every fifth one is far, and so are all unsound ones.
+    // 950 measured requests. Every fifth one is drawn, and so are all unsound ones.
     assert!(page.contains("<tr><td>near</td><td>760</td><td>760</td>"), "{page}");
     assert!(page.contains("<tr><td>far &amp; wide</td><td>190</td><td>180</td>"), "{page}");
 }
@@ -109,7 +109,7 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     let dir = tempfile::tempdir().unwrap();
     let place = folder(dir.path(), &stalled(), vec!["other load took 12 % of the machine".into()]);
     let report = write(&place).unwrap();
-    // A tenth of the requests met the stall: p95 and p99 are those of the stall, half are not.
+    // A tenth of the requests met the stall, which determines p95 and p99 but not the median.
     assert!(report.words.starts_with("This run is void, and its figures say nothing"), "{}", report.words);
     assert!(report.words.contains("940 of 950 measured requests had a sound answer (10 unsound)"), "{}", report.words);
     assert!(report.words.contains("would have reported"), "the hidden wait is named: {}", report.words);
@@ -153,8 +153,8 @@ fn the_page_says_what_happened_and_needs_nothing_from_outside() {
     }
 }
 
-/// The difference of two medians is not the median of the differences. Here first results differ by more than
-/// a second. Nine requests in ten have their last result 20 ms after the first, the others after 500 ms.
+/// The difference of two medians is not the median of the differences. Here first results differ by more than a
+/// second. Nine requests in ten have their last result 20 ms after the first, the others after 500 ms.
 #[test]
 fn first_and_last_results_are_shown_with_their_difference() {
     let mut digest = Digest::new();
@@ -183,9 +183,9 @@ fn first_and_last_results_are_shown_with_their_difference() {
 }
 
 /// Theory: 100 of 950 measured requests are due in the 2 s of the stall, and wait from 2 s down. The backlog is
-/// worked off in 3 ms a request, so the i-th of them waits 2 s - i (20 - 3) ms. So one in a hundred of all
-/// waits at least 2 s - 9.5 x 17 ms = 1.84 s. A client that asks again only when it has an answer meets the
-/// stall once, and its p99 knows nothing.
+/// processed in 3 ms per request, so the i-th of them waits 2 s - i (20 - 3) ms. So one in a hundred of all waits at
+/// least 2 s - 9.5 x 17 ms = 1.84 s. A client that sends again only after a response meets the stall once, and its p99
+/// does not show it.
 #[test]
 fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_it() {
     let mut digest = Digest::new();
@@ -194,13 +194,13 @@ fn a_stall_of_two_seconds_shows_at_p99_as_theory_says_where_a_closed_loop_hides_
     let p99 = |histogram: &hdrhistogram::Histogram<u64>| histogram.value_at_quantile(0.99) as f64 / 1e6;
     assert!((p99(&series.latency) / 1.84 - 1.0).abs() < 0.02, "{} s", p99(&series.latency));
     assert!(p99(&series.naive) < 0.005, "{} s", p99(&series.naive));
-    // The run says how sure it is of that: the tail of 950 requests tells it within a fifth of a second.
+    // The run states its own precision: the tail of 950 requests determines it within a fifth of a second.
     let interval = series.interval(0.99).unwrap();
     assert!(interval.holds(1.84e6) && interval.high - interval.low < 0.3e6, "{interval:?}");
 }
 
-/// Three trials with medians of 19, 20 and 21 ms. By Student's t of two degrees of freedom the median lies
-/// within 2.48 ms of 20. The answers of one trial, which are all alike, would claim to know it exactly.
+/// Three trials with medians of 19, 20 and 21 ms. By Student's t of two degrees of freedom the median lies within 2.48
+/// ms of 20. The responses of one trial, which are all alike, would claim to know it exactly.
 #[test]
 fn a_page_of_several_trials_has_intervals_over_repeats() {
     let dir = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn a_page_of_several_trials_has_intervals_over_repeats() {
     assert!(page.contains("The other 2 trials were similar."), "{page}");
 }
 
-/// A page of many requests is no heavier than one of some, and says of how many points one is drawn.
+/// A page of many requests is no larger than one of some, and states which share of the points is drawn.
 #[test]
 fn pages_stay_small_however_many_requests_there_were() {
     let size = |count: u32| {
@@ -251,7 +251,7 @@ fn pages_stay_small_however_many_requests_there_were() {
     assert!(many < 600_000 && many < some * 2, "{some} and {many} bytes");
 }
 
-/// Two kinds of answers, and all take longer towards the end.
+/// Two kinds of responses, and all take longer towards the end.
 #[test]
 fn the_words_name_humps_and_drift_where_there_are_any() {
     let mut rng = crate::random::SeededRng::new(3);

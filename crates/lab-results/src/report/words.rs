@@ -1,4 +1,4 @@
-//! The report in words: what a reader should know after ten seconds.
+//! The report as text: what a reader should know after ten seconds.
 
 use super::digest::Digest;
 use super::pictures::series_name;
@@ -9,10 +9,10 @@ use crate::stats::mode::{self, Course, Mode};
 use crate::stats::{drift, shape};
 use std::collections::BTreeMap;
 
-/// A change below this share of the wait is not felt.
+/// Share of the wait below which a change is imperceptible.
 pub(super) const FELT: f64 = 0.05;
 
-/// The first paragraph.
+/// Returns the first paragraph.
 pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
     let measured = digest.measured();
     if measured == 0 {
@@ -52,7 +52,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
         let mut sentence = format!("half took at most {}, 95 % {}, 99 % {}", at(0.5), at(0.95), at(0.99));
         let naive = series.naive.value_at_quantile(0.99) as f64;
         let real = series.latency.value_at_quantile(0.99) as f64;
-        // Worth a sentence only where waiting was hidden that a user would notice.
+        // Worth a sentence only if it hid a wait that a user would notice.
         if real > naive * 1.25 + 500.0 {
             let naive = label(naive, Unit::Micros);
             sentence +=
@@ -74,7 +74,7 @@ pub(super) fn first_paragraph(run: &Run, digest: &Digest) -> String {
     said.join(" ")
 }
 
-/// Said where more than a tenth of the sound answers hold nothing: a rate of empty answers is no rate of answers.
+/// Returns a note if more than a tenth of the sound responses are empty: a rate of empty responses is no useful rate.
 fn empty_in_words(digest: &Digest) -> Option<String> {
     let (mut sound, mut empty) = (0.0, 0.0);
     for series in digest.series.values() {
@@ -87,7 +87,7 @@ fn empty_in_words(digest: &Digest) -> Option<String> {
     (empty > 0.1 * sound).then(|| format!("{:.0} % of the sound answers held no result.", empty / sound * 100.0))
 }
 
-/// Said where requests were sent again: the target may count more than the report does.
+/// Returns a note if requests were resent: the target may count more than the report does.
 fn resends_in_words(digest: &Digest) -> Option<String> {
     let again = digest.resends;
     (again > 0).then(|| {
@@ -105,16 +105,16 @@ fn begun(words: &str) -> String {
     with_first(words, char::to_uppercase)
 }
 
-/// Words with their first letter changed.
+/// Capitalises the first letter.
 fn with_first<C: Iterator<Item = char>>(words: &str, change: fn(char) -> C) -> String {
     let mut letters = words.chars();
     letters.next().map(change).into_iter().flatten().chain(letters).collect()
 }
 
-/// Max stretches reported one by one, and trials.
+/// Max stretches reported one by one, and max trials.
 const TOLD_MAX: usize = 6;
 
-/// By target and population, the course of each trial.
+/// Describes the course of each trial, by target and population.
 pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, Course)>> {
     let mut out: BTreeMap<(u16, u16), Vec<(u16, Course)>> = BTreeMap::new();
     for ((trial, target, population), felt) in &digest.courses {
@@ -123,7 +123,7 @@ pub(super) fn courses(digest: &Digest) -> BTreeMap<(u16, u16), Vec<(u16, Course)
     out
 }
 
-/// How each trial went.
+/// Describes each trial.
 fn modes_in_words(trials: &[(u16, Course)]) -> String {
     let Some(((first, course), others)) = trials.split_first() else { return String::new() };
     let words = mode_in_words(course);
@@ -148,7 +148,7 @@ fn modes_in_words(trials: &[(u16, Course)]) -> String {
     said.join(" ")
 }
 
-/// The modes that a trial went through, one after the other.
+/// Lists the consecutive modes of a trial.
 pub(super) fn summed(course: &Course) -> String {
     let mut words: Vec<&str> = course.stretches.iter().take(TOLD_MAX).map(|stretch| stretch.mode.word()).collect();
     if course.stretches.len() > TOLD_MAX {
@@ -193,7 +193,7 @@ fn mode_in_words(course: &Course) -> String {
     said.trim_start().to_owned()
 }
 
-/// When it stalled and for how long, the longest first told where there are many.
+/// Lists when it stalled and for how long; if there are many, the longest come first.
 fn stalls_in_words(course: &Course) -> String {
     let mut longest: Vec<&mode::Stall> = course.stalls.iter().collect();
     longest.sort_by(|a, b| b.length_s.total_cmp(&a.length_s));
@@ -211,7 +211,7 @@ fn stalls_in_words(course: &Course) -> String {
     told.collect::<String>() + &more
 }
 
-/// Said where there is more than one kind of answer.
+/// Returns a note if there is more than one kind of response.
 fn shape_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     let took: Vec<f64> = over_time.iter().map(|(_, latency)| *latency).collect();
     let (at, below) = shape::of(&took, 1).filter(|shape| shape.humps > 1)?.split?;
@@ -222,7 +222,7 @@ fn shape_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     ))
 }
 
-/// Said where latency drifted noticeably.
+/// Returns a note if latency drifted noticeably.
 fn drift_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     let seconds: Vec<(f64, f64)> = over_time.iter().map(|(at, latency)| (at / 1e6, *latency)).collect();
     let drift = drift::of(&seconds).filter(|drift| drift.drifts && drift.share.abs() >= FELT)?;
@@ -230,7 +230,7 @@ fn drift_in_words(over_time: &[(f64, f64)]) -> Option<String> {
     Some(format!("Answers took {how} towards the end of the measured phase, by {share:.0} %."))
 }
 
-/// The table of series: header and rows.
+/// Returns the table of series: header and rows.
 pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let header =
         vec!["", "requests", "sound", "p50", "p95", "p99", "p99.9", "most", "first result p50", "last result p50"];
@@ -241,7 +241,7 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
         };
         let latency = |q| {
             let interval = series.interval(q).map(|found| format!("\n({})", span(found.low.max(0.0), found.high)));
-            // A line each: they are not to be torn apart.
+            // One line each: they must not be broken.
             format!("{}{}", at(&series.latency, q), interval.unwrap_or_default()).replace(' ', "\u{a0}")
         };
         vec![
@@ -260,7 +260,7 @@ pub(super) fn table(run: &Run, digest: &Digest) -> (Vec<&'static str>, Vec<Vec<S
     (header, rows.collect())
 }
 
-/// Two times, the unit once where it is the same.
+/// Formats two times, with a common unit once.
 fn span(low: f64, high: f64) -> String {
     let (low, high) = (label(low, Unit::Micros), label(high, Unit::Micros));
     match (low.split_once(' '), high.split_once(' ')) {
@@ -269,7 +269,7 @@ fn span(low: f64, high: f64) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub(super) fn count(n: u64) -> String {
     let digits = n.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

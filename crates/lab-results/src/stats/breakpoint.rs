@@ -1,35 +1,35 @@
-//! Up to which load an objective holds, from trials that passed or failed, some of them by chance.
+//! Estimates the max load at which an objective holds, from trials that passed or failed, some of them by chance.
 //!
-//! The chance that a trial fails is a logistic curve of the logarithm of its load. It is one half at the breakpoint, and
-//! steeper where the server is steady. Over a grid of breakpoints and steepnesses each pair is weighed by how well it
-//! explains the outcomes. The interval holds the middle 95 % of the weight (the estimate of Watson and Pelli's QUEST, 1983,
-//! with an unknown slope). Trials on one side only give no interval: one end is then not known.
+//! The chance that a trial fails is a logistic curve of the logarithm of its load. It is one half at the breakpoint,
+//! and steeper for a steady server. Over a grid of breakpoints and steepnesses each pair is weighted by how well it
+//! explains the outcomes. The interval holds the middle 95 % of the weight (the estimate of Watson and Pelli's QUEST,
+//! 1983, with an unknown slope). Trials on one side only give no interval, since one end is then unknown.
 
 use super::Estimate;
 
 /// One trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// The load at which it ran.
+    /// Load of the trial.
     pub load: f64,
     /// Whether the objective held.
     pub held: bool,
 }
 
-/// Share of the weight that an interval holds. More than the 95 % that it promises. A search that ends as
-/// soon as its interval is narrow ends a little too often by chance.
+/// Share of the weight in an interval, which exceeds the promised 95 %. A search that ends as soon as its interval is
+/// narrow ends slightly too often by chance.
 const LEVEL: f64 = 0.97;
-/// Points of the grid: of the first pass, and of the second, where the first found weight.
+/// Points of the grid: of the first pass, and of the second, over the range in which the first found weight.
 const GRID: [usize; 2] = [80, 120];
-/// How far weight is searched for past the outcomes that contradict each other, or past the last that held
-/// and the first that failed. A difference of logarithms.
+/// Range of the search for weight beyond the outcomes that contradict each other, or beyond the last that held and the
+/// first that failed. A difference of logarithms.
 const BEYOND: f64 = 0.5;
 /// Points lighter than this share of the heaviest are omitted from the second pass.
 const LIGHT: f64 = 1e-5;
-/// Widths of the curve that are thought possible, as shares of the load. From a server that breaks within 0.5 % to one within 30 %.
+/// Assumed widths of the curve, as shares of the load. From a server that breaks within 0.5 % to one within 30 %.
 const WIDTHS: [f64; 7] = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3];
 
-/// Where the breakpoint may lie, by all outcomes: places (logarithms of the load) and their weights.
+/// Possible breakpoints by all outcomes: positions (logarithms of the load) and their weights.
 #[derive(Debug, Clone)]
 pub struct Weights(Vec<(f64, f64)>);
 
@@ -39,7 +39,7 @@ pub fn of(outcomes: &[Outcome]) -> Result<Estimate, String> {
 }
 
 impl Weights {
-    /// Weighs all points. The error names the missing side.
+    /// Weights all points. The error names the missing side.
     pub fn of(outcomes: &[Outcome]) -> Result<Weights, String> {
         if let Some(bad) = outcomes.iter().find(|o| !(o.load.is_finite() && o.load > 0.0)) {
             return Err(format!("a load of {}: expected more than 0", bad.load));
@@ -56,7 +56,7 @@ impl Weights {
             (false, false) => return Err("there is no trial".to_owned()),
         }
         let (one, other) = (most_held.ln(), lowest_failed.ln());
-        // Twice: a coarse grid finds where the weight is, and the fine one spends its points there.
+        // In two passes: a coarse grid finds the weight, and the fine one spends its points there.
         let coarse = weighed(outcomes, one.min(other) - BEYOND, one.max(other) + BEYOND, GRID[0]);
         let heaviest = coarse.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
         let heavy = |(_, weight): &(f64, f64)| *weight > heaviest * LIGHT;
@@ -65,13 +65,13 @@ impl Weights {
         Ok(Weights(weighed(outcomes, coarse[first].0, coarse[last].0, GRID[1])))
     }
 
-    /// The middle, and the interval that holds [`LEVEL`] of the weight.
+    /// Returns the middle, and the interval that holds [`LEVEL`] of the weight.
     pub fn estimate(&self) -> Estimate {
         let tail = (1.0 - LEVEL) / 2.0;
         Estimate { value: self.at(0.5), low: self.at(tail), high: self.at(1.0 - tail) }
     }
 
-    /// The load below which this share of the weight lies.
+    /// Returns the load below which this share of the weight lies.
     pub fn at(&self, share: f64) -> f64 {
         let total: f64 = self.0.iter().map(|(_, weight)| weight).sum();
         let mut sum = 0.0;
@@ -83,11 +83,11 @@ impl Weights {
     }
 }
 
-/// Logarithms of loads from `from` to `to`, and how well a breakpoint there explains the outcomes.
+/// Returns logarithms of loads from `from` to `to`, and how well a breakpoint there explains the outcomes.
 fn weighed(outcomes: &[Outcome], from: f64, to: f64, points: usize) -> Vec<(f64, f64)> {
     let seen: Vec<(f64, f64)> = outcomes.iter().map(|o| (o.load.ln(), if o.held { 1.0 } else { -1.0 })).collect();
     let weight = |place: f64| -> f64 {
-        // The product of 1 / (1 + e^x), x positive where the outcome is unlikely; what is all but sure changes nothing.
+        // The product of 1 / (1 + e^x), x positive if the outcome is unlikely; nearly certain outcomes change nothing.
         let explained = |width: &f64| {
             seen.iter().fold(1.0, |explained, (load, sign)| match sign * (load - place) / width {
                 x if x < -14.0 => explained,

@@ -1,9 +1,9 @@
-//! Is B faster than A? The ratio of a quantile of two servers, from repeats, with a plain verdict.
+//! Compares a quantile of two servers: the ratio of B to A, from repeats, with a plain verdict.
 //!
-//! Requests of one trial share the machine's state, so a thousand of them tell no more of how trials differ than one
-//! does. An interval from within a trial calls two runs of one server different as often as not. The repeated unit is
-//! the trial (or the run), and each gives one number: the logarithm of its quantile. Student's t test over those
-//! numbers is the comparison: of pairs where trials took turns, of two groups (Welch 1947) where they did not.
+//! Requests of one trial share the machine's state, so a thousand of them reveal no more about the variation of trials
+//! than one does. An interval from within a trial calls two runs of one server different as often as not. The repeated
+//! unit is the trial (or the run), and each gives one number: the logarithm of its quantile. Student's t test compares
+//! those numbers: in pairs if trials took turns, else as two groups (Welch 1947).
 
 use super::{Estimate, student_at};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict as text.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -31,43 +31,44 @@ impl Verdict {
     }
 }
 
-/// Two servers compared.
+/// A comparison of two servers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// B over A.
     pub ratio: Estimate,
-    /// The meaning of that.
+    /// Verdict on that ratio.
     pub verdict: Verdict,
 }
 
-/// Why two servers are not told apart, nor called alike.
+/// Why two servers can be called neither different nor alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
     /// There are fewer repeats than [`REPEATS`].
     Repeats,
-    /// Some repeats have no sound answer at the quantile, and others have.
+    /// Some repeats have no sound response at the quantile, and others have one.
     Never,
-    /// No side has a sound answer there.
+    /// Neither side has a sound response there.
     Neither,
 }
 
-/// Repeats of each side without which nothing is decided.
+/// Min repeats of each side for a decision.
 pub const REPEATS: usize = 3;
-/// Difference of runs of the same server, as a standard deviation of the logarithm, where there is one run
-/// only. It is at least this, and at least the difference of its trials.
+/// Assumed difference between runs of the same server, as a standard deviation of the logarithm, if there is only one
+/// run. It is at least this, and at least the difference of its trials.
 pub const RUN_SD: f64 = 0.05;
 
-/// The quantiles of one side, one of each repeat.
+/// The quantiles of one side, one per repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Repeats<'a> {
-    /// Durations, infinite where nothing sound came.
+    /// Durations, infinite without a sound response.
     pub quantiles: &'a [f64],
     /// Whether all are of one run, so that they do not show how much runs differ.
     pub one_run: bool,
 }
 
-/// Compares pairs of A and B that ran one after the other. `alpha` is the share of pairs of the same server that may be called different.
+/// Compares pairs of A and B that ran consecutively. `alpha` is the share of pairs of the same server that may be
+/// called different.
 pub fn pairs(pairs: &[[f64; 2]], alpha: f64) -> Result<Comparison, Undecided> {
     if pairs.len() < REPEATS {
         return Err(Undecided::Repeats);
@@ -102,13 +103,13 @@ pub fn groups(a: Repeats<'_>, b: Repeats<'_>, alpha: f64) -> Result<Comparison, 
     });
     let [(of_a, var_a, free_a), (of_b, var_b, free_b)] = sides;
     let both = var_a + var_b;
-    // Welch and Satterthwaite: how many degrees of freedom the sum has.
+    // Welch and Satterthwaite: the degrees of freedom of the sum.
     let degrees =
         if both > 0.0 { both * both / (var_a * var_a / free_a + var_b * var_b / free_b) } else { free_a.min(free_b) };
     Ok(verdict_of(of_b - of_a, student_at(degrees, alpha) * both.sqrt()))
 }
 
-/// The mean of logarithms and how far it may be off, as a ratio with its verdict.
+/// Converts the mean of logarithms and its error to a ratio with its verdict.
 fn verdict_of(mean: f64, reach: f64) -> Comparison {
     let ratio = Estimate { value: mean.exp(), low: (mean - reach).exp(), high: (mean + reach).exp() };
     let verdict = match ratio {
@@ -119,8 +120,9 @@ fn verdict_of(mean: f64, reach: f64) -> Comparison {
     Comparison { ratio, verdict }
 }
 
-/// The verdict if some repeats never had an answer at the quantile. If all of one side had none and all of the other
-/// had one, that is a difference. By chance it would come in at most one of 32 comparisons of three repeats.
+/// Returns the verdict if some repeats never had a response at the quantile. If all of one side had none and all of
+/// the other had one, that is a difference. By chance it would occur in at most one of 32 comparisons of three
+/// repeats.
 fn never(
     a: impl Iterator<Item = f64> + Clone,
     b: impl Iterator<Item = f64> + Clone,
@@ -143,14 +145,14 @@ fn never(
     }
 }
 
-/// Mean and variance of a sample.
+/// Returns mean and variance of a sample.
 fn moments(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0))
 }
 
-/// The quantile as [`of_sorted`](super::percentile::of_sorted) has it, without sorting all.
+/// Returns the same quantile as [`of_sorted`](super::percentile::of_sorted), without sorting all.
 pub fn quantile(mut values: Vec<f64>, q: f64) -> f64 {
     let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
     *values.select_nth_unstable_by(rank - 1, f64::total_cmp).1

@@ -1,7 +1,7 @@
-//! Does it wear out? Whether a figure drifts over a long run, by Mann and Kendall's test on blocks, with Sen's slope.
+//! Drift of a figure over a long run, by Mann and Kendall's test on blocks, with Sen's slope.
 //!
-//! The test uses only which of two blocks is higher, so a few stalls do not decide it. Blocks are so long
-//! that neighbours hardly depend on each other.
+//! The test uses only which of two blocks is higher, so a few stalls do not decide it. Blocks are long enough for
+//! neighbours to be nearly independent.
 
 use super::{normal_cdf, percentile, sorted};
 use serde::Serialize;
@@ -9,20 +9,20 @@ use serde::Serialize;
 /// A trend over time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Drift {
-    /// Change of the median per hour (Sen 1968): the middle of the slopes between all pairs of blocks.
+    /// Change of the median per hour (Sen 1968): the median of the slopes between all pairs of blocks.
     pub per_hour: f64,
     /// The same over the whole run, as a share of the first quarter's median.
     pub share: f64,
-    /// How often a run without drift would look so, at least.
+    /// Upper bound of the probability that a run without drift would look like this.
     pub p: f64,
     /// Whether a drift is claimed: p under 1 %, because soaks are tested often and are long.
     pub drifts: bool,
 }
 
-/// Blocks that the run is cut into.
+/// Number of blocks into which the run is divided.
 const BLOCKS: usize = 24;
 
-/// Tests values over time (seconds, value). `None` with fewer than ten values in a block.
+/// Tests values over time (seconds, value). `None` with fewer than ten values per block.
 pub fn of(values: &[(f64, f64)]) -> Option<Drift> {
     let mut values: Vec<(f64, f64)> = values.iter().copied().filter(|v| v.0.is_finite() && v.1.is_finite()).collect();
     if values.len() < BLOCKS * 10 {
@@ -47,7 +47,7 @@ pub fn of(values: &[(f64, f64)]) -> Option<Drift> {
     }
     let n = blocks.len() as f64;
     let sd = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
-    // The continuity correction: the score is a whole number, the normal distribution is not.
+    // The continuity correction: the score is an integer, but the normal distribution is continuous.
     let z = (score.abs() - 1.0).max(0.0) / sd;
     let p = 2.0 * (1.0 - normal_cdf(z));
     // Sen's slope: the median of all slopes between two blocks, which no single stall can tilt.

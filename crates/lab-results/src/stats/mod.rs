@@ -1,19 +1,19 @@
 //! Statistics of measured numbers, with their confidence.
 //!
-//! Pure computation over samples and [`Record`](crate::record::Record)s; nothing here reads a file. Whatever draws takes a seed,
-//! so that a report says the same thing twice. Intervals are of 95 % unless a name says otherwise.
+//! Pure computation over samples and [`Record`](crate::record::Record)s; no file is read here. All random functions
+//! take a seed, so that a report is reproducible. Intervals are of 95 % unless a name states otherwise.
 //!
 //! | question | module |
 //! |---|---|
-//! | how long does it take, and how sure is that? | [`percentile`] |
+//! | how long does it take, with which confidence? | [`percentile`] |
 //! | is B faster than A? | [`compare`] |
 //! | how does it grow with size or concurrency? | [`slope`], [`usl`] |
 //! | one kind of request or two? | [`shape`] |
 //! | flat, growing, or timing out? | [`mode`] |
 //! | did it stop meanwhile? | [`stall`] |
-//! | does it wear out over hours? | [`drift`] |
-//! | up to which load does it hold? | [`breakpoint`] |
-//! | do forecast and measurement have one order? | [`spearman`] |
+//! | does it degrade over hours? | [`drift`] |
+//! | what is the max load that it sustains? | [`breakpoint`] |
+//! | do forecast and measurement have the same order? | [`spearman`] |
 
 pub mod breakpoint;
 pub mod compare;
@@ -41,16 +41,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether the interval holds `x`.
+    /// Returns whether the interval holds `x`.
     pub fn holds(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 }
 
-/// The 97.5 % quantile of Student's t distribution.
+/// Returns the 97.5 % quantile of Student's t distribution.
 ///
-/// It is the Cornish-Fisher expansion of the normal quantile (Abramowitz and Stegun 26.7.5). It is exact for 1 and 2
-/// degrees of freedom, and within 0.01 from 3 on.
+/// It is the Cornish-Fisher expansion of the normal quantile (Abramowitz and Stegun 26.7.5), exact for 1 and 2 degrees
+/// of freedom, and within 0.01 from 3 on.
 pub fn student(degrees: usize) -> f64 {
     let z: f64 = 1.959_963_985;
     match degrees {
@@ -70,12 +70,13 @@ pub fn student(degrees: usize) -> f64 {
     }
 }
 
-/// The value that Student's t exceeds on either side with the probability `alpha` in all; degrees of freedom need not be whole.
+/// Returns the value that Student's t exceeds on either side with total probability `alpha`; degrees of freedom need
+/// not be integers.
 pub fn student_at(degrees: f64, alpha: f64) -> f64 {
     if degrees < 1.0 {
         return f64::INFINITY;
     }
-    // Beyond that it is the normal distribution's, and the sum below would need more steps.
+    // Beyond that it equals the normal distribution's, and the sum below would need more steps.
     let degrees = degrees.min(200.0);
     let (mut low, mut high) = (0.0, 1.0);
     while outside(high, degrees) > alpha && high < 1e9 {
@@ -89,8 +90,8 @@ pub fn student_at(degrees: f64, alpha: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The probability that Student's t lies outside of -t to t. Computed by Simpson's rule over the angle, where
-/// t = sqrt(degrees) tan(angle) makes the density a power of the cosine.
+/// Returns the probability that Student's t lies outside -t to t. Computed by Simpson's rule over the angle, where t =
+/// sqrt(degrees) tan(angle) makes the density a power of the cosine.
 fn outside(t: f64, degrees: f64) -> f64 {
     const STEPS: usize = 400;
     let end = (t / degrees.sqrt()).atan();
@@ -104,7 +105,7 @@ fn outside(t: f64, degrees: f64) -> f64 {
     rest / (inside + rest)
 }
 
-/// The distribution function of the standard normal distribution (Abramowitz and Stegun 7.1.26, within 2e-7).
+/// Returns the distribution function of the standard normal distribution (Abramowitz and Stegun 7.1.26, within 2e-7).
 pub fn normal_cdf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * (x.abs() / std::f64::consts::SQRT_2));
     let poly =
@@ -113,7 +114,7 @@ pub fn normal_cdf(x: f64) -> f64 {
     if x >= 0.0 { 1.0 - upper } else { upper }
 }
 
-/// Sorted finite values.
+/// Returns the finite values, sorted.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut out: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
     out.sort_by(f64::total_cmp);

@@ -1,26 +1,26 @@
-//! How a trial went over time: flat, growing, or timing out (Turner 2019), and whether it stalled meanwhile.
+//! The course of a trial: flat, growing, or timing out (Turner 2019), and whether it stalled meanwhile.
 
 pub use super::stall::Stall;
 use super::{slope, stall};
 use crate::record::{Micros, Outcome, Phase, Record};
 use serde::{Deserialize, Serialize};
 
-/// The mode of a trial, or of a stretch of it; the later, the worse.
+/// The mode of a trial, or of a stretch of it; later variants are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The wait is constant.
     Flat,
-    /// Nothing was answered for a while, though requests waited.
+    /// No response arrived for a while, though requests waited.
     Stall,
     /// Each request waits longer than the previous one.
     Growing,
-    /// Requests get nothing.
+    /// Requests get no results.
     TimingOut,
 }
 
 impl Mode {
-    /// In words.
+    /// Returns the mode as text.
     pub fn word(self) -> &'static str {
         match self {
             Mode::Flat => "flat",
@@ -31,23 +31,23 @@ impl Mode {
     }
 }
 
-/// How one request went for its user.
+/// The outcome of one request for its user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequestTiming {
     /// The request's number.
     pub n: u32,
-    /// Which try.
+    /// The attempt.
     pub attempt: u8,
-    /// When it was due.
+    /// Due time.
     pub intended: Micros,
-    /// Time to the first result, or to the end of a sound answer without one; none where nothing came.
+    /// Time to the first result, or to the end of a sound response without one; `None` if neither arrived.
     pub wait: Option<Micros>,
-    /// When that came.
+    /// Arrival time of that.
     pub answered: Option<Micros>,
 }
 
 impl RequestTiming {
-    /// Of a measured request. What was refused or never sent is left out, because it did not wait.
+    /// Converts a measured request; `None` for a refused or unsent one, because it did not wait.
     pub fn of(record: &Record) -> Option<RequestTiming> {
         let waited = record.phase == Phase::Measured && !matches!(record.outcome, Outcome::Refused | Outcome::NotSent);
         let Record { n, attempt, intended, .. } = *record;
@@ -59,20 +59,20 @@ impl RequestTiming {
         self.intended as f64 / 1e6
     }
 
-    /// Number and seconds of the wait.
+    /// Returns number and seconds of the wait.
     fn point(&self) -> Option<(f64, f64)> {
         Some((f64::from(self.n), self.wait? as f64 / 1e6))
     }
 }
 
-/// A run of requests that got nothing.
+/// A run of requests without results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Burst {
-    /// The last request before it that got something (0: none).
+    /// The last request before it with results (0: none).
     pub after_n: u32,
-    /// When the first request of the run was intended, in seconds of the trial.
+    /// Intended time of the first request of the run, in seconds of the trial.
     pub start_s: f64,
-    /// Requests that got nothing.
+    /// Number of requests without results.
     pub lost: u32,
     /// Seconds to the first result of the request after the run: the level at which it starts again.
     pub restart_s: Option<f64>,
@@ -81,61 +81,61 @@ pub struct Burst {
 /// Consecutive requests of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stretch {
-    /// How they went.
+    /// Their mode.
     pub mode: Mode,
     /// The first of them.
     pub from_n: u32,
-    /// How many there are.
+    /// Number of requests.
     pub requests: u32,
-    /// When the first of them was due, in seconds of the trial.
+    /// Due time of the first of them, in seconds of the trial.
     pub start_s: f64,
-    /// When the first of the next stretch was due, or the last of all.
+    /// Due time of the first of the next stretch, or of the last request of all.
     pub end_s: f64,
-    /// Growth of the wait in seconds per request, where it grows.
+    /// Growth of the wait in seconds per request, if it grows.
     pub growth: Option<slope::Line>,
 }
 
-/// A trial read as a whole, and stretch by stretch.
+/// The mode of a trial as a whole, and stretch by stretch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Course {
-    /// The worst mode that it came to as a whole.
+    /// The worst mode that it reached as a whole.
     pub mode: Mode,
-    /// Growth of the time to the first result, in seconds per request, before the first request that got nothing.
+    /// Growth of the time to the first result, in seconds per request, before the first request without results.
     pub growth: Option<slope::Line>,
-    /// The first request that got nothing.
+    /// The first request without results.
     pub first_failure: Option<u32>,
-    /// Runs of requests that got nothing.
+    /// Runs of requests without results.
     pub bursts: Vec<Burst>,
-    /// Times without any answer, though requests waited.
+    /// Periods without any response, though requests waited.
     pub stalls: Vec<Stall>,
     /// Its modes in order, without gaps.
     pub stretches: Vec<Stretch>,
 }
 
-/// Blocks in which answered requests are read for breaks: their medians, so that a few slow answers make none.
+/// Number of blocks of answered requests. Breaks are found from block medians, so that a few slow responses make none.
 const BLOCKS: usize = 60;
-/// Blocks between two breaks, at least.
+/// Min blocks between two breaks.
 const SHORTEST: usize = 6;
-/// A break is where two lines leave less than this share of the squares that one line leaves.
+/// Share of the residual squares of one line below which two lines make a break.
 const BETTER: f64 = 0.5;
-/// One line that misses the blocks by less than this share of their mean is good enough.
+/// Share of the blocks' mean below which the error of one line is small enough.
 const NEAR: f64 = 0.05;
 
-/// Reads the measured requests of one trial and population. A request got nothing where no result came and
-/// the answer was not a sound empty one. Refused and unsent requests are left out, because they did not wait.
-/// Growth is claimed where its interval lies above zero and it adds enough. Enough is a tenth of the first
-/// waits, over the trial or a stretch of it. Users do not feel less.
+/// Reads the measured requests of one trial and population. A request got nothing if no result arrived and the
+/// response was not a sound empty one. Refused and unsent requests are left out, because they did not wait. Growth is
+/// claimed if its interval lies above zero and it adds at least a tenth of the first waits, over the trial or a
+/// stretch of it. Users do not feel less.
 pub fn of(records: &[Record]) -> Course {
     course(records.iter().filter_map(RequestTiming::of).collect())
 }
 
-/// The same, from digested records.
+/// Like `read`, from digested records.
 pub fn course(mut timings: Vec<RequestTiming>) -> Course {
-    // By number, not by time of the answer: a queue shows in how the waits follow the order of arrival.
+    // By number, not by response time: a queue shows in how the waits follow the order of arrival.
     timings.sort_by_key(|one| (one.n, one.attempt));
     let first_failure = timings.iter().find(|one| one.wait.is_none()).map(|one| one.n);
     let stalls = stall::of(&timings);
-    // What a stall held up says nothing of growth: it would tilt the line.
+    // Requests delayed by a stall prove nothing about growth: they would tilt the line.
     let caught = stall::caught(&timings, &stalls);
     let flowing = timings.iter().zip(&caught).take_while(|(one, _)| one.wait.is_some()).filter(|(_, caught)| !**caught);
     let flowing: Vec<(f64, f64)> = flowing.filter_map(|(one, _)| one.point()).collect();
@@ -152,7 +152,7 @@ pub fn course(mut timings: Vec<RequestTiming>) -> Course {
 fn grows(line: Option<slope::Line>, points: &[(f64, f64)]) -> bool {
     line.zip(points.first()).is_some_and(|(line, (x, _))| {
         let first = line.intercept + line.slope.value * x;
-        // Sure of its sign, and large enough to be felt: with many requests any slope is sure.
+        // Significant, and large enough to be felt: with many requests any slope is significant.
         line.slope.low > 0.0 && line.slope.value * points.len() as f64 > 0.1 * first
     })
 }
@@ -167,7 +167,7 @@ fn stretches(timings: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
             continue;
         }
         let points: Vec<(f64, f64)> = run.iter().filter_map(RequestTiming::point).collect();
-        // Of a run that got nothing there is no point, and so no break.
+        // A run without results has no points, and so no breaks.
         let mut from = 0;
         for to in breaks(&points).into_iter().chain([run.len()]) {
             let line = points.get(from..to).and_then(slope::fit_in_order);
@@ -178,7 +178,7 @@ fn stretches(timings: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
             };
             let requests = u32::try_from(to - from).unwrap_or(u32::MAX);
             match out.last_mut() {
-                // Whether one level follows another is no matter of growth.
+                // A change of level is not growth.
                 Some(last) if last.mode == Mode::Flat && mode == Mode::Flat => last.requests += requests,
                 _ => out.push(Stretch {
                     mode,
@@ -198,7 +198,7 @@ fn stretches(timings: &[RequestTiming], caught: &[bool]) -> Vec<Stretch> {
     out
 }
 
-/// Where the wait begins to go another way: places in the points.
+/// Returns the breaks in the course of the wait, as indexes of the points.
 fn breaks(points: &[(f64, f64)]) -> Vec<usize> {
     let size = points.len().div_ceil(BLOCKS).max(1);
     let blocks: Vec<(f64, f64)> = points
@@ -215,14 +215,14 @@ fn breaks(points: &[(f64, f64)]) -> Vec<usize> {
     out.iter().map(|at| at * size).collect()
 }
 
-/// Divides blocks in two where that helps, and each half again.
+/// Divides blocks in two if that helps, and each half again.
 fn divide(blocks: &[(f64, f64)], from: usize, out: &mut Vec<usize>) {
     if blocks.len() < 2 * SHORTEST {
         return;
     }
     let whole = rest(blocks);
     let mean = blocks.iter().map(|block| block.1).sum::<f64>() / blocks.len() as f64;
-    // Close enough to one line: without this, noise around a straight line would be divided further and further.
+    // Close enough to one line: otherwise noise around a straight line would be divided further and further.
     if (whole / blocks.len() as f64).sqrt() < NEAR * mean {
         return;
     }
@@ -237,7 +237,7 @@ fn divide(blocks: &[(f64, f64)], from: usize, out: &mut Vec<usize>) {
     }
 }
 
-/// The sum of squares that the least-squares line leaves.
+/// Returns the residual sum of squares of the least-squares line.
 fn rest(points: &[(f64, f64)]) -> f64 {
     slope::fit(points)
         .map_or(0.0, |line| points.iter().map(|(x, y)| (y - line.intercept - line.slope.value * x).powi(2)).sum())
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_trial_is_told_stretch_by_stretch() {
         let mut rng = crate::random::SeededRng::new(1);
-        // Flat at 50 ms up to request 300, then 5 ms more with each, then nothing, then flat again.
+        // Flat at 50 ms up to request 300, then 5 ms more with each, then no results, then flat again.
         let mut record = |n: u32| {
             let noise = 0.95 + 0.1 * rng.fraction();
             let wait_ms = match n {
@@ -298,7 +298,7 @@ mod tests {
         let growing = &course.stretches[1];
         assert!((280..=320).contains(&growing.from_n), "{growing:?}");
         assert!((growing.growth.unwrap().slope.value / 0.005 - 1.0).abs() < 0.1, "{growing:?}");
-        // They follow each other without gaps, and lost requests have their exact place.
+        // They are consecutive without gaps, and lost requests have their exact place.
         assert_eq!((growing.end_s, course.stretches[2].start_s, course.stretches[2].end_s), (5.01, 5.01, 5.31));
         assert_eq!(
             (course.stretches[3].from_n, course.stretches[3].requests, course.stretches[3].end_s),
@@ -312,8 +312,8 @@ mod tests {
         assert!(of(&[]).stretches.is_empty());
     }
 
-    /// Waits of neighbours are alike where there is a queue. With four fifths of the max load, a line through
-    /// points taken as independent would call some twenty-three of 60 runs growing.
+    /// Waits of neighbours are correlated if there is a queue. At four fifths of the max load, a line through points
+    /// treated as independent would call some twenty-three of 60 runs growing.
     #[test]
     fn a_queue_that_holds_is_not_said_to_grow() {
         let grow = |more: f64| {

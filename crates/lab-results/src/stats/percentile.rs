@@ -1,18 +1,19 @@
-//! Percentiles and how sure they are: within one run by order statistics, over repeats by Student's t.
+//! Percentiles and their confidence: within one run by order statistics, over repeats by Student's t.
 
 use super::{Estimate, sorted, student};
 use hdrhistogram::Histogram;
 
-/// The quantile `q` in [0, 1] of sorted values: the min value with at least the share `q` at or below it. `None` of
-/// nothing.
+/// Returns the quantile `q` in [0, 1] of sorted values: the min value with at least the share `q` at or below it.
+/// `None` without values.
 pub fn of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
-/// The quantile `q` with an interval for any distribution. Its ends are the order statistics between which a binomial count
-/// lies with 95 % (normal approximation; David and Nagaraja, Order Statistics, 7.1). It supposes independent values, which
-/// latencies of one run are not quite: repeats say more. `None` where the run is too short for the interval to have both ends.
+/// Returns the quantile `q` with an interval for any distribution. Its ends are the order statistics between which a
+/// binomial count lies with 95 % (normal approximation; David and Nagaraja, Order Statistics, 7.1). It assumes
+/// independent values, which latencies of one run are not quite: repeats are more reliable. `None` if the run is too
+/// short for the interval to have both ends.
 pub fn within_run(values: &[f64], q: f64) -> Option<Estimate> {
     let sorted = sorted(values);
     let (low, high) = ranks(sorted.len() as u64, q)?;
@@ -20,7 +21,7 @@ pub fn within_run(values: &[f64], q: f64) -> Option<Estimate> {
     Some(Estimate { value: of_sorted(&sorted, q)?, low: at(low), high: at(high) })
 }
 
-/// [`within_run`] of values that are only counted, as precise as the histogram is.
+/// Like [`within_run`] for a histogram, with the histogram's precision.
 pub fn within_histogram(values: &Histogram<u64>, q: f64) -> Option<Estimate> {
     let n = values.len();
     let (low, high) = ranks(n, q)?;
@@ -28,7 +29,7 @@ pub fn within_histogram(values: &Histogram<u64>, q: f64) -> Option<Estimate> {
     Some(Estimate { value: values.value_at_quantile(q) as f64, low: at(low), high: at(high) })
 }
 
-/// The ranks, from 1, of the order statistics between which the quantile of `n` values lies.
+/// Returns the ranks, from 1, of the order statistics between which the quantile of `n` values lies.
 fn ranks(n: u64, q: f64) -> Option<(u64, u64)> {
     let most = n as f64;
     let (middle, reach) = (most * q, 1.96 * (most * q * (1.0 - q)).sqrt());
@@ -37,7 +38,8 @@ fn ranks(n: u64, q: f64) -> Option<(u64, u64)> {
     (low >= 1.0 && high <= most).then_some((low as u64, high as u64))
 }
 
-/// The mean over repeats of one figure (the p95 of each run, for example), with its interval. `None` under two repeats.
+/// Returns the mean over repeats of one figure (the p95 of each run, for example), with its interval. `None` under two
+/// repeats.
 pub fn over_repeats(figures: &[f64]) -> Option<Estimate> {
     let n = figures.len() as f64;
     if figures.len() < 2 || figures.iter().any(|x| !x.is_finite()) {
@@ -67,7 +69,7 @@ mod tests {
         }
     }
 
-    /// 95 % of intervals hold the truth: of 400, 380 are expected with a standard deviation of 4.4.
+    /// 95 % of intervals contain the true value: of 400, 380 are expected with a standard deviation of 4.4.
     #[test]
     fn intervals_hold_the_truth_as_often_as_they_say() {
         let mut rng = SeededRng::new(7);

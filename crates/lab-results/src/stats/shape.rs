@@ -1,9 +1,9 @@
-//! One kind of request or two: the number of humps of a distribution of durations.
+//! Whether there are one or two kinds of requests: the number of humps of a distribution of durations.
 //!
-//! Silverman's test (1981) on the logarithms. It takes the smallest bandwidth at which a Gaussian kernel estimate
-//! has one hump. It compares this with the bandwidths that samples of that estimate need. Where they need that
-//! much only rarely, one hump does not explain the data. Logarithms, because the tail of a single kind of request
-//! is long to the right and would pass for a second hump.
+//! Silverman's test (1981) on the logarithms. It takes the smallest bandwidth at which a Gaussian kernel estimate has
+//! one hump, and compares it with the bandwidths that samples of that estimate need. If they rarely need as much, one
+//! hump does not explain the data. Logarithms, because the tail of a single kind of request is long to the right and
+//! would pass for a second hump.
 
 use super::sorted;
 use crate::random::SeededRng;
@@ -14,19 +14,19 @@ use serde::Serialize;
 pub struct Shape {
     /// 1, or 2 for two or more.
     pub humps: u32,
-    /// How often a distribution with one hump would look as this one does, at least.
+    /// Upper bound of the probability that a distribution with one hump would look like this.
     pub p: f64,
     /// With two humps: the duration at the lowest point between the two highest, and the share of values below it.
     pub split: Option<(f64, f64)>,
 }
 
-/// Max values for the test, evenly over the sorted ones where there are more: it is quadratic.
+/// Max values for the test, which is quadratic; of more, evenly spaced ones of the sorted values.
 const VALUES: usize = 400;
 const GRID: usize = 160;
 const SAMPLES: usize = 100;
-/// Two humps are claimed under this probability.
+/// Probability below which two humps are claimed.
 const LEVEL: f64 = 0.05;
-/// A hump counts when it stands out by this share of the highest: lone values in a tail are no hump.
+/// Min prominence of a hump, as a share of the highest: isolated values in a tail are no hump.
 const PROMINENCE: f64 = 0.03;
 
 /// Tests a sample of durations; `None` under 50 values above zero.
@@ -37,7 +37,7 @@ pub fn of(durations: &[f64], seed: u64) -> Option<Shape> {
         return None;
     }
     let take = all.len().min(VALUES);
-    // Evenly spaced quantiles stand for the whole, since the test is quadratic in the number of values.
+    // Evenly spaced quantiles represent the whole, since the test is quadratic in the number of values.
     let values: Vec<f64> = (0..take).map(|i| all[(2 * i + 1) * all.len() / (2 * take)]).collect();
     let (mean, sd) = moments(&values);
     if sd == 0.0 {
@@ -56,7 +56,7 @@ pub fn of(durations: &[f64], seed: u64) -> Option<Shape> {
         .filter(|_| {
             let sample: Vec<f64> = (0..values.len())
                 .map(|_| {
-                    // The sum of twelve uniform numbers is near enough to a normal one, and needs no table.
+                    // The sum of twelve uniform numbers is close enough to a normal one, and needs no table.
                     let noise = (0..12).map(|_| rng.fraction()).sum::<f64>() - 6.0;
                     mean + (values[rng.below(values.len())] - mean + high * noise) * shrink
                 })
@@ -68,7 +68,7 @@ pub fn of(durations: &[f64], seed: u64) -> Option<Shape> {
     if p >= LEVEL {
         return Some(Shape { humps: 1, p, split: None });
     }
-    // A little below the bandwidth at which the second hump merges with the first, so that both are there.
+    // Slightly below the bandwidth at which the second hump merges with the first, so that both exist.
     let tops = humps(&values, high * 0.8);
     let split = tops.first().zip(tops.get(1)).map(|(a, b)| {
         let (from, to) = (a.min(*b), a.max(*b));
@@ -93,7 +93,7 @@ fn density(values: &[f64], bandwidth: f64, x: f64) -> f64 {
     values.iter().map(|v| (-((x - v) / bandwidth).powi(2) / 2.0).exp()).sum()
 }
 
-/// Places of the humps that stand out, the highest first.
+/// Returns the positions of the prominent humps, the highest first.
 fn humps(values: &[f64], bandwidth: f64) -> Vec<f64> {
     let min = values.iter().copied().fold(f64::INFINITY, f64::min) - 2.0 * bandwidth;
     let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max) + 2.0 * bandwidth;
@@ -105,7 +105,7 @@ fn humps(values: &[f64], bandwidth: f64) -> Vec<f64> {
     let mut top: Option<(f64, f64)> = None;
     for (i, height) in heights.iter().copied().enumerate() {
         match top {
-            // Climbing out of a valley: a hump begins once it stands out.
+            // Climbing out of a valley: a hump begins once it is prominent.
             None if height > valley + floor => top = Some((height, at(i))),
             None => valley = f64::min(valley, height),
             Some((highest, _)) if height > highest => top = Some((height, at(i))),
@@ -130,9 +130,9 @@ mod tests {
         median * (sigma * ((0..12).map(|_| rng.fraction()).sum::<f64>() - 6.0)).exp()
     }
 
-    /// After the comparison of GeoMesa and GeoWave on tracks with one user (studies.md 1.7). In GeoMesa some
-    /// 71 % of answers take less than 0.8 s and 28 % more than 1.2 s. Its p50 is 0.49 s and its p95 is 8 s.
-    /// GeoWave is one hump, p50 1.65 s, p95 3.4 s.
+    /// Modelled on the comparison of GeoMesa and GeoWave on tracks with one user (studies.md 1.7). In GeoMesa some 71
+    /// % of responses take less than 0.8 s and 28 % more than 1.2 s. Its p50 is 0.49 s and its p95 is 8 s. GeoWave has
+    /// one hump, p50 1.65 s, p95 3.4 s.
     #[test]
     fn the_published_shapes_are_told_apart() {
         let mut rng = SeededRng::new(9);

@@ -1,8 +1,8 @@
-//! The simplex method (Nelder and Mead 1965): the minimum of a function of few numbers, without derivatives.
+//! The simplex method (Nelder and Mead 1965): minimises a function of few numbers, without derivatives.
 
-/// The lowest point found within this many evaluations, with the usual coefficients (reflection 1, expansion 2,
-/// contraction and shrinkage 1/2). `size` is the first step along each number; the search ends where the simplex is a
-/// thousandth wide.
+/// Returns the lowest point found within this many evaluations, with the usual coefficients (reflection 1, expansion
+/// 2, contraction and shrinkage 1/2). `size` is the first step along each number; the search ends when the simplex is
+/// a thousandth wide.
 pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl FnMut(&[f64]) -> f64) -> Vec<f64> {
     let n = start.len();
     let mut left = evaluations;
@@ -19,7 +19,7 @@ pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl Fn
     while left > 0 {
         corners.sort_by(|a, b| a.0.total_cmp(&b.0));
         let spread = (0..n).map(|i| (corners[n].1[i] - corners[0].1[i]).abs()).fold(0.0, f64::max);
-        // The numbers are logarithms: a thousandth is a tenth of a percent of what they stand for.
+        // The numbers are logarithms: a thousandth is a tenth of a percent of their values.
         if spread < 1e-3 {
             break;
         }
@@ -43,7 +43,7 @@ pub fn minimize(start: &[f64], size: f64, evaluations: usize, loss: &mut impl Fn
                 corners[n] = (loss, nearer);
             } else {
                 let best = corners[0].1.clone();
-                // No point on the line helps: all corners move towards the best, which follows a bent valley.
+                // No point on the line is better: all corners move towards the best, which follows a bent valley.
                 for corner in &mut corners[1..] {
                     for (x, b) in corner.1.iter_mut().zip(&best) {
                         *x = (*x + b) / 2.0;

@@ -1,4 +1,4 @@
-//! Straight lines: how much a duration grows with each request, each result, each concurrent user.
+//! Straight lines: growth of a duration with each request, each result, each concurrent user.
 
 use super::{Estimate, student};
 use serde::Serialize;
@@ -14,7 +14,8 @@ pub struct Line {
     pub r2: f64,
 }
 
-/// Fits a line; `None` under three points or where all x are equal. The interval supposes independent errors of one size.
+/// Fits a line; `None` for fewer than three points or if all x are equal. The interval assumes independent errors of
+/// equal size.
 pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     let n = points.len() as f64;
     if points.len() < 3 || points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
@@ -34,13 +35,12 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     Some(Line { slope: Estimate { value: slope, low: slope - reach, high: slope + reach }, intercept, r2 })
 }
 
-/// Batches whose means are taken for independent, and the min points of one.
+/// Number of batches whose means are treated as independent, and the min points of one.
 const BATCHES: usize = 10;
 const BATCH_MIN: usize = 3;
 
-/// As [`fit`], of points in order with errors that go together for a while, as waits in a queue do. With
-/// enough points, the interval is no narrower than that of the line through ten batch means of
-/// neighbours (the method of batch means).
+/// Like [`fit`], for ordered points with correlated errors, such as waits in a queue. With enough points, the interval
+/// is no narrower than that of the line through ten means of consecutive batches (the method of batch means).
 pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
     let mut line = fit(points)?;
     if points.len() >= BATCHES * BATCH_MIN {
@@ -51,8 +51,8 @@ pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
         };
         let means: Vec<(f64, f64)> = points.chunks(points.len().div_ceil(BATCHES)).map(mean).collect();
         let reach = |line: &Line| line.slope.high - line.slope.value;
-        // The wider interval counts: that of single points is too narrow where neighbours are alike, and that of the
-        // means where chance makes them agree.
+        // The wider interval counts: that of single points is too narrow if neighbours are correlated, and that of the
+        // means if they agree by chance.
         let reach = fit(&means).as_ref().map_or(0.0, reach).max(reach(&line));
         line.slope =
             Estimate { value: line.slope.value, low: line.slope.value - reach, high: line.slope.value + reach };
@@ -60,7 +60,7 @@ pub fn fit_in_order(points: &[(f64, f64)]) -> Option<Line> {
     Some(line)
 }
 
-/// The sums of a line through more points than are kept.
+/// Sums for a line through more points than are kept.
 #[derive(Debug, Default)]
 pub struct Sums {
     n: usize,
@@ -72,7 +72,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Takes a point.
+    /// Adds a point.
     pub fn add(&mut self, x: f64, y: f64) {
         self.n += 1;
         self.x += x;
@@ -82,12 +82,12 @@ impl Sums {
         self.yy += y * y;
     }
 
-    /// The line through all of them, as [`fit`] has it.
+    /// Returns the line through all of them, like [`fit`].
     pub fn line(&self) -> Option<Line> {
         let n = self.n as f64;
         let spread = |squares: f64, a: f64, b: f64| squares - a * b / n;
         let sxx = spread(self.xx, self.x, self.x);
-        // A relative limit: the difference of two large sums leaves rounding errors where all x are equal.
+        // A relative limit: the difference of two large sums leaves rounding errors if all x are equal.
         if self.n < 3 || sxx <= 1e-9 * self.xx {
             return None;
         }

@@ -1,45 +1,45 @@
-//! Stalls: stretches of time in which nothing at all is answered, though requests wait.
+//! Stalls: periods without any response, though requests wait.
 //!
-//! A server may stop for two seconds and continue (garbage collection, a disk that hangs, a lock). That
-//! leaves few long waits among many short ones. Only the last percentile shows it, and no line through the
-//! waits rises. What reveals it is when answers come: none for a long time, then those to all that waited
-//! meanwhile.
+//! A server may stop for two seconds and continue (garbage collection, a disk that hangs, a lock). That leaves few
+//! long waits among many short ones. Only the last percentile shows it, and no line through the waits rises. The
+//! arrival times of responses reveal it: none for a long time, then those to all requests that waited meanwhile.
 
 use super::mode::{Mode, RequestTiming, Stretch};
 use crate::record::Micros;
 use serde::{Deserialize, Serialize};
 
-/// A stretch of time without an answer.
+/// A period without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// When the last answer before it came, or the first request that waited in it was due; seconds of the trial.
+    /// When the last response before it arrived, or the first request that waited in it was due; seconds of the trial.
     pub start_s: f64,
-    /// Seconds until the next answer.
+    /// Seconds until the next response.
     pub length_s: f64,
-    /// Requests that waited at its end.
+    /// Number of requests that waited at its end.
     pub waited: u32,
 }
 
 impl Stall {
-    /// When it ended, in seconds of the trial.
+    /// Returns when it ended, in seconds of the trial.
     pub fn end_s(&self) -> f64 {
         self.start_s + self.length_s
     }
 }
 
-/// Users do not notice shorter stops, and shared machines pause for as long now and then.
+/// Min length: users do not notice shorter stops, and shared machines pause for as long now and then.
 const MIN_US: Micros = 200_000;
-/// Factor from the usual time between two answers, or the wait of three quarters of the requests, to a stall.
+/// Factor from the usual time between two responses, or from the wait of three quarters of the requests, to a stall.
 const TIMES: f64 = 10.0;
-/// Factor from the wait of the fastest tenth of the requests to a stall. An answer that takes a second is no stall of a second.
+/// Factor from the wait of the fastest tenth of the requests to a stall. A response that takes a second is not a stall
+/// of a second.
 const SERVED: f64 = 3.0;
-/// Requests that must have waited for at least half of it; fewer are enough where gaps of that kind are rare.
+/// Min requests that waited for at least half of it; fewer are enough if such gaps are rare.
 const WAITED: u32 = 3;
 const RARE: usize = 3;
 /// Max stalls reported, longest first.
 const MAX_STALLS: usize = 50;
 
-/// Finds the stalls of a trial by when its requests were due and answered, in the order of their time.
+/// Finds the stalls of a trial from the due and response times of its requests, in order of time.
 pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     let mut answers: Vec<(Micros, Micros)> =
         timings.iter().filter_map(|one| Some((one.answered?, one.intended))).collect();
@@ -55,7 +55,7 @@ pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     gaps.truncate(MAX_STALLS);
     let rare = gaps.len() <= RARE;
     let told = gaps.into_iter().filter_map(|(from, to)| {
-        // All that was due before the end and answered after: those of the first half had to wait for the rest of it.
+        // All requests due before the end and answered after it: those of the first half waited for the rest of it.
         let waited = |until: Micros| answers.iter().filter(|(answer, due)| *answer >= to && *due < until).count();
         let waited = |until: Micros| u32::try_from(waited(until)).unwrap_or(u32::MAX);
         (rare || waited(from + (to - from) / 2) >= WAITED).then(|| Stall {
@@ -69,13 +69,13 @@ pub(super) fn of(timings: &[RequestTiming]) -> Vec<Stall> {
     out
 }
 
-/// Gaps between answers, cut to times with waiting requests: an idle server does not stall.
+/// Returns gaps between responses, restricted to times with waiting requests: an idle server does not stall.
 fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
     let mut out = Vec::new();
     let mut earliest = Micros::MAX;
     for (at, (answer, due)) in answers.iter().enumerate().rev() {
-        // A time without answers is a stall only while a request waits: a gap begins when the first of those answered
-        // after it was due.
+        // A time without responses is a stall only while a request waits: a gap begins when the first of those
+        // answered after it was due.
         earliest = earliest.min(*due);
         let before = at.checked_sub(1).map_or(first, |before| answers[before].0);
         out.push((before.max(earliest), *answer));
@@ -83,12 +83,13 @@ fn gaps(answers: &[(Micros, Micros)], first: Micros) -> Vec<(Micros, Micros)> {
     out
 }
 
-/// From how long on a gap is unusual. What is usual between two answers: half of the trial's time passes in gaps as long at most. Where requests are few, so that gaps are those of
-/// their arrivals, what three quarters of them wait. The lesser of both, so many times over; `None` where there is too little to tell.
+/// Returns the length from which a gap is unusual. The usual gap is the length up to which gaps make up half of the
+/// trial's time. If requests are few, so that gaps are those of their arrivals, it is the wait of three quarters of
+/// them. The smaller of both counts, times its factor; `None` if there is too little data.
 fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f64> {
     let mut between: Vec<Micros> = answers.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
-    // With so few, nothing can be called usual.
+    // This few cannot show what is usual.
     if waits.len() < 10 {
         return None;
     }
@@ -104,9 +105,8 @@ fn unusual(timings: &[RequestTiming], answers: &[(Micros, Micros)]) -> Option<f6
     Some(often.max(waits[waits.len() / 10] as f64 * SERVED))
 }
 
-/// Of each request, in the order of their numbers, whether a stall held it up. It was due before the end and
-/// answered after it, or it came while the backlog was worked off. That lasts for as long as the stall at
-/// most.
+/// Returns for each request, in order of number, whether a stall delayed it. It was due before the end and answered
+/// after it, or it arrived while the backlog was processed, which lasts at most as long as the stall.
 pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
     let mut out = vec![false; timings.len()];
     let mut waits: Vec<Micros> = timings.iter().filter_map(|one| one.wait).collect();
@@ -121,13 +121,14 @@ pub(super) fn caught(timings: &[RequestTiming], stalls: &[Stall]) -> Vec<bool> {
         let end = first + timings[first..].iter().take_while(|one| one.intended < to).count();
         let late = |one: &&RequestTiming| one.intended < to + (to - from) && one.wait.is_none_or(|wait| wait > usual);
         let end = end + timings[end..].iter().take_while(late).count();
-        // Requests that got nothing are left out: they are a failure of their own, which the line of the stall must not hide.
+        // Requests without results are left out: they are a separate failure, which the line of the stall must not
+        // hide.
         out[first..end].iter_mut().zip(&timings[first..end]).for_each(|(caught, one)| *caught = one.wait.is_some());
     }
     out
 }
 
-/// The requests that a stall held up, as one interval.
+/// Returns the requests that a stall delayed, as one interval.
 pub(super) fn stretch(run: &[RequestTiming]) -> Stretch {
     let requests = u32::try_from(run.len()).unwrap_or(u32::MAX);
     Stretch { mode: Mode::Stall, from_n: run[0].n, requests, start_s: run[0].due_s(), end_s: 0.0, growth: None }
@@ -139,8 +140,8 @@ mod tests {
     use crate::random::SeededRng;
     use crate::record::{Outcome, Record};
 
-    /// A server of `workers` with log-normal services around `median` seconds (sigma). It stops from 4
-    /// s on for `stop` seconds, and is asked at a rate for ten seconds.
+    /// Simulates a server of `workers` with log-normal services around `median` seconds (sigma). It stops from 4 s on
+    /// for `stop` seconds, and gets requests at a rate for ten seconds.
     fn trial(rate: f64, (workers, median, sigma): (usize, f64, f64), stop: f64, seed: u64) -> mode::Course {
         let mut rng = SeededRng::new(seed);
         let mut free = vec![0.0_f64; workers];
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_stall_does_not_pass_for_growth_and_growth_is_seen_beside_it() {
-        // It stops near the end: a line through all waits would rise.
+        // It stops near the end, where a line through all waits would rise.
         let late = |growth_us: i64| {
             let record = |n: u32| {
                 let due = i64::from(n) * 10_000;

@@ -1,11 +1,11 @@
 //! The Universal Scalability Law: throughput X(N) = g N / (1 + a (N - 1) + b N (N - 1)) (Gunther 1993).
 //!
-//! `g` is the throughput of one, `a` the share of work that must queue, `b` the cost of agreement between each pair. Throughput
-//! has its peak at N = sqrt((1 - a) / b).
+//! `g` is the throughput of one, `a` the share of work that must queue, `b` the cost of agreement between each pair.
+//! Throughput has its peak at N = sqrt((1 - a) / b).
 //!
-//! The law bends all along. A server with a fixed number of workers does not. Its throughput rises in a
-//! straight line up to that number and then stays (the asymptotic bounds of operational analysis, Denning and
-//! Buzen 1978). No law goes through such points, which its residuals show and [`Law::words`] says.
+//! The law bends all along. A server with a fixed number of workers does not. Its throughput rises in a straight line
+//! up to that number and then stays (the asymptotic bounds of operational analysis, Denning and Buzen 1978). No law
+//! goes through such points, as its residuals show and [`Law::words`] reports.
 
 use super::simplex;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Point {
     pub n: f64,
     /// Throughput at that size.
     pub throughput: f64,
-    /// Standard deviation of that throughput over repeats, where it is known: the point weighs by its inverse square.
+    /// Standard deviation of that throughput over repeats, if known: the point is weighted by its inverse square.
     pub sd: Option<f64>,
 }
 
@@ -30,19 +30,20 @@ pub struct Law {
     pub a: f64,
     /// Coherency.
     pub b: f64,
-    /// Size of the max throughput; `None` where it grows without end.
+    /// Size of the max throughput; `None` if it grows without limit.
     pub peak_n: Option<f64>,
-    /// (size, measured over predicted minus one) of each point. A law whose residuals bend has no say past its points.
+    /// (size, measured over predicted minus one) of each point. A law whose residuals bend predicts nothing past its
+    /// points.
     pub residuals: Vec<(f64, f64)>,
 }
 
-/// A law that is off by more than this share at any point does not fit: throughput over some seconds varies by less.
+/// Max error of a law that fits, as a share at any point: throughput over some seconds varies by less.
 const FITS_WITHIN: f64 = 0.1;
 
 /// A straight line up to a size, and the same throughput from there on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plateau {
-    /// Size from which more brings no more.
+    /// Size from which more brings no increase.
     pub from_n: f64,
     /// Throughput there and beyond.
     pub throughput: f64,
@@ -51,37 +52,37 @@ pub struct Plateau {
 }
 
 impl Law {
-    /// Throughput that the law gives for a size.
+    /// Returns the predicted throughput for a size.
     pub fn throughput(&self, n: f64) -> f64 {
         law(self.g, self.a, self.b, n)
     }
 
-    /// The points that the law was fitted to: size and throughput.
+    /// Returns the points that the law was fitted to: size and throughput.
     pub fn measured(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.residuals.iter().map(|(n, residual)| (*n, self.throughput(*n) * (1.0 + residual)))
     }
 
-    /// The point that is furthest off: its size and its residual.
+    /// Returns the point with the largest error: its size and its residual.
     pub fn worst(&self) -> (f64, f64) {
         let all = self.residuals.iter().copied();
         all.max_by(|p, q| p.1.abs().total_cmp(&q.1.abs())).unwrap_or((1.0, 0.0))
     }
 
-    /// Whether the points follow the law. One that they do not follow predicts nothing, not even between them.
+    /// Returns whether the points follow the law. Otherwise it predicts nothing, not even between them.
     pub fn fits(&self) -> bool {
         self.worst().1.abs() <= FITS_WITHIN
     }
 
-    /// The name of its curve in a picture.
+    /// Returns the name of its curve in a picture.
     pub fn name(&self) -> &'static str {
         if self.fits() { "scalability law" } else { "scalability law (does not fit)" }
     }
 
-    /// A line and a plateau through the points; `None` where no point lies beyond the line's end.
+    /// Fits a line and a plateau to the points; `None` if no point lies beyond the line's end.
     pub fn plateau(&self) -> Option<Plateau> {
         let mut points: Vec<(f64, f64)> = self.measured().collect();
         points.sort_by(|p, q| p.0.total_cmp(&q.0));
-        // Each number of points may be the line's; the smallest error says which.
+        // The line may take any number of points; the smallest error decides.
         let splits = (1..points.len()).filter(|at| points[*at].0 > points[*at - 1].0);
         let plateaus = splits.map(|at| {
             let (line, flat) = points.split_at(at);
@@ -95,7 +96,7 @@ impl Law {
         plateaus.min_by(|p, q| p.worst.total_cmp(&q.worst))
     }
 
-    /// The verdict of the residuals on the law, in a sentence or two.
+    /// Describes what the residuals show about the law, in a sentence or two.
     pub fn words(&self) -> String {
         let (n, residual) = self.worst();
         let off = residual.abs() * 100.0;
@@ -122,8 +123,9 @@ fn law(g: f64, a: f64, b: f64, n: f64) -> f64 {
     g * n / (1.0 + a * (n - 1.0) + b * n * (n - 1.0))
 }
 
-/// Fits the law by weighted least squares. Fewer than six points, or six at fewer than four sizes, fit anything: they are refused
-/// with a sentence. Points without a standard deviation weigh as if it were 5 % of their throughput.
+/// Fits the law by weighted least squares. Fewer than six points, or six at fewer than four sizes, fit anything: they
+/// are refused with a sentence. Points without a standard deviation are weighted as if it were 5 % of their
+/// throughput.
 pub fn fit(points: &[Point]) -> Result<Law, String> {
     let sound = |p: &Point| p.n >= 1.0 && p.n.is_finite() && p.throughput > 0.0 && p.throughput.is_finite();
     if let Some(bad) = points.iter().find(|p| !sound(p)) {
@@ -141,8 +143,7 @@ pub fn fit(points: &[Point]) -> Result<Law, String> {
     }
     let unit = points.iter().map(|p| p.throughput / p.n).fold(0.0, f64::max);
     let loss = |p: &[f64]| -> f64 {
-        // As exponentials: contention and cost of agreement below zero have no meaning, and the simplex knows no
-        // bounds.
+        // As exponentials: negative contention and coherency have no meaning, and the simplex has no bounds.
         let (g, a, b) = (unit * p[0].exp(), p[1].exp(), p[2].exp());
         points
             .iter()
@@ -153,7 +154,7 @@ pub fn fit(points: &[Point]) -> Result<Law, String> {
             })
             .sum()
     };
-    // Several beginnings: the valley between contention and coherency is long, and the simplex may rest in it.
+    // Several start points: the valley between contention and coherency is long, and the simplex may get stuck in it.
     let starts = [[0.0, -3.0, -8.0], [0.0, -1.0, -6.0], [0.1, -6.0, -5.0], [0.1, -8.0, -12.0]];
     let ends = starts.iter().map(|start| {
         simplex::minimize(&simplex::minimize(start, 0.7, 2_000, &mut |p| loss(p)), 0.3, 2_000, &mut |p| loss(p))
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A server with `workers` workers of 20 ms each, asked by these numbers of users.
+    /// Simulates a server with `workers` workers of 20 ms each, with these numbers of users.
     fn of_workers(workers: f64, noise: f64) -> Vec<Point> {
         let mut rng = SeededRng::new(9);
         let users = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0];
@@ -206,7 +207,7 @@ mod tests {
     fn a_line_and_a_plateau_are_no_scalability_law_and_the_words_say_so() {
         let points = of_workers(4.0, 0.04);
         let fitted = fit(&points).unwrap();
-        // It is the law that is wrong here and not its fit: no other one of a fine grid comes nearer to the points.
+        // The law is wrong here, not its fit: no other law of a fine grid comes nearer to the points.
         let loss = |g: f64, a: f64, b: f64| -> f64 {
             points.iter().map(|p| (law(g, a, b, p.n) / p.throughput - 1.0).powi(2)).sum()
         };
@@ -228,7 +229,7 @@ mod tests {
         let points = sizes.map(|n| Point { n, throughput: law(100.0, 0.05, 0.001, n), sd: None });
         let fitted = fit(&points).unwrap();
         assert!(fitted.fits() && fitted.words().contains("fits: it is off by at most"), "{}", fitted.words());
-        // What neither describes is not called a plateau.
+        // Points that fit neither are not called a plateau.
         let odd = [100.0, 60.0, 300.0, 100.0, 500.0, 80.0, 900.0];
         let points: Vec<Point> =
             sizes.iter().zip(odd).map(|(n, throughput)| Point { n: *n, throughput, sd: None }).collect();

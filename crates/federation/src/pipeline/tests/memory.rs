@@ -1,4 +1,4 @@
-//! Packets within their budgets, and what a reader hears that does not keep up.
+//! Packets within their budgets, and the report that a slow reader receives.
 
 use super::{asker, hangs, packets, searches};
 use crate::pipeline::*;
@@ -20,7 +20,7 @@ fn plenty(sink: Sink) -> ProviderFuture<'static> {
 
 #[tokio::test]
 async fn searches_that_ended_and_searches_that_wait_leave_room_for_those_that_come() {
-    // Space for six; at most half may be read packets.
+    // Space for six packets; at most half may be taken by read ones.
     let room = 512 << 10;
     let settings = Settings { buffer_bytes_total: room, join: Duration::ZERO, ..Settings::default() };
     let searches = searches(settings, &[("plenty", plenty), ("hangs", hangs)]);

@@ -40,12 +40,12 @@ fn bare(settings: Settings, told: &[(&'static str, Does)]) -> Searches {
     searches
 }
 
-/// A client that sees the collections of an empty server.
+/// Returns a client that sees the collections of an empty server.
 pub(crate) fn asker(key: &str) -> Asker {
     asker_of("default", key, "*")
 }
 
-/// The same of a tenant, with rights over these collections.
+/// Returns such a client of a tenant, with rights over these collections.
 fn asker_of(tenant: &str, key: &str, collections: &str) -> Asker {
     static EMPTY: LazyLock<Arc<Store>> =
         LazyLock::new(|| Arc::new(Store::open(Options::ephemeral(), Seams::real()).expect("a store")));
@@ -54,7 +54,7 @@ fn asker_of(tenant: &str, key: &str, collections: &str) -> Asker {
     Asker { key: key.to_owned(), view: View::new(Embedded::new(EMPTY.clone()), Arc::new(caller)) }
 }
 
-/// All packets of a search, checked for gaps.
+/// Returns all packets of a search, checked for gaps.
 async fn packets(searches: &Arc<Searches>, question: Value) -> Vec<Value> {
     let (search, _) = searches.start(&question, &asker(""), Instant::now()).await.expect("a search");
     let mut reader = search.outbox.read(0).expect("a reader");

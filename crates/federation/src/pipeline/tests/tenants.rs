@@ -1,4 +1,4 @@
-//! What searches of one tenant, or of one client, leave to those of another.
+//! Isolation: the resources that searches of one tenant or client leave to those of another.
 
 use super::{asker, asker_of, good, searches};
 use crate::asker::Asker;
@@ -15,20 +15,20 @@ async fn start(searches: &Arc<Searches>, asker: &Asker, question: &Value) -> (Ar
     searches.start(question, asker, Instant::now()).await.expect("a search")
 }
 
-/// Runs a search to its end, unread; its id.
+/// Runs a search to its end without reading it, and returns its id.
 async fn ended(searches: &Arc<Searches>, asker: &Asker, question: &Value) -> String {
     let running = searches.running();
     let (search, joined) = start(searches, asker, question).await;
     assert!(!joined);
     search.ended().await;
-    // The supervisor takes it up behind its end.
+    // The supervisor notices the end shortly after it.
     while searches.running() > running {
         tokio::task::yield_now().await;
     }
     search.id.clone()
 }
 
-/// Takes a minute of its provider, which serves one search at a time.
+/// A provider that takes a minute and serves one search at a time.
 fn slow(sink: Sink) -> ProviderFuture<'static> {
     Box::pin(async move {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -50,7 +50,7 @@ async fn a_tenant_with_many_searches_leaves_every_other_turn_of_a_provider_to_an
     for _ in 0..30 {
         start(&searches, &red, &question).await;
     }
-    // Every search of red waits before the provider, or is served.
+    // Every search of red is in service or queued before the provider.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (search, _) = start(&searches, &blue, &question).await;
     search.ended().await;
@@ -93,7 +93,7 @@ async fn what_an_ended_search_keeps_is_counted_and_goes_with_it() {
     for _ in 0..64 {
         ended(&searches, &asker, &question).await;
     }
-    // Neither packets nor questions, nor tasks that wait for a minute, of searches that nobody can read any more.
+    // Neither packets, questions nor sleeping tasks remain of searches that can no longer be read.
     let deadline = Instant::now() + Duration::from_secs(60);
     while tasks() > alive + 4 || searches.bytes() > held + 16_000 {
         assert!(

@@ -39,7 +39,7 @@ const VARIABLES: [&str; 22] = [
 /// Parts of a question that `takes` and `sure_of` may name.
 const PARTS: [&str; 6] = ["keywords", "place", "author", "time", "media", "language"];
 
-/// Templates by the names of what they fill.
+/// Templates, by the name of the part that each one fills.
 type Templates = Vec<(String, Template)>;
 
 impl File {

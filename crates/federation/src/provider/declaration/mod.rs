@@ -20,12 +20,12 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keywords {
-    /// None: the source returns what it has, and the filter stage matches the keywords.
+    /// None: the source returns its items unfiltered, and the filter stage matches the keywords.
     #[default]
     None,
-    /// Words that must all match; it does not take questions with OR.
+    /// Words that must all match; the source does not take questions with OR.
     All,
-    /// OR, phrases and "not" as well.
+    /// OR, phrases and "not".
     Boolean,
 }
 
@@ -77,9 +77,9 @@ pub enum Paging {
 /// A validated declaration.
 #[derive(Debug, Clone)]
 pub struct Declared {
-    /// Its name in questions and packets.
+    /// Name in questions and packets.
     pub name: String,
-    /// Its name for people.
+    /// Human-readable name.
     pub title: String,
     /// The questions it takes.
     pub takes: Takes,
@@ -96,13 +96,13 @@ pub struct Declared {
     pub(super) first: u64,
     pub(super) size: usize,
     pub(super) size_min: usize,
-    /// Whether requests give the number of results wanted.
+    /// Whether requests state the number of results wanted.
     pub(super) counts: bool,
     pub(super) pages_max: u64,
     pub(super) next: Path,
     /// The response mapping.
     pub mapping: Mapping,
-    /// Parts of a question that need no further check: the source has more of each result than it sends.
+    /// Parts of a question that need no further check, since the source knows more about a result than it sends.
     pub sure_of: Vec<String>,
     /// Max concurrent calls.
     pub at_once: usize,
@@ -144,12 +144,12 @@ impl Declared {
         file.declared()
     }
 
-    /// The location of the next page, as a response gives it.
+    /// Location of the next page, as given in a response.
     pub fn next(&self, answer: &serde_json::Value) -> Option<String> {
         if matches!(self.paging, Paging::Link | Paging::Cursor) { self.next.text(answer) } else { None }
     }
 
-    /// The first missing credential, if any.
+    /// Returns the first missing credential, if any.
     pub fn missing_credential(&self) -> Option<&str> {
         self.credentials.iter().find(|name| std::env::var_os(name).is_none_or(|v| v.is_empty())).map(String::as_str)
     }

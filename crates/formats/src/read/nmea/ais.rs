@@ -1,21 +1,21 @@
-//! Messages of AIS (ITU-R M.1371): positions, and what ships say of themselves.
+//! Messages of AIS (ITU-R M.1371): positions, and data that ships report about themselves.
 
 use meridian_model::Invalid;
 use meridian_model::civil::{civil_from_days, days_from_civil};
 
-/// What one message or sentence says; values that it calls not available are absent.
+/// Content of one message or sentence; values marked as not available are absent.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Report {
-    /// The type: a number of AIS, or the name of a sentence.
+    /// The type: an AIS number, or the name of a sentence.
     pub(super) message: String,
     pub(super) mmsi: Option<i64>,
     /// Microseconds since 1970.
     pub(super) time: Option<i64>,
     /// Longitude and latitude.
     pub(super) place: Option<(f64, f64)>,
-    /// Knots.
+    /// Speed in knots.
     pub(super) speed: Option<f64>,
-    /// Degrees from north.
+    /// Course in degrees from north.
     pub(super) course: Option<f64>,
     pub(super) heading: Option<i64>,
     pub(super) status: Option<i64>,
@@ -36,7 +36,7 @@ pub(super) struct Report {
 pub(super) struct Unpacked(Vec<u8>);
 
 impl Unpacked {
-    /// Takes the armour off a payload: each character stands for six bits.
+    /// Decodes the armour of a payload: each character stands for six bits.
     pub(super) fn of(payload: &str) -> Result<Unpacked, Invalid> {
         let six = |byte: u8| match byte {
             b'0'..=b'W' => Ok(byte - b'0'),
@@ -50,7 +50,7 @@ impl Unpacked {
         self.0.len() * 6
     }
 
-    /// A number of at most 32 bits; bits past the end are zeros, as in messages that were sent short.
+    /// Reads a number of at most 32 bits; bits past the end are zeros, as in truncated messages.
     fn number(&self, from: usize, bits: usize) -> i64 {
         (from..from + bits).fold(0, |number, at| {
             let six = self.0.get(at / 6).copied().unwrap_or(0);
@@ -63,7 +63,7 @@ impl Unpacked {
         if number >> (bits - 1) & 1 == 1 { number - (1 << bits) } else { number }
     }
 
-    /// A text of six-bit characters, to its end mark and without blanks behind.
+    /// Reads a text of six-bit characters, up to its end mark and without trailing blanks.
     fn text(&self, from: usize, characters: usize) -> Option<String> {
         let text: String = (0..characters)
             .map(|i| self.number(from + 6 * i, 6) as u8)
@@ -82,14 +82,14 @@ impl Unpacked {
         self.some(from, bits, none).map(|n| n as f64 / 10.0)
     }
 
-    /// A position of 28 and 27 bits, in ten-thousandths of a minute.
+    /// Reads a position of 28 and 27 bits, in ten-thousandths of a minute.
     fn place(&self, from: usize) -> Option<(f64, f64)> {
         let (lon, lat) = (self.signed(from, 28), self.signed(from + 28, 27));
         (lon != 181 * 600_000 && lat != 91 * 600_000).then(|| (lon as f64 / 600_000.0, lat as f64 / 600_000.0))
     }
 }
 
-/// Bits up to the end of the position, or of the name, of each type: a message shorter than that is cut off.
+/// Bits up to the end of the position, or of the name, of each type: a shorter message is truncated.
 fn bits_min(kind: i64) -> usize {
     match kind {
         1..=3 | 9 => 116,
@@ -103,13 +103,13 @@ fn bits_min(kind: i64) -> usize {
     }
 }
 
-/// Whether a message may be an event, by the first character of its payload, which holds its type.
+/// Returns whether a message may be an event, by the first character of its payload, which holds its type.
 pub(super) fn may_be_read(payload: &str) -> bool {
     let first = payload.get(..1).map_or("", |first| first);
     Unpacked::of(first).is_ok_and(|bits| bits_min(bits.number(0, 6)) > 0)
 }
 
-/// Reads a message; `None` of a type without a position or a name.
+/// Reads a message; `None` for a type without a position or a name.
 pub(super) fn read(bits: &Unpacked) -> Result<Option<Report>, Invalid> {
     let kind = bits.number(0, 6);
     if bits.bits() < 38 || bits.bits() < bits_min(kind) {
@@ -168,7 +168,7 @@ pub(super) fn read(bits: &Unpacked) -> Result<Option<Report>, Invalid> {
     Ok(Some(report))
 }
 
-/// Speed, position, course and heading, which several types have in this order.
+/// Reads speed, position, course and heading, which several types have in this order.
 fn motion(bits: &Unpacked, from: usize, report: &mut Report) {
     report.speed = bits.tenths(from, 10, 1023);
     report.place = bits.place(from + 11);
@@ -176,7 +176,7 @@ fn motion(bits: &Unpacked, from: usize, report: &mut Report) {
     report.heading = bits.some(from + 78, 9, 511);
 }
 
-/// The time of a base station, in microseconds since 1970.
+/// Returns the time of a base station, in microseconds since 1970.
 fn clock(bits: &Unpacked) -> Option<i64> {
     let (year, month, day) = (bits.number(38, 14), bits.number(52, 4), bits.number(56, 5));
     let (hour, minute, second) = (bits.number(61, 5), bits.number(66, 6), bits.number(72, 6));

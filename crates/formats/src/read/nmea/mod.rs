@@ -1,4 +1,4 @@
-//! NMEA 0183: positions of ships over AIS, and of a receiver itself (RMC), a sentence a line.
+//! NMEA 0183: positions of ships over AIS, and of the receiver itself (RMC), one sentence per line.
 
 mod ais;
 mod parts;
@@ -40,7 +40,7 @@ pub(crate) struct Nmea {
     input: Input,
     line: u64,
     parts: Parts,
-    /// The height of the fix that came last.
+    /// The height of the last fix.
     height: Option<Height>,
 }
 
@@ -49,7 +49,7 @@ impl Nmea {
         Nmea { input: Input::new(source, options), line: 0, parts: Parts::default(), height: None }
     }
 
-    /// The report in a sentence; `None` where it has none, or waits for others.
+    /// Returns the report in a sentence; `None` if it has none, or waits for others.
     fn report(&mut self, text: &str) -> Result<Option<(Option<i64>, Report)>, Invalid> {
         let Some(sentence) = Sentence::parse(text)? else { return Ok(None) };
         match sentence.kind() {
@@ -62,7 +62,7 @@ impl Nmea {
                 let Some(fix) = sentence.fix()? else { return Ok(None) };
                 Ok(Some(self.own(fix)))
             }
-            // Satellites in view, depths, winds: no positions.
+            // Satellites in view, depths and winds are not positions.
             _ => Ok(None),
         }
     }
@@ -127,7 +127,7 @@ fn put(time: Option<i64>, report: &Report, row: &mut Row) -> Result<(), Invalid>
     let int = |n: Option<i64>| n.map(Cell::Int);
     let float = |x: Option<f64>| x.map(Cell::Float);
     let cells = [
-        // A base station says the time itself.
+        // A base station sends the time itself.
         time.or(report.time).map(Cell::Time),
         int(report.mmsi),
         Some(Cell::Text(&report.message)),

@@ -1,41 +1,41 @@
-//! Messages of several sentences, which are put together from their parts.
+//! Messages of several sentences, assembled from their parts.
 
 use super::ais;
 use super::sentence::Part;
 use meridian_model::Invalid;
 use std::collections::VecDeque;
 
-/// Messages of several sentences that begin while one waits for its parts; these come within seconds of each other.
+/// Number of messages begun after one that waits for parts, at which it is given up. Parts follow within seconds.
 const WINDOW: u64 = 64;
-/// Longest payload of a sentence in characters. The standard has 82 characters in a whole sentence.
+/// Max characters of a sentence's payload. The standard allows 82 characters in a whole sentence.
 const PAYLOAD_MAX: usize = 1024;
 
-/// The messages that wait for parts.
+/// Messages that wait for parts.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// In the order in which they began.
+    /// Messages in the order in which they began.
     waiting: VecDeque<Waiting>,
     /// Messages that were given up and not reported yet.
     lost: VecDeque<Invalid>,
-    /// Messages that have begun so far.
+    /// Number of messages begun so far.
     begun: u64,
     ended: bool,
 }
 
-/// A message of which some parts are there.
+/// A message of which some parts have arrived.
 struct Waiting {
-    /// What its sentences have in common: the number of the message, the channel, and how many there are.
+    /// Key common to its sentences: the number of the message, the channel, and the number of parts.
     key: (String, String, u8),
     payloads: Vec<Option<String>>,
-    /// When it was received, in microseconds, by the first sentence that says so.
+    /// When it was received, in microseconds, by the first sentence with a time.
     time: Option<i64>,
-    /// The line of the part that came first, and its place among the messages that began.
+    /// The line of the part that arrived first, and the message's place among those begun.
     line: u64,
     begun: u64,
 }
 
 impl Parts {
-    /// Takes a part; gives the payload of the message that it completes, and when that was received.
+    /// Adds a part. Returns the payload of the message that it completes, and when that was received.
     pub(super) fn add(
         &mut self,
         part: &Part<'_>,
@@ -48,7 +48,7 @@ impl Parts {
         }
         let at = usize::from(part.number) - 1;
         let key = (part.sequence.to_owned(), part.channel.to_owned(), part.total);
-        // Numbers of messages come again after ten. The newest that lacks this part has it most likely.
+        // Message numbers repeat after ten. The newest message that lacks this part is most likely its own.
         let lacks = |waiting: &Waiting| waiting.key == key && waiting.payloads[at].is_none();
         let index = match self.waiting.iter().rposition(lacks) {
             Some(index) => index,
@@ -78,7 +78,7 @@ impl Parts {
 
     fn give_up(&mut self) {
         let Some(waiting) = self.waiting.pop_front() else { return };
-        // A message of another type would have been no event.
+        // A message of another type would not have been an event.
         if let Some(Some(first)) = waiting.payloads.first()
             && !ais::may_be_read(first)
         {
@@ -91,7 +91,7 @@ impl Parts {
         self.lost.push_back(Invalid::new(detail).at_line(waiting.line));
     }
 
-    /// Gives up all that wait: the input has ended.
+    /// Gives up all incomplete messages at the end of the input.
     pub(super) fn end(&mut self) {
         self.ended = true;
         while !self.waiting.is_empty() {
@@ -99,7 +99,7 @@ impl Parts {
         }
     }
 
-    /// The next message that was given up.
+    /// Returns the next message that was given up.
     pub(super) fn lost(&mut self) -> Option<Invalid> {
         self.lost.pop_front()
     }

@@ -1,4 +1,4 @@
-//! One sentence: its fields, its checksum, and when it was received.
+//! One sentence: its fields, its checksum, and its reception time.
 
 use crate::instant;
 use crate::values::{epoch, float, shorten};
@@ -6,10 +6,10 @@ use jiff::tz::TimeZone;
 use meridian_model::Invalid;
 use meridian_model::civil::{civil_from_days, days_from_civil};
 
-/// A sentence and the time that its log gives it.
+/// A sentence, and its time in the log.
 pub(super) struct Sentence<'a> {
     fields: Vec<&'a str>,
-    /// When it was received, in microseconds since 1970.
+    /// Reception time, in microseconds since 1970.
     pub(super) time: Option<i64>,
 }
 
@@ -25,32 +25,32 @@ pub(super) struct Part<'a> {
 /// A position of the receiver itself.
 pub(super) struct Fix {
     pub(super) time: i64,
-    /// The time of day as it was written, by which other sentences of the same fix are known.
+    /// The time of day as written, which identifies other sentences of the same fix.
     pub(super) of_day: String,
     pub(super) lon: f64,
     pub(super) lat: f64,
-    /// Knots.
+    /// Speed in knots.
     pub(super) speed: Option<f64>,
-    /// Degrees from north.
+    /// Course in degrees from north.
     pub(super) course: Option<f64>,
 }
 
-/// What another sentence says of a fix.
+/// Data of another sentence about a fix.
 pub(super) struct Height {
-    /// The time of day as it was written.
+    /// The time of day as written.
     pub(super) of_day: String,
     /// Metres.
     pub(super) altitude: Option<f64>,
     pub(super) satellites: Option<i64>,
 }
 
-/// Seconds, milliseconds and microseconds since 1970 are told apart by their size: these are of the year 5138 in seconds,
-/// and of 1973 in milliseconds.
+/// Seconds, milliseconds and microseconds since 1970 are distinguished by magnitude. This bound is the year 5138 in
+/// seconds, and 1973 in milliseconds.
 const SECONDS_MAX: i64 = 100_000_000_000;
 const MILLIS_MAX: i64 = 100_000_000_000_000;
 
 impl<'a> Sentence<'a> {
-    /// Reads a line; `None` of a blank line or a comment.
+    /// Reads a line; `None` for a blank line or a comment.
     pub(super) fn parse(line: &'a str) -> Result<Option<Sentence<'a>>, Invalid> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -77,7 +77,7 @@ impl<'a> Sentence<'a> {
         if let Some(sum) = after.get(..2) {
             check(body, sum)?;
         }
-        // Loggers without tags write the time in front of the sentence or behind it.
+        // Loggers without tags write the time before or after the sentence.
         let aside = |text: &str| {
             let text = text.trim_matches([',', ' ', '\t', ';', '|', '[', ']']);
             (!text.is_empty()).then(|| number(text).or_else(|| instant::parse(text, Some(&TimeZone::UTC)).ok()))?
@@ -86,7 +86,7 @@ impl<'a> Sentence<'a> {
         Ok(Some(Sentence { fields: body.split(',').collect(), time }))
     }
 
-    /// The type, without the two letters of the talker.
+    /// Returns the type, without the two letters of the talker.
     pub(super) fn kind(&self) -> &'a str {
         self.fields[0].get(2..).unwrap_or("")
     }
@@ -101,7 +101,7 @@ impl<'a> Sentence<'a> {
         (!text.is_empty()).then(|| float(text).filter(|x| x.is_finite()).ok_or_else(wrong)).transpose()
     }
 
-    /// The part of a message of AIS: `!AIVDM,2,1,3,B,payload,0`.
+    /// Returns the part of an AIS message: `!AIVDM,2,1,3,B,payload,0`.
     pub(super) fn part(&self) -> Result<Part<'a>, Invalid> {
         let digit = |at: usize| self.field(at).parse::<u8>().ok().filter(|n| (1..=9).contains(n));
         let numbers = digit(1).zip(digit(2)).filter(|(total, number)| number <= total);
@@ -110,7 +110,7 @@ impl<'a> Sentence<'a> {
         Ok(Part { total, number, sequence: self.field(3), channel: self.field(4), payload: self.field(5) })
     }
 
-    /// The fix of an RMC sentence; `None` where the receiver had none.
+    /// Returns the fix of an RMC sentence; `None` if the receiver had none.
     pub(super) fn fix(&self) -> Result<Option<Fix>, Invalid> {
         let place = self.degrees(5, 6, "lon")?.zip(self.degrees(3, 4, "lat")?);
         let (of_day, day) = (self.field(1), self.field(9));
@@ -125,18 +125,18 @@ impl<'a> Sentence<'a> {
         Ok(Some(Fix { time, of_day: of_day.to_owned(), lon, lat, speed, course }))
     }
 
-    /// Height and satellites of a GGA sentence, with its time of day.
+    /// Returns height and satellites of a GGA sentence, with its time of day.
     pub(super) fn height(&self) -> Result<Height, Invalid> {
         let satellites = self.number(7, "satellites")?.map(|n| n as i64);
         Ok(Height { of_day: self.field(1).to_owned(), altitude: self.number(9, "altitude")?, satellites })
     }
 
-    /// Degrees of `dddmm.mmmm` and a letter.
+    /// Returns degrees from `dddmm.mmmm` and a letter.
     fn degrees(&self, at: usize, side: usize, name: &str) -> Result<Option<f64>, Invalid> {
         let Some(value) = self.number(at, name)? else { return Ok(None) };
         let whole = (value / 100.0).trunc();
         let degrees = whole + (value - whole * 100.0) / 60.0;
-        // To a tenth of a millimetre: the division leaves noise below that.
+        // Rounded to a tenth of a millimetre: the division leaves noise below that.
         let degrees = (degrees * 1e9).round() / 1e9;
         match self.field(side) {
             "N" | "E" => Ok(Some(degrees)),
@@ -150,7 +150,7 @@ fn unread(text: &str) -> String {
     format!("{:?} where a number of seconds since 1970 was expected", shorten(text))
 }
 
-/// A number since 1970, in the unit that its size tells, as microseconds.
+/// Converts a number since 1970, in the unit given by its magnitude, to microseconds.
 fn number(text: &str) -> Option<i64> {
     if let Some((whole, fraction)) = text.split_once('.') {
         let micros = format!("{fraction:0<6}");
@@ -166,11 +166,11 @@ fn number(text: &str) -> Option<i64> {
     epoch(n, unit).ok()
 }
 
-/// Microseconds since 1970 of `hhmmss.ss` on `ddmmyy`.
+/// Returns microseconds since 1970 for `hhmmss.ss` on `ddmmyy`.
 fn instant_of(of_day: &str, day: &str) -> Option<i64> {
     let two = |text: &str, at: usize| text.get(at..at + 2)?.parse::<i64>().ok();
     let (year, month, date) = (two(day, 4)?, two(day, 2)?, two(day, 0)?);
-    // Two digits of a year: receivers of before 1980 had no such sentences.
+    // Two-digit year: receivers from before 1980 had no such sentences.
     let year = if year < 80 { 2000 + year } else { 1900 + year };
     let days = days_from_civil(year, month, date);
     let (hour, minute, second) = (two(of_day, 0)?, two(of_day, 2)?, two(of_day, 4)?);
@@ -182,7 +182,7 @@ fn instant_of(of_day: &str, day: &str) -> Option<i64> {
     Some((days * 86_400 + hour * 3600 + minute * 60 + second.min(59)) * 1_000_000 + micros)
 }
 
-/// Checks the sum of a sentence's characters.
+/// Verifies the checksum of a sentence.
 fn check(body: &str, sum: &str) -> Result<(), Invalid> {
     let found = body.bytes().fold(0, |sum, byte| sum ^ byte);
     match u8::from_str_radix(sum, 16) {

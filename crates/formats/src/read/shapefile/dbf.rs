@@ -25,16 +25,16 @@ pub(super) struct Dbf {
     record: Vec<u8>,
 }
 
-/// How a record was taken.
+/// Outcome of taking a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
     Kept,
-    /// Marked as deleted, and still in the file: neither it nor its shape counts.
+    /// Marked as deleted and still in the file: neither it nor its shape counts.
     Deleted,
     End,
 }
 
-/// A column: its name and type, and where it is in a record.
+/// A column: its name and type, and its location in a record.
 struct Field {
     name: String,
     kind: Kind,
@@ -59,7 +59,7 @@ impl Dbf {
         let rest = input.needed(header_bytes - HEADER_BYTES, 1, what)?;
         let encoding = encoding_of(encoding, language);
         let mut fields = Vec::new();
-        // The first byte of a record says whether it is deleted.
+        // The first byte of a record marks it as deleted or not.
         let mut from = 1;
         for field in input.bytes(rest).chunks_exact(FIELD_BYTES) {
             if field[0] == 0x0d {
@@ -70,7 +70,7 @@ impl Dbf {
             let (bytes, decimals) = (usize::from(field[16]), field[17]);
             let kind = match field[11] {
                 b'C' => Kind::Text,
-                // Whole numbers of more digits than a 64-bit integer has are read as numbers.
+                // Integers of more digits than 64 bits hold are read as floats.
                 b'N' if decimals == 0 && bytes <= 18 => Kind::Int,
                 b'N' | b'F' => Kind::Float,
                 b'L' => Kind::Bool,
@@ -106,7 +106,7 @@ impl Dbf {
         Ok(if self.record.first() == Some(&b'*') { Taken::Deleted } else { Taken::Kept })
     }
 
-    /// Puts the record that was taken last into a row, from this column on.
+    /// Puts the last record taken into a row, from this column on.
     pub(super) fn set(&self, row: &mut Row, first: usize) -> Result<(), Invalid> {
         for (i, field) in self.fields.iter().enumerate() {
             let bytes = self.record.get(field.from..field.from + field.bytes).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Dbf {
     }
 }
 
-/// A value from its text; `None` where it is empty.
+/// Parses a value from its text; `None` if empty.
 fn cell(kind: Kind, text: &str) -> Result<Option<Cell<'_>>, Invalid> {
     let bare = text.trim();
     let wrong = |expected: &str| Invalid::new(format!("{:?} where {expected} was expected", shorten(bare)));
@@ -153,7 +153,7 @@ fn cell(kind: Kind, text: &str) -> Result<Option<Cell<'_>>, Invalid> {
     }))
 }
 
-/// Days since 1970 of `yyyyMMdd`; `Some(None)` of eight zeros, which are no day.
+/// Returns days since 1970 for `yyyyMMdd`; `Some(None)` for eight zeros, which are no day.
 fn day(text: &str) -> Option<Option<i32>> {
     if text.len() != 8 || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -163,11 +163,11 @@ fn day(text: &str) -> Option<Option<i32>> {
     }
     let (year, month, day) = (text[..4].parse().ok()?, text[4..6].parse().ok()?, text[6..].parse().ok()?);
     let days = days_from_civil(year, month, day);
-    // A day that does not exist comes back as another.
+    // A day that does not exist is converted to a different one.
     (civil_from_days(days) == (year, month, day)).then(|| i32::try_from(days).ok())
 }
 
-/// The encoding that a `.cpg` file names, else that of the language in the header, else UTF-8.
+/// Returns the encoding that a `.cpg` file names, else that of the language in the header, else UTF-8.
 fn encoding_of(named: Option<&str>, language: u8) -> &'static Encoding {
     let label = named.unwrap_or("").trim().trim_matches('\u{feff}');
     if let Some(known) = Encoding::for_label(label.as_bytes()) {
@@ -176,7 +176,7 @@ fn encoding_of(named: Option<&str>, language: u8) -> &'static Encoding {
     let digits: String = label.chars().filter(char::is_ascii_digit).collect();
     match (digits.as_str(), language) {
         ("65001", _) => UTF_8,
-        // Without a word about it, text is mostly UTF-8 today.
+        // Undeclared text is mostly UTF-8 today.
         ("", 0) => UTF_8,
         ("", 0xc9) => Encoding::for_label(b"windows-1251").unwrap_or(WINDOWS_1252),
         ("", 0xc8) => Encoding::for_label(b"windows-1250").unwrap_or(WINDOWS_1252),

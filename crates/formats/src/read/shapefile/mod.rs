@@ -1,4 +1,4 @@
-//! Shapefile: shapes and attributes in files side by side, or together in a zip archive.
+//! Shapefile: shapes and attributes in separate files, or together in a zip archive.
 
 mod dbf;
 mod shp;
@@ -15,7 +15,7 @@ use meridian_model::Invalid;
 use shp::Shp;
 use std::io::Read;
 
-/// Most bytes of a `.prj` or `.cpg` file, which hold a line.
+/// Max bytes of a `.prj` or `.cpg` file, which holds one line.
 const TEXT_BYTES: u64 = 64 << 10;
 
 /// The files of a data set.
@@ -27,9 +27,9 @@ pub(crate) struct Parts {
     pub(crate) cpg: Option<Box<dyn Read + Send>>,
 }
 
-/// Where the files are.
+/// Location of the files.
 pub(crate) enum Files {
-    /// Each by itself.
+    /// Separate files.
     Apart(Parts),
     /// One stream: a zip archive, or shapes alone.
     Stream(Box<dyn Read + Send>),
@@ -119,7 +119,7 @@ impl Source for Shapefile {
 
     fn next(&mut self, row: &mut Row) -> Result<bool, Fault> {
         let Some(shp) = &mut self.shp else { return Ok(false) };
-        // Both files are taken on before either record is judged: they go side by side.
+        // Both files advance before either record is judged, so that they stay in step.
         let shape = loop {
             let shape = shp.next()?;
             match (self.dbf.as_mut().map(Dbf::take).transpose()?, &shape) {

@@ -6,21 +6,21 @@ use crate::reference::convert;
 use crate::wkb_out::{Parts, Path, Position};
 use meridian_model::Invalid;
 
-/// Bytes of the file's header and of a record's.
+/// Bytes of the file's header and of a record's header.
 const HEADER_BYTES: usize = 100;
 const RECORD_BYTES: usize = 8;
-/// Measures below this are none.
+/// Measures below this mean no value.
 const NO_DATA: f64 = -1e38;
 
 /// Shapes, one record at a time.
 pub(super) struct Shp {
     input: Input,
-    /// Bytes that the header says follow.
+    /// Remaining bytes announced by the header.
     left: u64,
     ordinal: u64,
 }
 
-/// A shape; `None` of a record without one.
+/// A shape; `None` for a record without one.
 type Shape = Option<Parts>;
 
 impl Shp {
@@ -35,7 +35,7 @@ impl Shp {
         Ok(Shp { input, left, ordinal: 0 })
     }
 
-    /// The next record: a shape, or what is wrong with it; `None` at the end.
+    /// Returns the next record: a shape, or its fault; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Result<Shape, Invalid>>, Fault> {
         if self.left == 0 {
             return Ok(None);
@@ -50,7 +50,7 @@ impl Shp {
     }
 }
 
-/// Bytes of a record that are left.
+/// Unread bytes of a record.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -68,7 +68,7 @@ impl Bytes<'_> {
         Ok(f64::from_le_bytes(self.take()?))
     }
 
-    /// A count of things that take so many bytes each.
+    /// Reads a count of items of this size.
     fn count(&mut self, bytes: usize) -> Result<usize, Invalid> {
         let count = self.int()?;
         if count > self.0.len() / bytes { Err(cut()) } else { Ok(count) }
@@ -81,9 +81,9 @@ impl Bytes<'_> {
         (0..count).map(|_| Ok(Position { x: self.float()?, y: self.float()?, z: None })).collect()
     }
 
-    /// Reads what follows the positions as their third numbers, where a type has them.
+    /// Reads the third numbers of positions, which follow them in some types.
     fn third(&mut self, path: &mut Path, dimension: Dimension) -> Result<(), Invalid> {
-        // Before them come their min and max. Measures may be left out at the end.
+        // Preceded by their min and max. Measures may be left out at the end.
         if dimension == Dimension::None || dimension == Dimension::Measure && self.0.len() < 16 + 8 * path.len() {
             return Ok(());
         }
@@ -169,12 +169,13 @@ fn lines(mut paths: Vec<Path>) -> Shape {
     }
 }
 
-/// Polygons of rings: clockwise rings are outer, and each other ring is a hole of the outer ring around it.
+/// Groups rings into polygons: clockwise rings are outer, and each other ring is a hole of the outer ring around it.
 fn polygons(rings: Vec<Path>) -> Shape {
     let (outer, holes): (Vec<Path>, Vec<Path>) = rings.into_iter().partition(|ring| twice_area(ring) <= 0.0);
     let mut polygons: Vec<Vec<Path>> = outer.into_iter().map(|ring| vec![ring]).collect();
     for hole in holes {
-        // The smallest around it; writers that turn rings wrongly have holes around nothing, which are outer rings.
+        // Takes the smallest ring around it. Writers that orient rings wrongly produce holes around nothing, which are
+        // outer rings.
         let around = polygons.iter_mut().filter(|polygon| hole.first().is_some_and(|at| contains(&polygon[0], *at)));
         match around.min_by(|a, b| twice_area(&a[0]).abs().total_cmp(&twice_area(&b[0]).abs())) {
             Some(polygon) => polygon.push(hole),
@@ -188,12 +189,12 @@ fn polygons(rings: Vec<Path>) -> Shape {
     }
 }
 
-/// Twice the area of a ring, positive where it goes counterclockwise.
+/// Returns twice the area of a ring, positive if it runs counterclockwise.
 fn twice_area(ring: &[Position]) -> f64 {
     ring.windows(2).map(|pair| pair[0].x * pair[1].y - pair[1].x * pair[0].y).sum()
 }
 
-/// Whether a ring goes around a position, by the even-odd rule.
+/// Returns whether a ring encloses a position, by the even-odd rule.
 fn contains(ring: &[Position], at: Position) -> bool {
     let crosses = |pair: &&[Position]| {
         let (a, b) = (pair[0], pair[1]);

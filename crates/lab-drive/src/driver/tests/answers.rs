@@ -1,4 +1,4 @@
-//! What answers count as, and what cannot be asked.
+//! Outcomes of responses, and requests that cannot be sent.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn an_answer_that_differs_from_another_targets_is_unsound() {
     }
 }
 
-/// Two targets, the second one slow. b is asked whether it says the same as a.
+/// Two targets, the second one slow. b is checked for the same responses as a.
 fn compared(b: &Server, arrival: &str, every: u32, interrupt: Option<Arc<Notify>>) -> Ran {
     let a = serve(|_, _, stream| ok(stream));
     let text = format!(
@@ -46,13 +46,13 @@ fn slow(pause: Duration) -> Server {
 
 #[test]
 fn a_comparison_is_nobodys_wait() {
-    // One connection and little patience: with the second target's time in it, half of them would not be sent.
+    // One connection and little patience: if the second target's time counted, half of them would not be sent.
     let b = slow(Duration::from_millis(200));
     let open = "connections = 1\npatience_s = 2\narrival = { kind = \"burst\", count = 20, interval_s = 0.01 }";
     let ran = compared(&b, open, 1, None);
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 20)]));
     assert_eq!(b.asked.lock().expect("a log").len(), 20);
-    // A user who waits for answers thinks once the answer has been compared.
+    // A user who waits for responses thinks once the response has been compared.
     let b = slow(Duration::from_millis(50));
     let ran =
         compared(&b, "arrival = { kind = \"closed\", users = 1, think_s = 0.01 }\n[limits]\nrequests = 8", 1, None);
@@ -99,7 +99,7 @@ fn an_answer_that_differs_from_what_the_lab_counts_itself_is_unsound() {
             format!("{{\"type\":\"Feature\",\"geometry\":{{\"type\":\"Point\",\"coordinates\":[{lon},{lat}]}}}}\n");
         file.write_all(feature.as_bytes()).expect("writes");
     }
-    // Every fifth answer is one too many.
+    // Every fifth response is one too many.
     let server = serve(move |path, n, stream| {
         let bbox =
             path.split("bbox=").nth(1).unwrap_or_default().replace("%2C", ",").replace("%2E", ".").replace("%2D", "-");

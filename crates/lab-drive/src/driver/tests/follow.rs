@@ -1,4 +1,4 @@
-//! A request that begins something, and the stream that its answer names.
+//! Requests that start a stream, which their response names.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn a_stream_that_an_answer_names_is_followed_and_what_it_brings_is_the_answer() 
     }
     let nameless = ran.records.iter().find(|record| record.request == 3).expect("one of a hundred");
     assert_eq!(nameless.detail.as_deref(), Some("the answer names no stream at /at/packets"));
-    // Each is asked for once, and a refused one never.
+    // Each stream is requested once, and a refused one never.
     let asked = server.asked.lock().expect("a log").clone();
     let count = |path: &str| asked.iter().filter(|one| *one == path).count();
     let sent = |request: u16| ran.records.iter().filter(|record| record.request == request).count();

@@ -1,10 +1,10 @@
-//! HTTP/2 connections that their server ends in good order (GOAWAY: RFC 9113, section 6.8), frame by frame. A
-//! library's server would not leave requests unanswered, as these tests need.
+//! HTTP/2 connections that their server ends gracefully (GOAWAY: RFC 9113, section 6.8), frame by frame. A library's
+//! server would not leave requests unanswered, as these tests need.
 
 use super::*;
 use std::net::Shutdown;
 
-// Types of frames, and their flags.
+// Frame types and their flags.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
@@ -16,25 +16,26 @@ const END_HEADERS: u8 = 4;
 /// `:status: 200`, the eighth entry of the static table (RFC 7541, appendix A).
 const GOOD: [u8; 1] = [0x88];
 
-/// Requests of each test: all are sent at once over one connection.
+/// Requests of each test, all sent at once over one connection.
 const REQUESTS: usize = 20;
 
-/// How a server treats its connections.
+/// How a server handles its connections.
 #[derive(Clone, Copy)]
 struct Behaviour {
-    /// Streams that each takes; those after them are left, as the server says.
+    /// Number of streams that each connection takes; the server reports later ones as not processed.
     takes: usize,
-    /// Streams taken whose answer never comes.
+    /// Number of streams taken but never answered.
     forgets: usize,
 }
 
 struct Ending {
     url: String,
-    /// Connections that carried a stream.
+    /// Number of connections that carried a stream.
     used: Arc<AtomicU32>,
 }
 
-/// A server that waits on each connection for all requests that it has not taken yet, says which it takes, answers those and goes.
+/// Runs a server that waits on each connection for all requests not taken yet, announces which it takes, answers those
+/// and closes.
 fn server(habit: Behaviour) -> Ending {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -74,13 +75,13 @@ fn connection(mut stream: TcpStream, habit: Behaviour, left: &Mutex<usize>, used
     used.fetch_add(1, Ordering::SeqCst);
     asked.sort_unstable();
     let last = asked[..taken].last().copied().unwrap_or(0);
-    // The last stream, and NO_ERROR.
+    // The last stream id, and NO_ERROR.
     write(&mut stream, GOAWAY, 0, 0, &[last.to_be_bytes(), [0; 4]].concat())?;
     for id in &asked[..taken - habit.forgets] {
         write(&mut stream, HEADERS, END_STREAM | END_HEADERS, *id, &GOOD)?;
     }
     stream.shutdown(Shutdown::Write)?;
-    // Closed with something unread, a socket takes back what is on its way to the other side.
+    // Closing a socket with unread input discards data in flight to the other side.
     while read(&mut stream).is_ok() {}
     Ok(())
 }
@@ -100,7 +101,7 @@ fn write(stream: &mut TcpStream, kind: u8, flags: u8, id: u32, payload: &[u8]) -
     stream.write_all(&[head.as_slice(), payload].concat())
 }
 
-/// Asks a server with POST, so that nothing may be asked twice.
+/// Queries a server with POST, so that no request may be repeated.
 fn ask(server: &Ending) -> Ran {
     drive(&format!(
         "[target]\nurl = \"{}\"\nhttp2 = true\nstreams = {REQUESTS}\n[arrival]\nkind = \"burst\"\ncount = {REQUESTS}\n\

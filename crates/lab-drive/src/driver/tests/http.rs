@@ -60,7 +60,7 @@ fn an_idle_connection_that_the_server_closed_is_no_failure() {
 
 #[test]
 fn every_request_that_is_sent_again_is_counted_and_told() {
-    // A server that reads every third request and closes its connection without a word.
+    // A server that reads every third request and closes its connection without a response.
     let server = serve(|_, n, stream| n % 3 != 2 && ok(stream));
     let text = scenario(&server.url, "kind = \"closed\"\nusers = 1", "[limits]\nrequests = 40\n");
     let dir = tempfile::tempdir().expect("a folder");
@@ -77,7 +77,7 @@ fn every_request_that_is_sent_again_is_counted_and_told() {
 
 #[test]
 fn what_may_not_be_sent_twice_goes_out_on_no_connection_that_was_idle_for_long() {
-    // A server that lets no second request through on a connection.
+    // A server that accepts no second request on a connection.
     let seen = Mutex::new(BTreeSet::new());
     let server = serve(move |_, _, stream| {
         let first = seen.lock().expect("a list").insert(stream.peer_addr().expect("an address"));

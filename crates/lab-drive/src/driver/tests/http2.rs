@@ -7,7 +7,7 @@ use h2::server::SendResponse;
 use std::sync::atomic::AtomicUsize;
 use tokio_rustls::TlsAcceptor;
 
-/// A server with the count of its connections that carried a stream.
+/// A server that counts its connections that carried a stream.
 struct Http2Server {
     address: SocketAddr,
     used: Arc<AtomicUsize>,
@@ -69,7 +69,7 @@ async fn answer(request: ::http::Request<h2::RecvStream>, mut respond: SendRespo
         "/broken" => {
             let Ok(mut stream) = respond.send_response(status(200), false) else { return };
             let _ = stream.send_data(Bytes::from_static(b"a\nb\n"), false);
-            // What was written goes out first.
+            // Pending writes are flushed first.
             tokio::task::yield_now().await;
             stream.send_reset(Reason::INTERNAL_ERROR);
         }
@@ -102,7 +102,7 @@ fn as_due(ran: &Ran) {
             0 => record.outcome == Came::Sound && record.results == 1000 && record.bytes == 11_000,
             1 => record.outcome == Came::Refused && record.status == 503,
             2 => record.outcome == Came::Refused && detail == "the server refused the stream",
-            // How much of an answer comes before its stream is reset is the server's affair.
+            // How much of a response arrives before its stream is reset is up to the server.
             _ => matches!(record.outcome, Came::Partial | Came::Failed) && detail.starts_with("the stream was reset"),
         };
         assert!(due, "{record:?}");
@@ -114,7 +114,7 @@ fn as_due(ran: &Ran) {
 fn streams_share_connections_and_are_measured_one_by_one() {
     let server = server(None);
     as_due(&drive(&text(&format!("http://{}", server.address), "")));
-    // 60 at once, 20 to a connection.
+    // 60 at once, 20 per connection.
     assert_eq!(server.used.load(Ordering::SeqCst), 3);
 }
 

@@ -1,9 +1,9 @@
-//! Waiting until targets are idle, each by its own metric.
+//! Waits until targets are idle, each by its own metric.
 
 use super::*;
 use std::sync::atomic::AtomicBool;
 
-/// A server with a metric that says `busy` until it was read this often, and again after any other request.
+/// A server with a metric that reports `busy` until it was read this often, and again after any other request.
 fn working(looks: u32, again: bool) -> Server {
     let (seen, asked) = (AtomicU32::new(0), AtomicBool::new(false));
     serve(move |path, _, stream| {
@@ -45,8 +45,8 @@ fn each_trial_waits_for_its_own_target() {
     let ran = drive(&text.concat());
     let turns: Vec<u16> = ran.outcome.run.trials.iter().map(|trial| trial.target).collect();
     assert_eq!(turns, [0, 0, 1, 1, 2, 2]);
-    // The one of `phases` stands for a and c: a read before each of their trials. b is read until it is idle,
-    // and once more.
+    // The metric of `phases` covers a and c: a read before each of their trials. b is read until it is idle, and once
+    // more.
     assert_eq!([&a, &b, &c].map(looks), [(0, 6), (4, 6), (4, 6)]);
 }
 
@@ -62,7 +62,7 @@ fn a_target_that_does_not_come_to_rest_ends_the_run_with_what_it_has() {
     assert_eq!((ran.records.len(), ran.outcome.run.trials.len()), (3, 1));
     let why = ran.outcome.run.cut_short.expect("a reason");
     assert!(why.starts_with("trial 2 did not begin: the target was not idle within 0.5 s"), "{why}");
-    // Before the first trial there is nothing to keep.
+    // Before the first trial there is no data to keep.
     let never = working(u32::MAX, false);
     let error = refusal(&text.replace(&server.url, &never.url));
     assert!(matches!(&error, LabError::Target(why) if why.contains("not idle within")), "{error}");

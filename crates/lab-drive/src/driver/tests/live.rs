@@ -1,4 +1,4 @@
-//! The report while it grows.
+//! The live report during a run.
 
 use super::*;
 use crate::driver::live::Server as View;
@@ -11,7 +11,7 @@ fn get(url: &str, path: &str, host: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// Whether a page has what this test waits for: the pictures, and the words on what came and what did not.
+/// Returns whether a page has the expected content: the pictures, and the text about responses and failures.
 fn shows_all(report: &str) -> bool {
     ["<svg", "sound answer", "status 500", "Trial 1 of 1"].iter().all(|part| report.contains(part))
 }
@@ -30,7 +30,7 @@ fn a_run_can_be_looked_at_while_it_goes_on_and_the_view_ends_with_it() {
     assert!(get(&url, "/report", &host).expect("an answer").contains("No request has ended yet"));
     let (stop, place) = (Arc::clone(&interrupt), url.clone());
     let reader = std::thread::spawn(move || {
-        // The load goes on until its pictures have been seen.
+        // The load continues until its pictures have been seen.
         let begun = Instant::now();
         let seen = loop {
             let report = get(&place, "/report", &host).expect("a report");

@@ -1,4 +1,4 @@
-//! Arrivals: each accounted for, on time, as its population was told.
+//! Arrivals: each accounted for, on time, and as specified.
 
 use super::*;
 
@@ -90,7 +90,8 @@ fn a_stall_shows_from_the_intended_time_and_hides_from_a_naive_clock() {
     let ran = drive(&scenario(&server.url, "kind = \"constant\"\nrate = 100", "[phases]\nmeasured_s = 3\n[[population]]\nname = \"a\"\nconnections = 1\narrival = { kind = \"constant\", rate = 100 }").replace("[arrival]\nkind = \"constant\"\nrate = 100\n", ""));
     assert!(start.elapsed() > Duration::from_secs(3));
     let group = &ran.outcome.groups[0];
-    // A fifth of the arrivals falls into the stall and waits 0 to 600 ms: the 95th percentile of all is the 75th of those.
+    // A fifth of the arrivals falls into the stall and waits 0 to 600 ms: the 95th percentile of all is the 75th of
+    // those.
     assert!(group.latency_ms.p95 > 300.0, "{:?}", group.latency_ms);
     assert!(group.naive_ms.p95 < group.latency_ms.p95 / 3.0, "{:?}", group.naive_ms);
 }
@@ -115,7 +116,7 @@ fn users_try_again_as_they_were_told_and_each_try_is_a_record() {
 fn users_who_heed_what_they_are_told_come_back_no_sooner() {
     let cases = [("", false), ("", true), ("follow = \"/packets\"\n", true)];
     for (follow, after) in cases {
-        // The second refusal names no time; the time in a sound answer has no meaning.
+        // The second refusal names no time; the time in a sound response has no meaning.
         let server = serve(|_, n, stream| {
             let (status, more) = match n {
                 0 => ("429 Busy", "Retry-After: 1\r\n"),
@@ -156,7 +157,7 @@ fn users_go_round_the_addresses_of_a_service() {
     ));
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 60)]));
     let asked = servers.map(|server| server.asked.lock().expect("a log").len());
-    // Two users each, and each of them asks once before any asks again.
+    // Two users each, and each of them sends once before any sends again.
     assert!(asked.iter().all(|asked| *asked >= 2) && asked.iter().sum::<usize>() == 60, "{asked:?}");
 }
 
@@ -194,7 +195,7 @@ fn an_access_log_is_replayed_at_the_speed_that_is_asked_for() {
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 20)]));
     let mut intended: Vec<i64> = ran.records.iter().map(|record| record.intended).collect();
     intended.sort_unstable();
-    // Five a second, eight times as fast.
+    // Five per second, eight times as fast.
     assert!(intended.windows(2).all(|pair| pair[1] - pair[0] == 25_000), "{intended:?}");
     let asked: BTreeSet<String> = server.asked.lock().expect("a log").iter().cloned().collect();
     assert_eq!(asked, (0..20).map(|n| format!("/page/{n}")).collect());
@@ -217,7 +218,7 @@ fn the_lines_of_a_log_have_a_name_and_checks_of_their_own_beside_named_requests(
     );
     let ran = drive(&text);
     let groups: Vec<_> = ran.outcome.groups.iter().map(|g| (g.request.as_str(), g.arrivals, g.results)).collect();
-    // The answer is {}: one body, no feature, and nothing at /due.
+    // The response is {}: one body, no feature, and nothing at /due.
     assert_eq!(groups, [("replay", 12, 12), ("probe", 5, 0)]);
     assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 12), ("unsound", 5)]));
     assert!(ran.outcome.verdicts[0].holds);
@@ -273,7 +274,7 @@ fn the_same_seed_asks_the_same_and_two_targets_are_asked_alike() {
     let ran = drive(&text);
     let turns: Vec<u16> = ran.outcome.run.trials.iter().map(|trial| trial.target).collect();
     assert_eq!(turns, [0, 1, 0, 1]);
-    // Requests of different connections may overtake each other on their way: a turn is a set.
+    // Requests on different connections may overtake each other: a turn is a set.
     let asked = |server: &Server| {
         let mut asked = server.asked.lock().expect("a log").clone();
         asked.chunks_mut(20).for_each(<[String]>::sort);

@@ -1,4 +1,4 @@
-//! The driver against servers of these tests' own; one file a wire.
+//! The driver against servers of these tests; one file per protocol.
 
 mod answers;
 mod follow;
@@ -27,7 +27,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// A server that gives every request to `answer`, with its path and number. `answer` writes what it likes, and says whether the connection goes on.
+/// A server that passes every request to `answer`, with its path and number. `answer` writes any response, and
+/// returns whether the connection stays open.
 struct Server {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -116,7 +117,7 @@ fn scenario(url: &str, arrival: &str, rest: &str) -> String {
     format!("[target]\nurl = \"{url}\"\n[arrival]\n{arrival}\n[request]\npath = \"/x\"\n{rest}")
 }
 
-/// Why a scenario is not begun; nothing must be left of it.
+/// Returns why a scenario was not started; nothing of it may remain.
 fn refusal(text: &str) -> LabError {
     let dir = tempfile::tempdir().expect("a folder");
     let scenario = Scenario::parse(text, "t", &[]).expect("a scenario");

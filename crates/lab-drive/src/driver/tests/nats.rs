@@ -3,7 +3,7 @@
 use super::*;
 use std::io::{BufRead as _, BufReader};
 
-/// One connection: it is asked for a sign of life before each reply.
+/// Serves one connection, which is pinged before each reply.
 fn session(stream: TcpStream) -> Option<()> {
     let mut out = stream.try_clone().ok()?;
     let mut lines = BufReader::new(stream);

@@ -1,4 +1,4 @@
-//! PostgreSQL's wire, against a stand-in of a few statements.
+//! PostgreSQL's protocol, against a stand-in for a few statements.
 
 use super::*;
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ fn texts(body: &[u8]) -> Vec<String> {
     body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect()
 }
 
-/// The parameters of a Bind whose formats are all the default.
+/// Returns the parameters of a Bind whose formats are all the default.
 fn parameters(bind: &[u8]) -> Vec<String> {
     let names = bind.iter().enumerate().filter(|(_, byte)| **byte == 0).nth(1).expect("two names").0 + 1;
     let (mut rest, mut out) = (&bind[names + 4..], Vec::new());
@@ -42,7 +42,7 @@ fn parameters(bind: &[u8]) -> Vec<String> {
     out
 }
 
-/// One session: a client with the password `secret` is let in. Its prepared statements go into `log`.
+/// Serves one session, for a client with the password `secret`. Its prepared statements go into `log`.
 fn session(mut stream: TcpStream, log: &Mutex<Vec<String>>) -> Option<()> {
     let start = texts(&body(&mut stream)?[4..]);
     assert_eq!(start[..4], ["user", "me", "database", "db"]);
@@ -79,7 +79,7 @@ fn session(mut stream: TcpStream, log: &Mutex<Vec<String>>) -> Option<()> {
             _ => {
                 let count: u32 = bound.1.first().map_or(0, |count| count.parse().expect("a number"));
                 let rows: Vec<u8> = (0..count).flat_map(|n| row(&format!("row {n}"))).collect();
-                // In pieces that end within a message.
+                // In pieces that end inside a message.
                 rows.chunks(1000).try_for_each(|piece| stream.write_all(piece)).ok()?;
                 message(b'C', b"SELECT\0")
             }
@@ -133,7 +133,7 @@ fn a_postgres_is_asked_by_statements_whose_rows_are_results_and_errors_are_named
         assert!(record.sent <= record.first_byte && record.first_byte <= record.done, "{record:?}");
         assert!(record.first_result <= record.last_result && record.last_result <= record.done, "{record:?}");
     }
-    // Once a statement and connection; after an error the connection is still good.
+    // Once per statement and connection; after an error the connection stays usable.
     let prepared = server.asked.lock().expect("a log").clone();
     assert!(prepared.len() <= 12, "{prepared:?}");
     assert!(prepared.contains(&"select n from generate_series(1, $1)".to_owned()), "{prepared:?}");

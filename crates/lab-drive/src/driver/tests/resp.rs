@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A server that knows `PING` and `KEYS *`.
+/// A server with the commands `PING` and `KEYS *`.
 pub(super) fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

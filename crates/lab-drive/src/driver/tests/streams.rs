@@ -3,7 +3,7 @@
 use super::*;
 use crate::mock::{Mock, MockFile};
 
-/// Mock sources on a thread of their own, and where.
+/// Starts mock sources on a thread of their own, and returns their address.
 fn mock(text: &str) -> SocketAddr {
     let file = MockFile::parse(text, "mock.toml").expect("a file");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -31,7 +31,7 @@ fn hundreds_of_streams_bring_every_packet_in_its_time() {
         assert_eq!(ran.outcomes(), BTreeMap::from([("sound", 200)]), "{scheme}");
         for record in &ran.records {
             assert_eq!((record.packets, record.results), (5, 10), "{record:?}");
-            // Four gaps of a tenth of a second lie before the last; a timer never comes early.
+            // Four gaps of a tenth of a second precede the last packet; a timer never fires early.
             let waited = record.last_result.zip(record.sent).map(|(last, sent)| last - sent);
             assert!(waited.is_some_and(|us| us >= 399_000), "{record:?}");
         }

@@ -1,4 +1,4 @@
-//! TLS: the other wires' servers behind a front that speaks it, with certificates of this test's own authority.
+//! TLS: the servers of other protocols behind a TLS proxy, with certificates of this test's own authority.
 
 use super::*;
 use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -21,12 +21,12 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), file }
     }
 
-    /// The line of a target that trusts it.
+    /// Returns the configuration line of a target that trusts it.
     pub(super) fn trusted(&self) -> String {
         format!("ca = {:?}", self.file.path())
     }
 
-    /// A certificate for `host`, and its key.
+    /// Creates a certificate for `host`, and its key.
     fn certificate(&self, host: &str, expired: bool) -> (Certificate, KeyPair) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a sound name");
         if expired {
@@ -36,7 +36,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
     }
 
-    /// The same as files of a folder, for a server that reads them: `server.crt` and `server.key`.
+    /// Writes them as files of a folder, for a server that reads them: `server.crt` and `server.key`.
     pub(super) fn write(&self, host: &str, folder: &std::path::Path) {
         use std::os::unix::fs::PermissionsExt;
         let (certificate, key) = self.certificate(host, false);
@@ -47,13 +47,13 @@ impl Authority {
         std::fs::set_permissions(folder.join("server.key"), own).expect("sets");
     }
 
-    /// How a server for `host` shows itself.
+    /// Returns the identity of a server for `host`.
     pub(super) fn server(&self, host: &str, expired: bool, alpn: &[&[u8]]) -> Arc<rustls::ServerConfig> {
         let (certificate, key) = self.certificate(host, expired);
         config(certificate, &key, alpn)
     }
 
-    /// A front for `host` before the plain server at `behind`.
+    /// Starts a proxy for `host` before the plain server at `behind`.
     fn front(&self, behind: SocketAddr, host: &str, expired: bool) -> SocketAddr {
         front(self.server(host, expired, &[b"http/1.1"]), behind)
     }
@@ -71,7 +71,7 @@ fn config(certificate: Certificate, key: &KeyPair, alpn: &[&[u8]]) -> Arc<rustls
     Arc::new(config)
 }
 
-/// A server that shows a certificate before the plain one at `behind`.
+/// Starts a server that presents a certificate before the plain one at `behind`.
 fn front(config: Arc<rustls::ServerConfig>, behind: SocketAddr) -> SocketAddr {
     let acceptor = TlsAcceptor::from(config);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -94,7 +94,7 @@ fn front(config: Arc<rustls::ServerConfig>, behind: SocketAddr) -> SocketAddr {
     address
 }
 
-/// A server with a certificate that only itself has signed, as `openssl req -x509` makes one: the file of it, and the server.
+/// Starts a server with a self-signed certificate, as `openssl req -x509` makes one; returns its file, and the server.
 fn self_signed(is_ca: bool, host: &str, expired: bool) -> (tempfile::NamedTempFile, Arc<rustls::ServerConfig>) {
     let mut params = CertificateParams::new(vec![host.to_owned()]).expect("a sound name");
     params.is_ca = if is_ca { IsCa::Ca(BasicConstraints::Unconstrained) } else { IsCa::NoCa };
@@ -146,7 +146,7 @@ fn a_certificate_that_is_not_to_be_believed_is_named_before_anything_is_sent() {
     std::thread::spawn(move || {
         for mut stream in plain.incoming().flatten() {
             say(&mut stream, "220 ready\r\n");
-            // What it was sent is read, so that its answer is not lost with the connection.
+            // Reads the request, so that its response is not lost with the connection.
             let _ = stream.read(&mut [0; 4096]);
         }
     });
@@ -156,7 +156,7 @@ fn a_certificate_that_is_not_to_be_believed_is_named_before_anything_is_sent() {
         (of(good, &stranger.trusted()), "no trusted authority"),
         (of(good, ""), "no trusted authority"),
         (of(plain_address, ""), "does not speak it"),
-        // It waits for the end of a request.
+        // Waits for the end of a request.
         (of(behind, ""), "no TLS handshake"),
     ] {
         assert!(matches!(&error, LabError::Target(text) if text.contains(words)), "{error}");
@@ -193,7 +193,7 @@ fn a_self_signed_target_is_trusted_by_its_own_file_or_without_a_look() {
             assert!(matches!(&refused, LabError::Target(text) if text.contains("certificate")), "{refused}");
         }
     }
-    // The file does not make another host's certificate good, nor one that is out of date; `insecure` takes both.
+    // The file makes neither another host's certificate nor an expired one valid; `insecure` accepts both.
     for (host, expired, why) in [("example.org", false, "is for another host"), ("127.0.0.1", true, "has expired")] {
         let (file, config) = self_signed(true, host, expired);
         let url = format!("https://{}", front(config, behind));

@@ -1,10 +1,10 @@
-//! The lab as its own limit: what is done to its thread is seen, and makes the run void. Descriptors are in `crates/cli/tests/lab.rs`, because a
-//! limit of theirs is the whole process's.
+//! The lab as its own limit: interference with its thread is detected, and makes the run void. Tests of descriptors
+//! are in `crates/cli/tests/lab.rs`, because their limit applies to the whole process.
 
 use super::*;
 use meridian_lab_results::folder::Watched;
 
-/// Why a run was void whose thread is kept from its work at each report of progress, and what the lab saw.
+/// Returns why a run was void whose thread was blocked at each progress report, and the lab's observations.
 fn hindered(arrival: &str, limits: &str, hinder: fn()) -> (Vec<String>, Watched) {
     let server = serve(|_, _, stream| ok(stream));
     let dir = tempfile::tempdir().expect("a folder");
@@ -26,7 +26,7 @@ fn a_loop_that_is_held_up_is_late_whether_arrivals_have_a_schedule_or_not() {
         let (void, seen) = hindered(arrival, CALM, || std::thread::sleep(Duration::from_millis(300)));
         assert_eq!(void.len(), 1, "{void:?}");
         assert!(void[0].starts_with("the lab was late"), "{void:?}");
-        // Held up for 300 of every 500 ms: the longest wait is that long.
+        // Blocked for 300 of every 500 ms: the longest wait has that length.
         assert!(seen.late_max_ms > 250.0 && seen.late_p99_ms > 100.0, "{seen:?}");
         let (void, _) = hindered(arrival, &format!("late_ms = 1e6\n{CALM}"), || ());
         assert!(void.is_empty(), "{void:?}");
@@ -42,12 +42,12 @@ fn a_thread_that_has_no_time_left_is_the_limit() {
         }
     };
     let (void, seen) = hindered(CLOSED, "late_ms = 1e6\nother_load = 0.01", spin);
-    // All of its time is either worked or, on a busy machine, waited for, or taken by the host.
+    // All of its time is either worked or, on a busy machine, spent waiting or taken by the host.
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     assert!(seen.driver_cpu + seen.driver_starved + seen.steal * cores > 0.9, "{seen:?}");
     let own = ["the lab's own core was the limit", "the lab waited for a processor", "the host took"];
     assert!(void.iter().any(|why| own.iter().any(|own| why.starts_with(own))), "{void:?} {seen:?}");
-    // Open arrivals wait busily for their time: that is no limit.
+    // Open arrivals wait busily for their time: that is not a limit.
     let (void, seen) = hindered(OPEN, &format!("late_ms = 1e6\n{CALM}"), || ());
     assert!(void.is_empty() && seen.arrivals == 400, "{void:?} {seen:?}");
 }

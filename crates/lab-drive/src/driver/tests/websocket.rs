@@ -3,7 +3,7 @@
 use super::*;
 
 /// A server that takes a question and sends two packets, the second larger than any buffer. Under `/whole` it
-/// says that this was all; elsewhere it closes.
+/// announces that the results are complete; elsewhere it closes.
 pub(super) fn server() -> SocketAddr {
     use tokio_tungstenite::tungstenite::{Message, accept_hdr, handshake::server};
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -17,7 +17,7 @@ pub(super) fn server() -> SocketAddr {
                     path = request.uri().path().to_owned();
                     Ok(response)
                 };
-                // The probe for reachability opens a connection and says nothing.
+                // The reachability probe opens a connection and sends nothing.
                 let Ok(mut socket) = accept_hdr(stream, seen) else { return };
                 let packet = |features: &str| format!("{{\"kind\":\"results\",\"features\":[{features}]}}");
                 let asked = socket.read().expect("the body as a message");

@@ -1,18 +1,18 @@
-//! Messages of PostgreSQL's protocol 3 (postgresql.org/docs/current/protocol-message-formats.html), as far as a client that asks
-//! needs them.
+//! Messages of PostgreSQL's protocol 3 (postgresql.org/docs/current/protocol-message-formats.html), as far as a
+//! querying client needs them.
 
 use crate::protocol::scan::BODY_MAX;
 
-/// A message of a server: its kind and its body.
+/// A message from a server: its kind and its body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     pub kind: u8,
     pub body: &'a [u8],
-    /// Bytes of the whole.
+    /// Bytes of the whole message.
     pub length: usize,
 }
 
-/// The first message of the received bytes, if it is complete.
+/// Returns the first message of the received bytes, if it is complete.
 pub(crate) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
     let Some((kind, rest)) = bytes.split_first() else { return Ok(None) };
     if !kind.is_ascii_alphanumeric() {
@@ -20,15 +20,15 @@ pub(crate) fn next(bytes: &[u8]) -> Result<Option<Message<'_>>, &'static str> {
     }
     let Some(length) = rest.first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
-    // The length includes itself, so 4 is the min. A larger one than any answer means that the other side speaks
-    // another protocol.
+    // The length includes itself, so 4 is the min. A length above that of any response means that the other side
+    // speaks another protocol.
     if !(4..=BODY_MAX).contains(&length) {
         return Err("the answer is not PostgreSQL's");
     }
     Ok(rest.get(4..length).map(|body| Message { kind: *kind, body, length: length + 1 }))
 }
 
-/// Appends a message of a client; a kind of 0 is the start of a session, which has none.
+/// Appends a message of a client. A kind of 0 is the start of a session, which has none.
 pub(crate) fn put(out: &mut Vec<u8>, kind: u8, body: &[&[u8]]) {
     if kind != 0 {
         out.push(kind);
@@ -38,7 +38,7 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: u8, body: &[&[u8]]) {
     body.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The columns of a row (body of a DataRow), as text; `None` is null. Ends early where the row is not sound.
+/// Returns the columns of a row (body of a DataRow), as text; `None` is null. Ends early if the row is malformed.
 pub(crate) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let mut rest = body.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -79,7 +79,7 @@ impl ServerError {
         complaint
     }
 
-    /// Whether the server turned the request away because it had no room for it (class 53, and "cannot connect now").
+    /// Returns whether the server refused the request for lack of resources (class 53, and "cannot connect now").
     pub(crate) fn is_refusal(&self) -> bool {
         self.code.starts_with("53") || self.code == "57P03"
     }

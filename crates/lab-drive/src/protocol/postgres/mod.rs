@@ -1,8 +1,8 @@
-//! PostgreSQL's wire (protocol 3), with the extended query: a request's body is a statement, its placeholders are parameters, rows
-//! are results.
+//! PostgreSQL's protocol 3, with the extended query: a request's body is a statement, its placeholders are parameters,
+//! rows are results.
 //!
-//! A connection prepares each statement when it first asks it and binds it from then on, as applications with
-//! a pool do. Parameters and columns go as text, so the server decides their types.
+//! A connection prepares each statement at its first use and binds it from then on, as applications with a pool do.
+//! Parameters and columns are sent as text, so the server decides their types.
 
 pub(crate) mod message;
 mod session;
@@ -14,7 +14,7 @@ use crate::scenario::{Request, ResultUnit};
 use message::ServerError;
 use session::{Session, complaint};
 
-/// A connection, opened when it is first needed and again when it was lost.
+/// A connection, opened when first needed and reopened when lost.
 #[derive(Debug)]
 pub struct Postgres {
     address: Address,
@@ -23,7 +23,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// A connection to be.
+    /// Creates an unopened connection.
     pub fn new(address: Address) -> Postgres {
         Postgres { address, session: None, out: Vec::new() }
     }
@@ -42,7 +42,7 @@ impl Postgres {
         }
     }
 
-    /// The messages that ask: prepare where that is still to be done, bind, execute, and end of the question.
+    /// Writes the messages of a request: prepare if necessary, bind, execute, and sync.
     fn write(&mut self, of: &Exchange<'_>, is_prepared: bool) {
         let question = of.question;
         let name = format!("q{}\0", question.request);
@@ -67,7 +67,7 @@ impl Client for Postgres {
 
     async fn ask(&mut self, of: &mut Exchange<'_>) -> Result<(), ExchangeError> {
         self.open().await?;
-        // Only a whole answer leaves a session that can be asked again.
+        // Only a whole response leaves a session that can be used again.
         let Some(mut session) = self.session.take() else { return Err(ExchangeError::failed(CLOSED)) };
         self.write(of, session.prepared.contains(&of.question.request));
         let Exchange { question, record, scan, clock, .. } = of;
@@ -77,7 +77,7 @@ impl Client for Postgres {
         let mut ready = false;
         while !ready {
             if let Err(fault) = session.read().await {
-                // A server that ends a session says why before it closes.
+                // A server that ends a session states the reason before it closes.
                 return Err(wrong.unwrap_or(fault));
             }
             let now = clock.now();
@@ -86,19 +86,20 @@ impl Client for Postgres {
             while let Some(message) = message::next(&session.buffer[used..]).map_err(ExchangeError::failed)? {
                 used += message.length;
                 match message.kind {
-                    // A row, as one of a query or of COPY … TO STDOUT.
+                    // A row of a query or of COPY … TO STDOUT.
                     b'D' => scan.row(message.body.len(), now, |text| line(message.body, text)),
                     b'd' => scan.row(message.body.len(), now, |text| text.extend_from_slice(message.body)),
-                    // Only after the server confirmed it: a statement that failed to parse has to be sent again.
+                    // Only after the server confirmed it: a statement that failed to parse must be sent again.
                     b'1' => drop(session.prepared.insert(question.request)),
                     b'E' => wrong = Some(complaint(&ServerError::read(message.body))),
-                    // After an error too, the server skips to the Sync and reports that it is ready: the session can be
-                    // used again.
+                    // After an error too, the server skips to the Sync and reports that it is ready: the session can
+                    // be used again.
                     b'Z' => ready = true,
                     b'G' | b'W' => {
                         return Err(ExchangeError::failed("COPY … FROM STDIN is not spoken: expected an insert"));
                     }
-                    // Bound, closed, complete, empty, notices, notifications, parameters, descriptions, the frame of a COPY.
+                    // Bound, closed, complete, empty, notices, notifications, parameters, descriptions, the frame of a
+                    // COPY.
                     b'2' | b'3' | b'C' | b'I' | b'N' | b'A' | b'S' | b'n' | b'T' | b't' | b's' | b'H' | b'c' => {}
                     _ => return Err(ExchangeError::failed("the answer is not PostgreSQL's")),
                 }
@@ -114,7 +115,7 @@ impl Client for Postgres {
     }
 }
 
-/// A row as checks see it: columns between tabs, a line end, null as nothing.
+/// Writes a row as checks see it: columns separated by tabs, a line end, null as nothing.
 fn line(row: &[u8], text: &mut Vec<u8>) {
     for (at, column) in message::columns(row).enumerate() {
         if at > 0 {

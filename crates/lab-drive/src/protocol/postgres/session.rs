@@ -1,4 +1,4 @@
-//! A session with a PostgreSQL server: how it begins and signs in.
+//! A session with a PostgreSQL server: startup and authentication.
 
 use super::message::{self, ServerError};
 use crate::protocol::address::{Address, Login};
@@ -9,25 +9,25 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use std::collections::HashSet;
 use tokio::io::AsyncReadExt;
 
-/// A session that is signed in.
+/// An authenticated session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) stream: Stream,
-    /// Received bytes that were not read yet.
+    /// Received bytes that are not parsed yet.
     pub(super) buffer: Vec<u8>,
     /// Requests whose statements the server has prepared.
     pub(super) prepared: HashSet<u16>,
 }
 
-/// Room for what comes at once.
+/// Bytes read at once.
 const BUFFER: usize = 16 << 10;
 
-/// Version 3.0 of the protocol, and the number that asks for TLS in its place.
+/// Version 3.0 of the protocol, and the number that requests TLS in its place.
 const VERSION: u32 = 196_608;
 const WANTS_TLS: u32 = 80_877_103;
 
 impl Session {
-    /// Connects, secures and signs in.
+    /// Connects, secures and authenticates.
     pub(super) async fn open(address: &Address) -> Result<Session, ExchangeError> {
         let mut stream = Stream::plain(address).await?;
         if address.tls.is_some() {
@@ -79,7 +79,7 @@ impl Session {
                         self.buffer.drain(..used);
                         return Ok(());
                     }
-                    // Parameters, keys for cancelling, notices, what the server cannot do of a newer protocol.
+                    // Parameters, cancellation keys, notices, unsupported features of a newer protocol.
                     b'S' | b'K' | b'N' | b'v' => {}
                     _ => return Err(ExchangeError::failed("the answer is not PostgreSQL's")),
                 }
@@ -94,7 +94,7 @@ impl Session {
     }
 }
 
-/// A server's error as the record has it.
+/// Returns a server's error in the form of the record.
 pub(super) fn complaint(of: &ServerError) -> ExchangeError {
     let detail = format!("SQLSTATE {}: {}", of.code, of.text);
     if of.is_refusal() { ExchangeError::refused(detail) } else { ExchangeError::failed(detail) }

@@ -1,8 +1,8 @@
-//! Users who wait for each answer, over processes on machines: how many answers a second, and how long each takes.
+//! Users who wait for each response, over processes on machines: throughput and response times.
 //!
-//! A request visits processes one after another and needs processor time in each, as a query passes a gateway, an owner and the gateway
-//! again. Processes of a machine share its processors evenly. A user asks again when the answer is there. So it is a closed network of
-//! queues under processor sharing (Baskett, Chandy, Muntz and Palacios 1975).
+//! A request visits processes in turn and needs processor time in each, as a query passes a gateway, an owner and the
+//! gateway again. Processes of a machine share its processors evenly. A user asks again once the response has arrived.
+//! So it is a closed network of queues under processor sharing (Baskett, Chandy, Muntz and Palacios 1975).
 
 mod run;
 #[cfg(test)]
@@ -13,44 +13,44 @@ pub use run::run;
 use super::draw::Times;
 use serde::{Deserialize, Serialize};
 
-/// Users, machines and the processes on them: the shape of the scenario file.
+/// Users, machines and their processes: the format of the scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedNetwork {
     /// Always `closed`.
     pub kind: String,
-    /// What the page of results says it is.
+    /// Title for the page of results.
     #[serde(default)]
     pub about: String,
-    /// The seed of all chance.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Seconds that are counted.
+    /// Length of the measured phase in seconds.
     pub seconds: f64,
-    /// Seconds before those.
+    /// Length of the warm-up in seconds.
     #[serde(default)]
     pub warm_up_s: f64,
-    /// Processes of one kind each.
+    /// Groups of identical processes.
     pub station: Vec<Station>,
-    /// Users of one kind each.
+    /// Groups of identical users.
     pub population: Vec<Population>,
     /// Machines that several stations share.
     #[serde(default)]
     pub machine: Vec<Machine>,
 }
 
-/// Processes of one kind. Requests go to them in turn.
+/// Identical processes. Requests go to them in turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
     /// Unique name.
     pub name: String,
-    /// How many there are.
+    /// Number of processes.
     #[serde(default = "one")]
     pub processes: u32,
-    /// Processors of each, where each has a machine of its own.
+    /// Processors of each process, if each has a machine of its own.
     #[serde(default = "one")]
     pub cores: u32,
-    /// Name of the machine that all of them are on.
+    /// Name of the machine that all of them share.
     #[serde(default)]
     pub machine: String,
 }
@@ -61,22 +61,22 @@ pub struct Station {
 pub struct Machine {
     /// Unique name.
     pub name: String,
-    /// Its processors.
+    /// Number of processors.
     pub cores: u32,
 }
 
-/// Users who ask alike.
+/// Identical users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Population {
     /// Unique name.
     pub name: String,
-    /// How many there are.
+    /// Number of users.
     pub users: u32,
-    /// Between an answer and the next request.
+    /// Think time between a response and the next request.
     #[serde(default)]
     pub think: Times,
-    /// The visits of a request, in order.
+    /// Visits of a request, in order.
     pub visits: Vec<Visit>,
 }
 
@@ -94,11 +94,11 @@ fn one() -> u32 {
     1
 }
 
-/// Max visits of a trial, by the time that they would take alone.
+/// Max visits of a trial, estimated from the time of each visit alone.
 const VISITS_MAX: f64 = 1e8;
 
 impl ClosedNetwork {
-    /// The error in it, as a sentence.
+    /// Returns the error in it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         let within = |name: &str, x: f64, min: f64, max: f64| match x >= min && x <= max {
             true => Ok(()),
@@ -155,27 +155,27 @@ fn once<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), S
     })
 }
 
-/// The answer of `lab simulate` for closed networks.
+/// The result of `lab simulate` for closed networks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClosedOutcome {
-    /// Answers a second, of all users.
+    /// Responses per second, over all users.
     pub per_second: f64,
-    /// By population.
+    /// Results by population.
     pub populations: Vec<PopulationOutcome>,
-    /// Busy share of the processors, by machine: named machines, then the stations' own.
+    /// Utilisation of the processors, by machine: named machines, then the stations' own.
     pub machines: Vec<MachineOutcome>,
 }
 
-/// The answers to the users of a population.
+/// The responses to the users of a population.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PopulationOutcome {
     /// Its name.
     pub name: String,
-    /// Answers a second.
+    /// Responses per second.
     pub per_second: f64,
-    /// Mean time to an answer.
+    /// Mean response time.
     pub mean_ms: f64,
-    /// Median.
+    /// Median response time.
     pub p50_ms: f64,
     /// 95th percentile.
     pub p95_ms: f64,
@@ -183,11 +183,11 @@ pub struct PopulationOutcome {
     pub p99_ms: f64,
 }
 
-/// How busy a machine was.
+/// Utilisation of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachineOutcome {
-    /// Its name, or that of the station, with a number where that has several.
+    /// Its name, or that of the station, numbered if that has several.
     pub name: String,
-    /// Share of its processors' time.
+    /// Busy share of its processors' time.
     pub used: f64,
 }

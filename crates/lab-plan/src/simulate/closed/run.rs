@@ -10,9 +10,9 @@ type Work = u64;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A user asks.
+    /// A user sends a request.
     Ask(usize),
-    /// The first of a machine's visits ends, unless they changed since.
+    /// The first of a machine's visits ends, unless they changed meanwhile.
     End { machine: usize, change: u64 },
 }
 
@@ -22,22 +22,22 @@ struct Machine {
     cores: u64,
     /// The visits, in order of the service at which each ends.
     running: BTreeSet<(Work, usize)>,
-    /// Service that each visit has been given since the start.
+    /// Service received by each visit since the start.
     given: Work,
     settled: Micros,
     change: u64,
-    /// Processor time used while it is counted.
+    /// Processor time used in the measured phase.
     used: Work,
 }
 
 struct User {
     population: usize,
     asked: Micros,
-    /// The visit that comes next.
+    /// The next visit.
     next: usize,
 }
 
-/// The machines of a station's processes, and whose turn it is.
+/// The machines of a station's processes, and the index of the next.
 struct RoundRobin {
     machines: Vec<usize>,
     next: usize,
@@ -113,7 +113,7 @@ pub fn run(network: &ClosedNetwork) -> ClosedOutcome {
                 simulator.go_on(user);
             }
             Event::End { machine, change } if change == simulator.machines[machine].change => simulator.ended(machine),
-            // Planned before another visit came or went.
+            // Planned before another visit arrived or left.
             Event::End { .. } => {}
         }
     }
@@ -121,7 +121,7 @@ pub fn run(network: &ClosedNetwork) -> ClosedOutcome {
 }
 
 impl Simulator<'_> {
-    /// A user's request begins its next visit, or is answered.
+    /// Starts the next visit of a user's request, or completes it.
     fn go_on(&mut self, user: usize) {
         let now = self.events.now();
         let population = &self.network.population[self.users[user].population];
@@ -146,7 +146,7 @@ impl Simulator<'_> {
         self.plan(machine);
     }
 
-    /// The visits of a machine that have had their service end.
+    /// Ends the visits of a machine that have received their service.
     fn ended(&mut self, machine: usize) {
         self.settle(machine);
         let mut over = Vec::new();
@@ -161,7 +161,7 @@ impl Simulator<'_> {
         over.into_iter().for_each(|user| self.go_on(user));
     }
 
-    /// Gives the visits of a machine the service of the time that passed.
+    /// Adds the service of the elapsed time to the visits of a machine.
     fn settle(&mut self, machine: usize) {
         let (now, counts_from) = (self.events.now(), self.counts_from);
         let machine = &mut self.machines[machine];
@@ -180,7 +180,7 @@ impl Simulator<'_> {
         machine.change += 1;
         let Some((at, _)) = machine.running.first() else { return };
         let visits = machine.running.len() as u64;
-        // Rounded up, so that the visit has had its service then.
+        // Rounded up, so that the visit has received its service by then.
         let takes = (at.saturating_sub(machine.given) * visits).div_ceil(visits.min(machine.cores)).div_ceil(1000);
         let event = Event::End { machine: number, change: machine.change };
         self.events.after(takes, event);

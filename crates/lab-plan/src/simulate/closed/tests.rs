@@ -20,8 +20,8 @@ fn two(users: u32, cv: f64) -> String {
     )
 }
 
-/// Of N users over M balanced queues under processor sharing, N / (N + M - 1) of the rate of one queue is reached, whatever the
-/// distribution of the service (Baskett, Chandy, Muntz and Palacios 1975).
+/// Throughput of N users over M balanced queues under processor sharing: N / (N + M - 1) of the rate of one queue. This
+/// holds for any distribution of the service time (Baskett, Chandy, Muntz and Palacios 1975).
 #[test]
 fn two_balanced_queues_reach_the_rate_of_the_product_form() {
     for (users, cv) in [(1, 1.0), (2, 0.5), (4, 1.0), (8, 2.0)] {

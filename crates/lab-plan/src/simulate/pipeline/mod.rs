@@ -1,9 +1,8 @@
-//! Staged pipelines: requests that become jobs in queues, served by workers that are held while an outside source answers.
+//! Staged pipelines: requests become jobs in queues, served by workers that are held while an outside source responds.
 //!
-//! A request enters the first stage. A finished job makes the jobs of the next stage: one, one for each source
-//! (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first
-//! in, first out. An idle worker checks for work every `poll_s` seconds. A worker that has just finished
-//! checks at once.
+//! A request enters the first stage. A finished job creates the jobs of the next stage: one, one for each source
+//! (`each = "source"`), or one for each packet (`each = "packet"`). Workers take jobs by [`Class`], then first in,
+//! first out. An idle worker polls for work every `poll_s` seconds. A worker that has just finished polls at once.
 
 mod outcome;
 mod run;
@@ -17,31 +16,31 @@ use super::draw::Times;
 use meridian_model::policy::queue::Class;
 use serde::{Deserialize, Serialize};
 
-/// A pipeline and what arrives at it: the shape of the scenario file.
+/// A pipeline and its arrivals: the format of the scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
     /// Always `pipeline`.
     pub kind: String,
-    /// What the page of results says it is.
+    /// Title for the page of results.
     #[serde(default)]
     pub about: String,
-    /// The seed of all chance.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// How many workers serve all queues.
+    /// Number of workers that serve all queues.
     pub workers: u32,
-    /// Seconds between two checks of an idle worker.
+    /// Seconds between two polls of an idle worker.
     pub poll_s: f64,
-    /// Seconds that dropping a job costs its worker.
+    /// Worker time to drop a job, in seconds.
     #[serde(default)]
     pub drop_s: f64,
-    /// Whether workers may die as [`Death`] says.
+    /// Whether workers may die as [`Death`] specifies.
     #[serde(default)]
     pub worker_death: bool,
     /// How workers die.
     #[serde(default)]
     pub death: Death,
-    /// How workers crash, whatever they do; left out: never.
+    /// Random crashes of workers; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<Crash>,
     /// The arrivals.
@@ -58,7 +57,7 @@ pub struct Pipeline {
 pub struct Death {
     /// Probability for each job dropped.
     pub probability: f64,
-    /// Seconds until a new worker has taken its place.
+    /// Seconds until a new worker replaces it.
     pub restart_s: f64,
     /// Probability that it is not replaced.
     pub for_good: f64,
@@ -70,13 +69,13 @@ impl Default for Death {
     }
 }
 
-/// Crashes of workers: the current job is lost, and a new worker takes the place after a while.
+/// Crashes of workers: the current job is lost, and a new worker replaces the crashed one after a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crash {
-    /// Mean seconds between two crashes of one worker; they come without memory.
+    /// Mean seconds between two crashes of one worker; crashes are memoryless.
     pub every_s: f64,
-    /// Seconds until a new worker has taken its place.
+    /// Seconds until a new worker replaces it.
     pub restart_s: f64,
 }
 
@@ -84,13 +83,13 @@ pub struct Crash {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arrival {
-    /// `single`: `count` requests, one after another; `onoff`: bursts sent at once, with gaps.
+    /// `single`: `count` requests in sequence; `onoff`: bursts sent at once, with gaps.
     pub kind: ArrivalKind,
     /// Requests of a single burst.
     pub count: u32,
-    /// Seconds between the answer to a request itself (not to its results) and the next request.
+    /// Seconds between the response to a request itself (not its results) and the next request.
     pub interval_s: f64,
-    /// Seconds that the request itself takes until its first job waits.
+    /// Seconds from a request until its first job is queued.
     #[serde(default)]
     pub submit_s: f64,
     /// Bursts of an on/off pattern.
@@ -99,7 +98,7 @@ pub struct Arrival {
     /// Requests in each burst.
     #[serde(default)]
     pub per_burst: u32,
-    /// Seconds from the last answer to a request of a burst itself to the next burst.
+    /// Seconds from the last response to a request of a burst to the next burst.
     #[serde(default)]
     pub gap_s: f64,
 }
@@ -108,7 +107,7 @@ pub struct Arrival {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArrivalKind {
-    /// One after another.
+    /// In sequence.
     Single,
     /// Bursts sent at once, with gaps.
     OnOff,
@@ -125,14 +124,14 @@ pub struct Stage {
     /// The unit of one job of the stage.
     #[serde(default)]
     pub each: Each,
-    /// The worker's own time for a job, besides a source's call.
+    /// The worker's own time for a job, besides source calls.
     pub service: Times,
-    /// Whether the worker is held for the source's calls.
+    /// Whether the worker is held during source calls.
     #[serde(default)]
     pub calls_source: bool,
-    /// A job older than this since its own creation is dropped when its turn comes.
+    /// Age since its creation at which a job is dropped when its turn comes.
     pub timeout_s: Option<f64>,
-    /// A job is dropped when its turn comes so long after the request began.
+    /// Time since the request began at which a job is dropped when its turn comes.
     pub deadline_s: Option<f64>,
 }
 
@@ -140,30 +139,30 @@ pub struct Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Each {
-    /// One for each job of the stage before (the first stage: one for each request).
+    /// One for each job of the previous stage (the first stage: one for each request).
     #[default]
     Job,
     /// One for each source.
     Source,
-    /// One for each packet of the job before.
+    /// One for each packet of the previous job.
     Packet,
 }
 
-/// An outside source, or several alike.
+/// One or more identical outside sources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Its name, for dotted keys.
     pub name: String,
-    /// How many there are.
+    /// Number of sources.
     #[serde(default = "one")]
     pub count: u32,
-    /// Calls, one after another, while the worker waits. A source with none does not take the request.
+    /// Consecutive calls while the worker waits. A source with none does not take the request.
     pub calls: u32,
-    /// How long a call takes.
+    /// Duration of a call.
     #[serde(default)]
     pub call: Call,
-    /// Result packets that each call brings.
+    /// Result packets per call.
     #[serde(default)]
     pub packets: u32,
 }
@@ -178,7 +177,7 @@ pub struct Call {
     /// Coefficient of variation of one source's calls.
     #[serde(default)]
     pub cv: f64,
-    /// How far the sources differ, in [0, 1].
+    /// Spread among the sources, in [0, 1].
     #[serde(default)]
     pub spread: f64,
 }
@@ -188,7 +187,7 @@ fn one() -> u32 {
 }
 
 impl Pipeline {
-    /// Refuses what cannot be simulated, with a sentence that names the key.
+    /// Refuses an invalid scenario, with a sentence that names the key.
     pub fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| match x.is_finite() && x > 0.0 {
             true => Ok(()),
@@ -254,14 +253,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Result packets of a complete answer.
+    /// Returns the result packets of a complete response.
     pub fn packets(&self) -> u32 {
         self.source.iter().map(|source| source.count * source.calls * source.packets).sum()
     }
 }
 
 impl Arrival {
-    /// Requests in all.
+    /// Returns the total number of requests.
     pub fn requests(&self) -> u64 {
         match self.kind {
             ArrivalKind::Single => u64::from(self.count),
@@ -269,7 +268,7 @@ impl Arrival {
         }
     }
 
-    /// Seconds that the arrivals fill, the pause after the last one included.
+    /// Returns the duration of the arrivals in seconds, including the pause after the last one.
     pub fn span_s(&self) -> f64 {
         match self.kind {
             ArrivalKind::Single => f64::from(self.count) * (self.interval_s + self.submit_s),
@@ -277,7 +276,7 @@ impl Arrival {
         }
     }
 
-    /// When each request begins, in seconds.
+    /// Returns the start time of each request, in seconds.
     pub fn starts(&self) -> impl Iterator<Item = f64> + use<'_> {
         let (per_burst, step) = match self.kind {
             ArrivalKind::Single => (1, self.interval_s + self.submit_s),

@@ -1,20 +1,21 @@
-//! The outcome of a trial of a pipeline for its users: the JSON that the contract names.
+//! The outcome of a pipeline trial for its users: the JSON defined by the contract.
 
 use super::SimulatedTrial;
 use crate::simulate::events::seconds;
 use meridian_lab_results::record::{Outcome, Record};
 use serde::Serialize;
 
-/// The answer of `lab simulate` for a pipeline.
+/// The result of `lab simulate` for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PipelineOutcome {
     /// Every request, in order.
     pub requests: Vec<RequestOutcome>,
-    /// Least squares of `first_s` over requests 1 to the last before the first absent one; null under two of them.
+    /// Least-squares fit of `first_s` over requests 1 to the last before the first absent one; null for fewer than
+    /// two.
     pub growth_per_request_s: Option<f64>,
-    /// The first request that got nothing.
+    /// The first request without results.
     pub first_absent: Option<u32>,
-    /// Runs of requests that got nothing.
+    /// Runs of requests without results.
     pub bursts: Vec<Burst>,
 }
 
@@ -23,26 +24,26 @@ pub struct PipelineOutcome {
 pub struct RequestOutcome {
     /// Its number, from 1.
     pub n: u32,
-    /// When it began.
+    /// Start time.
     pub start_s: f64,
-    /// Seconds from its start to its first packet; null where none came.
+    /// Seconds from its start to its first packet; null if none arrived.
     pub first_s: Option<f64>,
-    /// Seconds from its start to its last packet; null where none came.
+    /// Seconds from its start to its last packet; null if none arrived.
     pub last_s: Option<f64>,
-    /// Packets that came.
+    /// Number of packets received.
     pub packets: u32,
 }
 
-/// A run of requests that got nothing.
+/// A run of requests without results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Burst {
-    /// The last request before it that got something (0: none).
+    /// The last request before it with results (0: none).
     pub after_n: u32,
-    /// Seconds to that one's first packet.
+    /// Seconds to that request's first packet.
     pub before_first_s: Option<f64>,
-    /// Requests that got nothing.
+    /// Number of requests without results.
     pub lost: u32,
-    /// Seconds to the first packet of the request after the run; null when the trial ended with it.
+    /// Seconds to the first packet of the request after the run; null if the trial ended with it.
     pub restart_first_s: Option<f64>,
 }
 
@@ -71,14 +72,15 @@ impl PipelineOutcome {
     }
 }
 
-/// Answered requests that part two bursts: no fewer did in the study's trials (114 to 115 of 24 workers are five).
+/// Min answered requests between two bursts: the study's trials had no fewer (114 to 115 of 24 workers are five).
 const APART: u32 = 5;
 
 impl PipelineOutcome {
-    /// The bursts as a reader of the study would count them. A request or two that still get through at the edge of a drop do not divide bursts.
+    /// Returns the bursts as a reader of the study would count them. One or two requests that still get through at the
+    /// edge of a drop do not separate bursts.
     pub fn joined_bursts(&self) -> Vec<Burst> {
         let mut out: Vec<Burst> = Vec::new();
-        // The last request of the burst before, whether it got something or not.
+        // The last request of the previous burst, with or without results.
         let mut ended = 0;
         for burst in &self.bursts {
             match out.last_mut() {
@@ -95,7 +97,7 @@ impl PipelineOutcome {
 }
 
 impl SimulatedTrial {
-    /// The same trial as the rows that a real run would have written.
+    /// Returns the trial as the rows that a real run would have written.
     pub fn records(&self, complete: u32) -> Vec<Record> {
         let rows = self.starts.iter().zip(&self.packets).enumerate();
         rows.map(|(i, (start, packets))| Record {

@@ -12,21 +12,21 @@ use std::time::Duration;
 pub struct SimulatedTrial {
     /// Start of each request.
     pub starts: Vec<Micros>,
-    /// When its result packets were delivered, in order of time; empty where none was.
+    /// Delivery times of its result packets, ascending; empty if none.
     pub packets: Vec<Vec<Micros>>,
-    /// Jobs that were done.
+    /// Number of jobs done.
     pub jobs: u64,
-    /// Jobs that were dropped for their age.
+    /// Number of jobs dropped for their age.
     pub dropped: u64,
-    /// Calls of outside sources that were made.
+    /// Number of calls of outside sources.
     pub calls: u64,
-    /// Workers that died.
+    /// Number of workers that died.
     pub deaths: u64,
-    /// Jobs that were lost because their worker crashed.
+    /// Number of jobs lost in a worker crash.
     pub lost: u64,
     /// Time for which workers were held, summed over them.
     pub held: Micros,
-    /// When the last job ended.
+    /// End of the last job.
     pub end: Micros,
 }
 
@@ -41,7 +41,7 @@ struct Job {
 #[derive(Debug, Clone, Copy)]
 enum Worker {
     Idle,
-    /// Calls of the source that are still to come after the one that runs.
+    /// Calls of the source still to follow the running one.
     Busy {
         job: Job,
         calls_left: u32,
@@ -58,7 +58,7 @@ enum Event {
     Restart(u32),
 }
 
-/// A worker between two crashes: what was due in the life before does not happen in the next.
+/// A worker's life between two crashes. Events due in an earlier life do not happen in the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Life {
     worker: u32,
@@ -87,7 +87,7 @@ struct Simulator {
     suppliers: Vec<Supplier>,
     queues: Queues<Job>,
     workers: Vec<Worker>,
-    /// Of each worker how many lives it had before this one.
+    /// Number of earlier lives of each worker.
     lives: Vec<u32>,
     poll: Micros,
     drop: Micros,
@@ -98,12 +98,12 @@ struct Simulator {
     trial: SimulatedTrial,
 }
 
-/// Runs a checked pipeline to its end: all requests have arrived and no job is left (or no worker).
+/// Runs a checked pipeline until all requests have arrived and no job (or no worker) is left.
 pub fn run(pipeline: &Pipeline) -> SimulatedTrial {
     let mut simulator = Simulator::new(pipeline);
     while let Some(event) = simulator.events.take() {
         simulator.happen(event);
-        // Idle workers poll for ever, so the queue of events never becomes empty.
+        // Idle workers poll for ever, so the event queue never becomes empty.
         if simulator.to_come == 0 && simulator.outstanding == 0 {
             break;
         }
@@ -147,7 +147,7 @@ impl Simulator {
         simulator.trial.packets.resize(simulator.trial.starts.len(), Vec::new());
         for worker in 0..pipeline.workers {
             let phase = micros(simulator.rng.fraction() * pipeline.poll_s);
-            // With random phases: workers that all poll at the same time would take jobs in bursts, which no real pool
+            // Random phases: workers that all poll at the same time would take jobs in bursts, which no real pool
             // does.
             simulator.events.at(phase, Event::Poll(simulator.life(worker)));
             simulator.plan_crash(worker);
@@ -190,7 +190,7 @@ impl Simulator {
         }
     }
 
-    /// A worker ends in the middle of whatever it does, with its job.
+    /// Ends a worker together with its current job.
     fn crash(&mut self, worker: u32) {
         let Some(crash) = self.crash else { return };
         self.trial.deaths += 1;
@@ -204,14 +204,14 @@ impl Simulator {
 
     fn die(&mut self, worker: u32) {
         self.workers[worker as usize] = Worker::Dead;
-        // Whatever was planned for this life is void from here on, and is skipped when its time comes.
+        // All events planned for this life are void from now on, and are skipped when due.
         self.lives[worker as usize] += 1;
     }
 
-    /// Makes the jobs of a stage out of the job before.
+    /// Creates the jobs of a stage from the previous job.
     fn make(&mut self, stage: usize, before: Job) {
         let Some(step) = self.steps.get(stage) else {
-            // Past the last stage a job's packets are with the user.
+            // After the last stage a job's packets reach the user.
             let now = self.events.now();
             let packets = &mut self.trial.packets[before.request as usize];
             packets.extend(std::iter::repeat_n(now, before.packets as usize));
@@ -245,7 +245,7 @@ impl Simulator {
         }
     }
 
-    /// A free worker looks for a job.
+    /// Lets a free worker take a job.
     fn look(&mut self, worker: u32) {
         match self.queues.take(Duration::from_micros(self.events.now())) {
             None => {
@@ -280,7 +280,7 @@ impl Simulator {
         let mut goes_on = true;
         if self.steps[stage].calls_source {
             let supplier = &self.suppliers[job.source as usize];
-            // What one call brings: each call of a source makes its own jobs of the next stage.
+            // Jobs that result from one call: each call of a source creates its own jobs of the next stage.
             job.packets = supplier.packets;
             goes_on = supplier.calls > 0;
         }
@@ -301,7 +301,7 @@ impl Simulator {
         self.look(worker);
     }
 
-    /// A job's patience had ended; its worker may die of it.
+    /// Drops a job whose patience ended; its worker may die of it.
     fn drop(&mut self, worker: u32) {
         self.outstanding -= 1;
         self.trial.dropped += 1;

@@ -29,7 +29,7 @@ fn a_worker_that_dies_is_missed_until_another_takes_its_place() {
     let trial = |for_good: &str| {
         run(&search(&["workers=16", "worker_death=true", "death.probability=1.0", "death.restart_s=30.0", for_good]))
     };
-    // Every job that is dropped takes a worker with it, until there is none.
+    // Every dropped job kills a worker, until there is none.
     let gone = trial("death.for_good=1.0");
     assert_eq!((gone.deaths, gone.dropped), (16, 16));
     let back = trial("death.for_good=0.0");
@@ -48,12 +48,12 @@ fn a_worker_that_crashes_loses_its_job_and_is_missed_until_another_takes_its_pla
     };
     let trial = run(&pipeline(text));
     assert_eq!(trial, run(&pipeline(text)));
-    // One worker that always has work: each crash costs a job, and the time until another worker takes its place.
+    // One worker that is always busy: each crash costs a job, and the time until another worker replaces it.
     assert_eq!((trial.jobs + trial.lost, trial.dropped), (10_000, 0));
     assert_eq!(trial.lost, trial.deaths);
     let up = crate::simulate::events::seconds(trial.end) - 25.0 * trial.deaths as f64;
     assert!((trial.jobs as f64 - 1.0..=10_001.0).contains(&up), "{up} s of work for {} jobs", trial.jobs);
-    // As many as an exponential law gives: five standard deviations either way.
+    // As many as an exponential law predicts, within five standard deviations.
     assert!((50..=150).contains(&trial.deaths), "{}", trial.deaths);
     let never = run(&pipeline(&text.replace("crash = { every_s = 100.0, restart_s = 25.0 }", "")));
     assert_eq!((never.jobs, never.lost, never.deaths), (10_000, 0, 0));
@@ -149,7 +149,7 @@ fn mistakes_are_sentences_that_name_the_key() {
     );
 }
 
-/// Issue 4: from the isolated run and the 24-worker trial, what 16 and 32 workers did.
+/// Issue 4: predicts the results of 16 and 32 workers from the isolated run and the 24-worker trial.
 #[test]
 fn the_published_trials_of_the_search_study_are_foretold() {
     let scenario = table(SEARCH, &[]).unwrap();
@@ -164,7 +164,8 @@ fn the_published_trials_of_the_search_study_are_foretold() {
         let growth = find(workers, "growth_per_request_s");
         assert!(growth.error().unwrap().abs() <= 0.15, "{growth:?}");
     }
-    // The study says that 34 was the last to be answered, so the 35th was absent; 34 within 20 % is the stricter reading.
+    // The study reports that 34 was the last to be answered, so the 35th was absent; 34 within 20 % is the stricter
+    // reading.
     let absent = find("16 workers", "first_absent").simulated.unwrap().median;
     assert!((34.0 * 0.8..=34.0 * 1.2).contains(&absent), "{absent}");
     let restart = find("16 workers", "restart_first_s").simulated.unwrap().median;
@@ -181,14 +182,14 @@ fn the_published_trials_of_the_search_study_are_foretold() {
         assert!(found.min <= found.p10 && found.p10 <= found.median && found.median <= found.p90, "{found:?}");
     }
     assert!(find("24 workers, later", "burst_2_absent").error().unwrap().abs() <= 0.2);
-    // Two more that are known: the second burst of 24 workers is longer, and no third one comes within 128 searches.
+    // Two further known results: the second burst of 24 workers is longer, and no third one comes within 128 searches.
     assert!(find("24 workers, later", "burst_2_lost").error().unwrap() > 0.3);
     assert_eq!(find("24 workers, later", "burst_3_absent").simulated, None);
-    // The misfit that is known: with constant work per search, 8 workers fall behind faster than they did.
+    // The known misfit: with constant work per search, 8 workers fall behind faster than in the study.
     assert!(find("8 workers", "growth_per_request_s").error().unwrap() > 0.3);
 }
 
-/// The step itself: from other numbers the fit of the study finds numbers that predict its other trials.
+/// The calibration itself: from other start values, the fit of the study finds numbers that predict its other trials.
 #[test]
 fn the_search_study_is_fitted_again_and_foretells_what_was_published() {
     let away = ["stage.process-results.service.mean_s=0.1".to_owned(), "source.slow.call.mean_s=5.2".to_owned()];
@@ -196,7 +197,7 @@ fn the_search_study_is_fitted_again_and_foretells_what_was_published() {
     let mut figures = Figures::read(FIGURES, Path::new("")).unwrap();
     figures.trial.retain(|trial| trial.fit || ["16 workers", "32 workers"].contains(&trial.name.as_str()));
     let last = |residuals: &[Residual]| residuals.iter().find(|r| r.figure == "last_s").unwrap().error().unwrap();
-    // Fewer seeds than the file asks for keep the test short.
+    // Uses fewer seeds than the file specifies, to keep the test short.
     let few = crate::simulate::calibrate::Fit { seeds: 3, ..figures.fit[0].clone() };
     assert!(last(&figures.residuals(&few, &scenario).unwrap()) > 0.15, "the numbers to begin with are no worse");
     for (key, value) in figures.calibrate(&few, &scenario, 80).unwrap().parameters {
@@ -231,7 +232,7 @@ fn what_still_gets_through_at_the_edge_of_a_drop_parts_no_bursts() {
     assert_eq!(told(&answer.joined_bursts()), [(10, 8, Some(0.5)), (30, 1, None)]);
 }
 
-/// Calibration finds a parameter again from figures that the model itself made, starting elsewhere.
+/// Calibration recovers a parameter from figures that the model itself produced, from a different start.
 #[test]
 fn calibration_finds_what_made_the_figures() {
     let truth = table(SEARCH, &["arrival.count=1".to_owned(), "workers=16".to_owned()]).unwrap();
@@ -249,7 +250,7 @@ fn calibration_finds_what_made_the_figures() {
     assert!((found.parameters[0].1 / expected - 1.0).abs() < 0.02, "{:?}", found.parameters);
 }
 
-/// The simulator writes the rows of a real run, so its own account is the oracle of what [`mode`] reads from them.
+/// The simulator writes the rows of a real run, so its own account is the oracle for the results of [`mode`].
 fn course(sets: &[&str]) -> (Course, PipelineOutcome) {
     let pipeline = search(sets);
     let trial = run(&pipeline);
@@ -268,7 +269,7 @@ fn the_three_modes_of_the_search_study_are_told_apart() {
     let of_course: Vec<_> = failing.bursts.iter().map(|b| (b.after_n, b.lost, b.restart_s)).collect();
     let of_answer: Vec<_> = answer.bursts.iter().map(|b| (b.after_n, b.lost, b.restart_first_s)).collect();
     assert_eq!(of_course, of_answer);
-    // Each burst is a stretch of its own, and before the first one the wait grows.
+    // Each burst is a separate period, and before the first one the wait grows.
     let lost = failing.stretches.iter().filter(|stretch| stretch.mode == Mode::TimingOut);
     let lost: Vec<_> = lost.map(|stretch| (stretch.from_n, stretch.requests, stretch.start_s)).collect();
     let of_bursts: Vec<_> = failing.bursts.iter().map(|b| (b.after_n + 1, b.lost, b.start_s)).collect();

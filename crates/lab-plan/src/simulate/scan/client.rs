@@ -1,11 +1,11 @@
-//! A client and the scan that it makes.
+//! A client and its scan.
 
 use super::costs::{Batch, Scan};
 use crate::simulate::events::Micros;
 use meridian_model::policy::selector::Course;
 use std::time::Duration;
 
-/// An attempt of a client's scan: what servers know a scan by.
+/// An attempt of a client's scan: the key by which servers know a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) client: u32,
@@ -25,10 +25,10 @@ pub(super) struct Client {
     /// The attempt that started.
     pub(super) attempt: usize,
     pub(super) batches: u32,
-    /// The running scan's, and the next batch's.
+    /// Costs of the running scan's batches, and of the next batch.
     pub(super) costs: Scan,
     pub(super) batch: Batch,
-    /// Share of the batch in work that the server did not have.
+    /// Share of the current batch that was not in the server's cache.
     pub(super) missing: f64,
     pub(super) busy: u32,
     pub(super) share: f64,
@@ -56,12 +56,12 @@ impl Client {
         Key { client, scan: self.scans, attempt }
     }
 
-    /// The attempt that started.
+    /// Returns the attempt that started.
     pub(super) fn current(&self, client: u32) -> Key {
         self.key(client, self.attempt)
     }
 
-    /// Its server.
+    /// Returns its server.
     pub(super) fn server(&self) -> u32 {
         self.asked[self.attempt]
     }

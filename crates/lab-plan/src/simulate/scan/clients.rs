@@ -1,14 +1,14 @@
-//! The clients' own machines: what they can send is limited by their cores.
+//! The clients' own machines, whose cores limit the request rate.
 
 use super::Tier;
 use crate::simulate::events::{Micros, micros};
 
-/// Cores of the clients' machines, and when each is free.
+/// Cores of the clients' machines, and the time at which each is free.
 #[derive(Debug)]
 pub(super) struct Cores {
-    /// By machine; none where clients have no limit.
+    /// By machine; empty if clients have no limit.
     nodes: Vec<Vec<Micros>>,
-    /// Time to begin a scan.
+    /// Time to start a scan.
     begin: Micros,
 }
 
@@ -19,13 +19,13 @@ impl Cores {
         Cores { nodes, begin: tier.clients.map_or(0, |of| micros(of.scan_ms / 1e3)) }
     }
 
-    /// When a client that begins a scan now has sent its first request.
+    /// Returns when a client that starts a scan now has sent its first request.
     pub(super) fn begins(&mut self, client: u32, now: Micros) -> Micros {
         self.works(client, now, self.begin)
     }
 
-    /// When a client that works for so long from now on is done: it waits for the core of its machine that is free first. Without a limit it
-    /// has its own core.
+    /// Returns when a client that works for this long from now is done. It waits for the first free core of its
+    /// machine; without a limit it has its own core.
     pub(super) fn works(&mut self, client: u32, now: Micros, time: Micros) -> Micros {
         let count = self.nodes.len().max(1);
         let cores = self.nodes.get_mut(client as usize % count);

@@ -1,37 +1,38 @@
-//! The cost of a batch: by its workload's own numbers, or by numbers that all workloads share.
+//! The cost of a batch: by its workload's own numbers, or by numbers common to all workloads.
 
 use super::shared::Work;
 use super::{Tier, Workload};
 use crate::simulate::events::{Micros, micros};
 use serde::{Deserialize, Serialize};
 
-/// Costs by what a scan does, whatever its workload. So a workload that was never measured has its costs too.
+/// Costs by the work of a scan, whatever its workload. So unmeasured workloads have costs too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// Processor time of a tablet server for an entry that is read, in microseconds.
+    /// Processor time of a tablet server per entry read, in microseconds.
     pub read_us: f64,
-    /// The same for an entry that is returned, besides its reading.
+    /// The same per entry returned, in addition to its reading.
     pub return_us: f64,
-    /// Processor time of a batch besides its entries, in milliseconds: the server's for each batch, and the storage node's for a
-    /// scan's first one. Further batches read on where the storage node is sending already.
+    /// Processor time of a batch besides its entries, in milliseconds: on the server for each batch, and on the
+    /// storage node for a scan's first one. Further batches continue a read that the storage node is already sending.
     pub request_ms: f64,
-    /// Share of `request_ms` that is the storage node's.
+    /// Share of `request_ms` on the storage node.
     pub storage_share: f64,
     /// Cores of a storage node.
     pub storage_cores: u32,
-    /// Whether a tablet server reads from a storage node on its own machine, with whose work it then shares its cores.
+    /// Whether a tablet server reads from a storage node on its own machine, and shares its cores with that node's
+    /// work.
     pub colocated: bool,
-    /// Speed of a scan server's cores over that of a tablet server's.
+    /// Speed of a scan server's cores relative to a tablet server's.
     pub scan_server_speed: f64,
 }
 
 /// The cost of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Batch {
-    /// Of the server's cores.
+    /// Time on the server's cores.
     pub work: Work,
-    /// Of a storage node, which serves one read at a time.
+    /// Time on a storage node, which serves one read at a time.
     pub storage: Micros,
 }
 
@@ -39,12 +40,12 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Scan {
     pub(super) first: Batch,
-    /// Each one after the first.
+    /// Cost of each further one.
     pub(super) further: Batch,
 }
 
 impl Costs {
-    /// Refuses numbers that cannot be, with a sentence that names the key.
+    /// Refuses invalid numbers, with a sentence that names the key.
     pub(super) fn check(&self) -> Result<(), String> {
         for (name, x) in [("read_us", self.read_us), ("return_us", self.return_us), ("request_ms", self.request_ms)] {
             if !(0.0..=1e9).contains(&x) {
@@ -63,13 +64,13 @@ impl Costs {
         Ok(())
     }
 
-    /// The cost of a batch by the entries that it reads and returns, the first of its scan or a further one.
+    /// Returns the cost of a batch by the entries that it reads and returns, the first of its scan or a further one.
     pub fn batch(&self, immediate: bool, read: f64, returned: f64, first: bool) -> Batch {
         let scan = self.scan(immediate, read, returned);
         if first { scan.first } else { scan.further }
     }
 
-    /// The time of a scan's batches. Each batch reads `read` entries and returns `returned`.
+    /// Returns the time of a scan's batches. Each batch reads `read` entries and returns `returned`.
     fn scan(&self, immediate: bool, read: f64, returned: f64) -> Scan {
         let entries_us = self.read_us * read + self.return_us * returned;
         let storage_us = self.request_ms * 1e3 * self.storage_share;
@@ -91,7 +92,7 @@ impl Costs {
 }
 
 impl Tier {
-    /// The cost of a scan's batches, if it reads `read` entries in all.
+    /// Returns the cost of a scan's batches, if it reads `read` entries in all.
     pub(super) fn scan(&self, work: &Workload, read: f64, batches: f64) -> Scan {
         if let Some(costs) = &self.costs {
             return costs.scan(self.immediate, read / batches, read * work.returned / batches);

@@ -1,10 +1,11 @@
 //! Scan tiers: clients that scan tablets, servers that read them from shared storage, and the selector between them.
 //!
-//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy timeout. A server that has not
-//! started it by then answers busy, and the client asks the selector's next one. Once started, every further batch goes to the end of the
-//! same server's queue, and no timeout applies. A batch first reads from a storage node, then takes processor time, which the batches in work
-//! share. What a server has in its cache it neither reads nor unpacks. Immediate scans go to the tablet server that holds the tablet. Clients
-//! live on machines of their own, whose cores begin scans and take batches in.
+//! A scan reads a range of a tablet in batches. Its first batch waits in a server's queue for at most the busy
+//! timeout. A server that has not started it by then responds busy, and the client tries the selector's next one. Once
+//! started, every further batch goes to the end of the same server's queue, and no timeout applies. A batch first
+//! reads from a storage node, then takes processor time, which the batches in work share. Cached data is neither read
+//! nor unpacked again. Immediate scans go to the tablet server that holds the tablet. Clients run on machines of their
+//! own, whose cores start scans and process batches.
 
 mod client;
 mod clients;
@@ -28,56 +29,56 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A scan tier and its load: the shape of the scenario file.
+/// A scan tier and its load: the format of the scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
     /// Always `scan-tier`.
     pub kind: String,
-    /// What the page of results says it is.
+    /// Title for the page of results.
     #[serde(default)]
     pub about: String,
-    /// The seed of all chance.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Which entry of `workloads` the clients run.
+    /// The entry of `workloads` that the clients run.
     pub workload: String,
-    /// Tablets over which the scans spread.
+    /// Number of tablets over which the scans spread.
     pub tablets: u32,
-    /// Scan servers.
+    /// Number of scan servers.
     pub servers: u32,
-    /// Servers of the first attempt.
+    /// Number of candidate servers of the first attempt.
     pub initial: u32,
-    /// Busy timeout of the attempts up to the one that may take every server.
+    /// Busy timeout of the attempts before the one that may take any server.
     pub busy_ms: u32,
-    /// Clients, each with one scan at a time.
+    /// Number of clients, each with one scan at a time.
     pub threads: u32,
-    /// Whether a server keeps the blocks it has read.
+    /// Whether a server caches the blocks it has read.
     #[serde(default)]
     pub data_cache: bool,
     /// Whether scans go to the tablets' own servers instead.
     #[serde(default)]
     pub immediate: bool,
-    /// Tablet servers that hold the tablets, each as many as the next.
+    /// Number of tablet servers, which hold equally many tablets.
     #[serde(default = "one")]
     pub tablet_servers: u32,
-    /// Attempts up to the one that may take every server; the sets of servers grow by a constant factor between.
+    /// Attempts up to the one that may take any server; the sets of servers grow by a constant factor in between.
     pub attempts: u32,
-    /// A profile list in the format of API.md; it replaces what `initial`, `busy_ms` and `attempts` say.
+    /// A profile list in the format of API.md; it replaces `initial`, `busy_ms` and `attempts`.
     #[serde(default)]
     pub profiles: Option<String>,
-    /// Scans of each client that are left out at the beginning.
+    /// Scans of each client that are excluded at the beginning.
     pub warm_up_scans: u32,
     /// Scans of each client that are counted.
     pub measured_scans: u32,
     /// The machines.
     pub machine: Machine,
-    /// The clients' machines; left out, they have no limit.
+    /// The clients' machines; unlimited by default.
     #[serde(default)]
     pub clients: Option<Clients>,
-    /// Second attempts for scans that are slow to start; left out, there are none.
+    /// Second attempts for scans that are slow to start; none by default.
     #[serde(default)]
     pub hedge: Option<Hedge>,
-    /// Costs that all workloads share, in place of `cpu_ms`, `storage_ms` and `tablet_server_factor` of each.
+    /// Costs common to all workloads, in place of `cpu_ms`, `storage_ms` and `tablet_server_factor` of each.
     #[serde(default)]
     pub costs: Option<Costs>,
     /// The workloads of the clients, by name.
@@ -90,17 +91,17 @@ pub struct Tier {
 pub struct Machine {
     /// Processor cores of a server.
     pub cores: u32,
-    /// Batches that a server works on at once; the others wait.
+    /// Max batches in work on a server; the others wait.
     pub executor_threads: u32,
-    /// Storage nodes; each serves one read at a time.
+    /// Number of storage nodes; each serves one read at a time.
     pub storage_nodes: u32,
-    /// Entries of a batch, at most.
+    /// Max entries of a batch.
     pub batch_entries: u32,
     /// Entries of a tablet.
     pub tablet_entries: f64,
     /// Bytes of a tablet.
     pub tablet_bytes: f64,
-    /// Bytes that a server's cache of data holds.
+    /// Bytes of a server's data cache.
     pub cache_bytes: f64,
 }
 
@@ -108,23 +109,23 @@ pub struct Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
-    /// Machines, over which the clients are spread.
+    /// Number of machines, over which the clients are spread.
     pub nodes: u32,
     /// Processor cores of each.
     pub cores: u32,
-    /// Processor time to begin a scan: to choose a server, to send the first request. In milliseconds.
+    /// Processor time to start a scan (choose a server and send the first request), in milliseconds.
     pub scan_ms: f64,
 }
 
-/// When a second server is asked for a scan, and for how many scans.
+/// The rule for sending a scan to a second server, and its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hedge {
-    /// How long an attempt may go without being started, in milliseconds.
+    /// Time without a start after which an attempt is hedged, in milliseconds.
     pub after_ms: f64,
-    /// Share of all scans.
+    /// Max share of all scans.
     pub share: f64,
-    /// More of them at once after quiet times.
+    /// Burst allowance after quiet times.
     pub burst: f64,
 }
 
@@ -132,7 +133,7 @@ fn one() -> u32 {
     1
 }
 
-/// A kind of scan and what it costs.
+/// A kind of scan and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -140,7 +141,7 @@ pub struct Workload {
     pub entries: Sizes,
     /// Share of the entries read that are returned.
     pub returned: f64,
-    /// How much more a scan reads for each tablet past the first (it then crosses borders).
+    /// How much more a scan reads for each tablet past the first, as it then crosses borders.
     #[serde(default)]
     pub growth_per_tablet: f64,
     /// Processor time of a scan of mean size on a scan server, in milliseconds.
@@ -149,26 +150,26 @@ pub struct Workload {
     /// Time at a storage node of a scan of mean size, in milliseconds.
     #[serde(default)]
     pub storage_ms: Option<f64>,
-    /// Time between a batch's end and the next one's arrival at the server, in milliseconds. The client takes
-    /// it in, which holds one of its machine's cores if `clients` gives those.
+    /// Time between a batch's end and the next one's arrival at the server, in milliseconds. The client processes it,
+    /// which holds one of its machine's cores if `clients` specifies those.
     pub turnaround_ms: f64,
     /// Processor time on the tablet server over that on a scan server.
     #[serde(default)]
     pub tablet_server_factor: Option<f64>,
-    /// Share of the processor time of a batch that reading and unpacking its blocks takes: what a cache that holds them saves.
+    /// Share of a batch's processor time spent on reading and unpacking its blocks, which a cache saves.
     #[serde(default)]
     pub unpack: f64,
-    /// Scans of the probe whose busy answers were counted.
+    /// Number of scans of the probe whose busy responses were counted.
     pub probe_scans: f64,
 }
 
 impl Tier {
-    /// The workload in use.
+    /// Returns the workload in use.
     pub fn work(&self) -> Option<&Workload> {
         self.workloads.get(&self.workload)
     }
 
-    /// Refuses what cannot be simulated, with a sentence that names the key.
+    /// Refuses an invalid scenario, with a sentence that names the key.
     pub fn check(&self) -> Result<(), String> {
         let Some(work) = self.work() else {
             let names: Vec<&str> = self.workloads.keys().map(String::as_str).collect();
@@ -212,7 +213,7 @@ impl Tier {
             ("tablet_server_factor", work.tablet_server_factor),
         ] {
             match (x, &self.costs) {
-                // Both would be two answers to one question.
+                // Both together would contradict each other.
                 (Some(_), Some(_)) => return Err(blame(format!("{name}: expected it or [costs], not both"))),
                 (None, None) => return Err(blame(format!("{name} is missing: expected it, or a table [costs]"))),
                 (Some(x), None) if !(0.0..=1e9).contains(&x) => {
@@ -232,7 +233,7 @@ impl Tier {
         self.selector().map(|_| ())
     }
 
-    /// The rule and the budget of second attempts, of all clients together.
+    /// Returns the rule and the budget of second attempts, over all clients.
     fn hedging(&self) -> Result<Option<Hedging>, String> {
         let Some(hedge) = self.hedge else { return Ok(None) };
         if !(0.0..=3.6e6).contains(&hedge.after_ms) {
@@ -242,8 +243,8 @@ impl Tier {
         Hedging::new(after, hedge.share, hedge.burst).map(Some).map_err(|error| format!("hedge: {error}"))
     }
 
-    /// The selector's profiles: as given, or made of `initial`, `busy_ms` and `attempts` as the selector of the study had
-    /// them (`initialServers`, `initialBusyTimeout`, `maxDepth`).
+    /// Returns the selector's profiles: as given, or built from `initial`, `busy_ms` and `attempts` like those of the
+    /// study's selector (`initialServers`, `initialBusyTimeout`, `maxDepth`).
     pub fn selector(&self) -> Result<Profiles, String> {
         let json = self.profiles.clone().unwrap_or_else(|| {
             let (first, all) = (f64::from(self.initial.min(self.servers)), f64::from(self.servers));

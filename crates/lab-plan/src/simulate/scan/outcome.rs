@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-/// The answer of `lab simulate` for a scan tier: how long a scan took, over the measured scans of all clients.
+/// The result of `lab simulate` for a scan tier: durations over the measured scans of all clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScanOutcome {
     /// Mean duration of a scan.
     pub mean_ms: f64,
     /// Its standard deviation.
     pub sd_ms: f64,
-    /// The shortest scan.
+    /// Min duration.
     pub min_ms: f64,
-    /// The longest scan.
+    /// Max duration.
     pub max_ms: f64,
-    /// Busy answers that a probe of the workload's `probe_scans` scans would have seen.
+    /// Busy responses that a probe of the workload's `probe_scans` scans would have seen.
     pub busy_events: u64,
-    /// Share of the measured scans that a second server was asked for; absent where none is.
+    /// Share of the measured scans that were sent to a second server; absent without hedging.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hedged: Option<f64>,
-    /// Share of what batches read that their servers had, from the first scan on; absent without a cache of data.
+    /// Cache hit share of the data read by batches, from the first scan on; absent without a data cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hits: Option<f64>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Tally {
     pub(super) scans: u64,
     busy: u64,
     pub(super) hedged: u64,
-    /// Read by batches, in tablets, and how much of it their servers had.
+    /// Data read by batches, in tablets, and its cached part.
     pub(super) read: f64,
     pub(super) had: f64,
     sum: f64,

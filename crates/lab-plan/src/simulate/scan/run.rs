@@ -13,19 +13,19 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A client has made its next scan ready.
+    /// A client has prepared its next scan.
     Begin(u32),
     /// A client's request for its first batch reaches a server.
     Ask { key: Key, busy_timeout: Duration },
-    /// A client's scan may have been slow to start.
+    /// A client's scan may be slow to start.
     Slow { client: u32, scan: u32 },
-    /// A server looks for scans whose busy timeout has passed.
+    /// A server checks for scans whose busy timeout has passed.
     Look(u32),
     /// A storage node has delivered for a client's batch.
     Read(u32),
-    /// A client has taken a batch in.
+    /// A client has processed a batch.
     Taken(u32),
-    /// The next batch in work is done, unless the number of batches in work changed since.
+    /// The next batch in work is done, unless the number of batches in work changed meanwhile.
     Computed { server: u32, change: u32 },
 }
 
@@ -45,12 +45,12 @@ struct Simulator<'a> {
     tally: Tally,
 }
 
-/// Runs a checked tier until every client has made its scans on average; one that cannot be run gives an answer of zeros.
+/// Runs a checked tier until every client has made its scans on average; an impossible one gives a result of zeros.
 pub fn run(tier: &Tier) -> ScanOutcome {
     each(tier, &mut |_| ())
 }
 
-/// The same, and shows how long each measured scan took, in milliseconds.
+/// Like `run`, and reports how long each measured scan took, in milliseconds.
 pub fn each(tier: &Tier, seen: &mut dyn FnMut(f64)) -> ScanOutcome {
     let (Some(work), Ok(profiles)) = (tier.work(), tier.selector()) else { return Tally::default().answer(0.0) };
     let Ok(entries) = work.entries.drawer() else { return Tally::default().answer(0.0) };
@@ -103,7 +103,7 @@ impl Simulator<'_> {
                     return;
                 }
                 let server = client.asked[key.attempt];
-                // The line has room for two attempts of every client, so that none is refused here.
+                // The queue has room for two attempts of every client, so that none is refused here.
                 if self.servers[server as usize].executor.arrive(key, busy_timeout, now).is_ok() {
                     if !busy_timeout.is_zero() {
                         self.events.after(busy_timeout.as_micros() as Micros, Event::Look(server));
@@ -133,7 +133,7 @@ impl Simulator<'_> {
         Duration::from_micros(self.events.now())
     }
 
-    /// A client begins its next scan.
+    /// Starts a client's next scan.
     fn begin(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
         let further = 1.0 + self.work.growth_per_tablet * f64::from(self.tier.tablets - 1);
         let read = entries(&mut self.rng) * further;
@@ -162,12 +162,12 @@ impl Simulator<'_> {
         }
     }
 
-    /// A client asks the server that the selector names; its busy timeout runs from then.
+    /// Sends a client's request to the server that the selector names; its busy timeout starts now.
     fn choose(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
         let now = self.now();
         let asked = &mut self.clients[client as usize];
         if self.tier.immediate {
-            // To the server that holds its tablet, however long its line is.
+            // Sent to the server that holds its tablet, however long its queue is.
             asked.asked = vec![asked.tablet % self.servers.len() as u32];
             let key = asked.key(client, 0);
             self.events.after(0, Event::Ask { key, busy_timeout: Duration::ZERO });
@@ -183,7 +183,7 @@ impl Simulator<'_> {
                     self.events.after(after.as_micros() as Micros, Event::Slow { client, scan });
                 }
             }
-            // A scan that no server takes is given up, and the client goes on with another.
+            // A scan that no server takes is given up, and the client continues with another.
             Step::Wait(_) | Step::Absent | Step::GiveUp => self.begin(client, entries),
         }
     }
@@ -195,7 +195,7 @@ impl Simulator<'_> {
         self.events.after(ask.delay.as_micros() as Micros, Event::Ask { key, busy_timeout: ask.busy_timeout });
     }
 
-    /// A second server is asked for a scan that has not started, if the budget allows.
+    /// Sends a scan that has not started to a second server, if the budget allows.
     fn hedge(&mut self, client: u32, scan: u32) {
         let now = self.now();
         let slow = &mut self.clients[client as usize];
@@ -208,7 +208,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A server takes the turns that its executor has: it works, or answers busy.
+    /// Performs the turns of a server's executor: it works, or answers busy.
     fn turns(&mut self, server: u32, entries: &impl Fn(&mut SeededRng) -> f64) {
         let now = self.now();
         while let Some(turn) = self.servers[server as usize].executor.next(now) {
@@ -234,7 +234,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A batch begins with what has to come from a storage node.
+    /// Starts a batch with its read from a storage node.
     fn fetch(&mut self, server: u32, client: u32) {
         let taken = &self.clients[client as usize];
         let (share, tablet, storage) = (taken.share, taken.tablet as usize, taken.batch.storage);
@@ -255,7 +255,7 @@ impl Simulator<'_> {
         self.events.at(done, Event::Read(client));
     }
 
-    /// The share of a batch that a server has to fetch, which it then keeps if it may.
+    /// Returns the share of a batch that a server must fetch, and caches it if allowed.
     fn missing(&mut self, server: u32, tablet: usize, share: f64) -> f64 {
         if !self.tier.data_cache {
             return 1.0;
@@ -272,7 +272,7 @@ impl Simulator<'_> {
         missing
     }
 
-    /// Enters the time at which a server's next batch will be done if nothing changes.
+    /// Schedules the time at which a server's next batch will be done if nothing changes.
     fn expect(&mut self, server: u32) {
         if let Some((left, change)) = self.servers[server as usize].next_done() {
             self.events.after(left, Event::Computed { server, change });
@@ -283,7 +283,8 @@ impl Simulator<'_> {
         let done = self.servers[server as usize].done(self.events.now());
         self.expect(server);
         for client in done {
-            // Threads are free before the clients have taken their batches in: a server does not wait for a client's core.
+            // Threads are freed before clients have processed their batches: a server does not wait for a client's
+            // core.
             let key = self.clients[client as usize].current(client);
             self.servers[server as usize].executor.rest(&key);
             let taken = self.cores.works(client, self.events.now(), micros(self.work.turnaround_ms / 1e3));
@@ -292,7 +293,7 @@ impl Simulator<'_> {
         self.turns(server, entries);
     }
 
-    /// A client that has taken a batch in asks for the next, or begins another scan.
+    /// Lets a client that has processed a batch request the next, or start another scan.
     fn taken(&mut self, client: u32, entries: &impl Fn(&mut SeededRng) -> f64, seen: &mut dyn FnMut(f64)) {
         let scan = &mut self.clients[client as usize];
         let (server, key) = (scan.server(), scan.current(client));

@@ -1,4 +1,4 @@
-//! A server's own part of a trial: its executor, and cores that its batches share.
+//! A server's own state in a trial: its executor, and the cores that its batches share.
 
 use super::Tier;
 use super::client::Key;
@@ -11,7 +11,7 @@ pub(super) struct Server {
     pub(super) executor: Executor<Key>,
     /// Share of each tablet that is in the cache.
     pub(super) cached: Vec<f64>,
-    /// Grows with each change of what computes: the event that was entered for the next end before is void.
+    /// Incremented when the computing batches change: an end scheduled before is void.
     pub(super) change: u32,
     /// By client.
     cores: SharedCores<u32>,
@@ -19,7 +19,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn of(tier: &Tier) -> Server {
-        // Two attempts of each, where scans are hedged.
+        // Two attempts of each client, if scans are hedged.
         let clients = tier.threads as usize * 2;
         let places = tier.machine.executor_threads as usize;
         Server {
@@ -30,17 +30,18 @@ impl Server {
         }
     }
 
-    /// A client's batch begins to compute.
+    /// Adds a client's batch to the computing ones.
     pub(super) fn compute(&mut self, client: u32, work: Work, now: Micros) {
         self.cores.begin(client, work, now);
     }
 
-    /// The clients whose batches are done by now.
+    /// Returns the clients whose batches are done by now.
     pub(super) fn done(&mut self, now: Micros) -> Vec<u32> {
         self.cores.done(now)
     }
 
-    /// How long the next batch still takes if nothing changes, and the number of the change that this is said of.
+    /// Returns how long the next batch still takes if nothing changes, and the number of the change for which that
+    /// holds.
     pub(super) fn next_done(&mut self) -> Option<(Micros, u32)> {
         // Each arrival changes when the next batch ends.
         self.change += 1;

@@ -1,35 +1,35 @@
-//! Cores that batches share: in virtual time, or in that of a clock.
+//! Cores that batches share, in virtual or real time.
 
 use crate::simulate::events::Micros;
 
-/// A core's work in units of a nanosecond, so that sharing it keeps whole numbers.
+/// Units of a core's work per nanosecond, so that sharing it keeps integers.
 pub type Work = u64;
 
-/// The cores of a server. Up to as many batches as cores have one each; more of them share all cores equally.
+/// The cores of a server. Up to one batch per core, each has its own; more batches share all cores equally.
 #[derive(Debug)]
 pub struct SharedCores<K> {
     cores: u64,
-    /// Batches that compute: the value of `given` at which each ends, and its name.
+    /// Computing batches: the value of `given` at which each ends, and its name.
     computing: Vec<(Work, K)>,
-    /// Work that each computing batch has been given since the start.
+    /// Work received by each computing batch since the start.
     given: Work,
     settled: Micros,
 }
 
 impl<K: Copy + PartialEq> SharedCores<K> {
-    /// `cores` cores, all idle.
+    /// Creates `cores` idle cores.
     pub fn new(cores: u32) -> SharedCores<K> {
         SharedCores { cores: u64::from(cores), computing: Vec::new(), given: 0, settled: 0 }
     }
 
-    /// A batch begins to compute.
+    /// Adds a computing batch.
     pub fn begin(&mut self, name: K, work: Work, now: Micros) {
         self.settle(now);
-        // In a time that slows down with the load. Its end there stays the same when others come or go.
+        // In a time that slows down with the load, its end stays the same when others come or go.
         self.computing.push((self.given + work, name));
     }
 
-    /// The batches that are done by now; they have left.
+    /// Removes and returns the batches that are done by now.
     pub fn done(&mut self, now: Micros) -> Vec<K> {
         self.settle(now);
         let given = self.given;
@@ -43,17 +43,17 @@ impl<K: Copy + PartialEq> SharedCores<K> {
         done
     }
 
-    /// How long the next batch still takes if nothing changes.
+    /// Returns how long the next batch still takes if nothing changes.
     pub fn next_done(&self) -> Option<Micros> {
         self.computing.iter().map(|(at, _)| *at).min().map(|at| self.time_until(at))
     }
 
-    /// How long a batch still takes if nothing changes; `None` if it does not compute.
+    /// Returns how long a batch still takes if nothing changes; `None` if it does not compute.
     pub fn time_left(&self, name: K) -> Option<Micros> {
         self.computing.iter().find(|(_, of)| *of == name).map(|(at, _)| self.time_until(*at))
     }
 
-    /// Whether batches share cores.
+    /// Returns whether batches share cores.
     pub fn are_shared(&self) -> bool {
         self.computing.len() as u64 > self.cores
     }
@@ -65,7 +65,7 @@ impl<K: Copy + PartialEq> SharedCores<K> {
         time.div_ceil(1_000)
     }
 
-    /// Gives computing batches the processor time that passed since it was last given: a core each, or an equal share.
+    /// Adds the processor time since the last call to the computing batches: a core each, or an equal share.
     fn settle(&mut self, now: Micros) {
         let passed = now.saturating_sub(self.settled) * 1_000;
         let n = self.computing.len() as u64;

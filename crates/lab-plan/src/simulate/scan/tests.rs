@@ -28,7 +28,8 @@ fn one_seed_gives_one_run_and_another_seed_another() {
 #[test]
 fn a_client_alone_waits_for_its_own_work_only() {
     let answer = run(&tier(&["workload=grep", "threads=1", "measured_scans=4000"]));
-    // What its client takes to begin, then processor, storage and turnaround of a scan of mean size; no other client holds it up.
+    // The client's time to start, then processor, storage and turnaround of a scan of mean size; no other client
+    // delays it.
     let expected = 1.0 + 108.4 + 0.5 + 0.3;
     assert!((answer.mean_ms / expected - 1.0).abs() < 0.05, "{answer:?}");
     assert_eq!(answer.busy_events, 0);
@@ -48,12 +49,12 @@ fn tablets_lie_on_the_tablet_servers_that_hold_them() {
         let more = ["workload=grep", "threads=193", "warm_up_scans=4", "measured_scans=8", "immediate=true"];
         run(&tier(&[&more[..], sets].concat())).mean_ms
     };
-    // Five tablets on three servers. Two servers have two tablets, so each does two fifths of the work, and
-    // the tier does two and a half times as much.
+    // Five tablets on three servers. Two servers have two tablets each, so each does two fifths of the work, and the
+    // tier's throughput is two and a half times one server's.
     let [one, three, five] = ["1", "3", "5"].map(|n| mean(&["tablets=5", &format!("tablet_servers={n}")]));
     assert!((one / three / 2.5 - 1.0).abs() < 0.15, "{one} {three}");
     assert!((one / five / 5.0 - 1.0).abs() < 0.15, "{one} {five}");
-    // One tablet lies on one server, however many there are.
+    // One tablet is on one server, however many there are.
     let [alone, many] = ["1", "3"].map(|n| mean(&["tablets=1", &format!("tablet_servers={n}")]));
     assert_eq!(alone, many);
 }
@@ -93,12 +94,12 @@ fn what_a_cache_holds_is_neither_read_nor_unpacked() {
     let (cold, warm) = (mean(&[]), mean(&["data_cache=true"]));
     assert!((cold / (108.4 + 0.5 + 0.3) - 1.0).abs() < 0.05, "{cold}");
     assert!((warm / (54.2 + 0.3) - 1.0).abs() < 0.05, "{warm}");
-    // A cache that holds nothing saves nothing.
+    // A cache of zero bytes saves nothing.
     let tiny = mean(&["data_cache=true", "machine.cache_bytes=1.0"]);
     assert!((tiny / cold - 1.0).abs() < 0.01, "{tiny} {cold}");
 }
 
-/// Chance sends many scans to one server while another has few. A waiting scan is sent to a second server too.
+/// Chance sends many scans to one server while another has few. A waiting scan is also sent to a second server.
 #[test]
 fn second_attempts_shorten_the_tail_within_their_budget() {
     let sets = ["workload=grep", "threads=40", "servers=6", "initial=6", "busy_ms=5000", "measured_scans=100"];
@@ -155,7 +156,7 @@ fn mistakes_are_sentences_that_name_the_key() {
 /// Issue 21: three immediate rows are given, one of each workload; every row with scan servers is forecast.
 #[test]
 fn the_tables_of_scan_servers_are_forecast_from_their_immediate_rows() {
-    // Fewer scans than the file asks for, as above.
+    // Fewer scans than the file specifies, as above.
     let scenario = table(FORECAST, &["warm_up_scans=8".to_owned(), "measured_scans=16".to_owned()]).unwrap();
     let figures = Figures::read(FORECAST_FIGURES, Path::new("")).unwrap();
     let fitted: Vec<&str> = figures.trial.iter().filter(|t| t.fit).map(|t| t.name.as_str()).collect();
@@ -179,7 +180,8 @@ fn the_tables_of_scan_servers_are_forecast_from_their_immediate_rows() {
     assert!(busy.median_error <= 0.25 && busy.rank_correlation.unwrap() >= 0.8, "{busy:?}");
 }
 
-/// With shared costs a scan pays for what it reads, what it returns and its batches; at a tablet server also for the storage node.
+/// With shared costs a scan pays for entries read and returned and for its batches; at a tablet server also for the
+/// storage node.
 #[test]
 fn shared_costs_add_up() {
     let mean = |sets: &[&str]| {
@@ -217,10 +219,10 @@ fn costs_are_shared_or_of_each_workload() {
     assert!(error.contains("storage_ms is missing: expected it, or a table [costs]"), "{error}");
 }
 
-/// Issue 4: of each table one immediate and two eventual rows are given, the others are predicted.
+/// Issue 4: for each table one immediate and two eventual rows are given, the others are predicted.
 #[test]
 fn the_published_tables_of_scan_servers_are_foretold() {
-    // Fewer scans than the file asks for: the means move by a few per cent, the test stays short.
+    // Fewer scans than the file specifies: the means move by a few per cent, and the test stays short.
     let scenario = table(TIER, &["warm_up_scans=8".to_owned(), "measured_scans=16".to_owned()]).unwrap();
     let figures = Figures::read(FIGURES, Path::new("")).unwrap();
     for fit in &figures.fit {
@@ -243,7 +245,8 @@ fn the_published_tables_of_scan_servers_are_foretold() {
     }
 }
 
-/// The step itself: from other numbers the fit of the middle table returns to the stored ones, and predicts its other rows.
+/// The calibration itself: from other start values, the fit of the middle table returns to the stored ones, and
+/// predicts its other rows.
 #[test]
 fn a_table_of_scan_servers_is_fitted_again_and_its_other_rows_foretold() {
     let stored = table(TIER, &["warm_up_scans=4".to_owned(), "measured_scans=8".to_owned()]).unwrap();

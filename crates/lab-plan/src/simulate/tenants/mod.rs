@@ -1,10 +1,10 @@
 //! Tenants that share a server: open arrivals, processors, and the rule that runs or refuses questions.
 //!
-//! Questions of each tenant arrive without memory, at a rate, and need processor time. Running questions share the processors
-//! evenly. Clients leave at their deadline; refused and disappointed ones may come back ([`Users`]). The rule is
-//! [`Rule::Fair`], the server's own ([`meridian_model::policy::admission`]), or [`Rule::Queue`], the plain queue that it
-//! replaced, kept for comparison. Before it a tenant's quota of requests may refuse, as in the server
-//! ([`meridian_model::policy::quota`]).
+//! Questions of each tenant arrive without memory, at a rate, and need processor time. Running questions share the
+//! processors evenly. Clients leave at their deadline; refused and disappointed ones may return ([`Users`]). The rule
+//! is [`Rule::Fair`], the server's own ([`meridian_model::policy::admission`]), or [`Rule::Queue`], the plain queue
+//! that it replaced, kept for comparison. Before the rule, a tenant's quota of requests may refuse a question, as in
+//! the server ([`meridian_model::policy::quota`]).
 
 mod outcome;
 mod rules;
@@ -20,33 +20,33 @@ use meridian_model::policy::admission::{Class, Settings};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A server and its tenants: the shape of the scenario file.
+/// A server and its tenants: the format of the scenario file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedServer {
     /// Always `tenants`.
     pub kind: String,
-    /// What the page of results says it is.
+    /// Title for the page of results.
     #[serde(default)]
     pub about: String,
-    /// The seed of all chance.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Processors of the server.
+    /// Number of processors of the server.
     pub cores: u32,
-    /// Seconds in which questions arrive and are counted.
+    /// Length of the measured phase in seconds, in which questions arrive.
     pub seconds: f64,
-    /// Which questions run and which are refused.
+    /// The rule that decides which questions run and which are refused.
     pub rule: Rule,
-    /// Processor seconds of a refusal.
+    /// Processor time of a refusal, in seconds.
     #[serde(default)]
     pub refusal_s: f64,
     /// Whether the server stops work whose client has left.
     #[serde(default = "yes")]
     pub cancellation: bool,
-    /// The numbers of [`Rule::Fair`].
+    /// Parameters of [`Rule::Fair`].
     #[serde(default)]
     pub fair: Fair,
-    /// The numbers of [`Rule::Queue`].
+    /// Parameters of [`Rule::Queue`].
     #[serde(default)]
     pub queue: Queue,
     /// The callers. Several entries of one tenant are several kinds of question.
@@ -63,25 +63,25 @@ pub enum Rule {
     Queue,
 }
 
-/// The numbers of fair queueing; those of the server by default.
+/// Parameters of fair queueing; by default the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fair {
-    /// Slots; 0 for one a processor.
+    /// Slots; 0 for one per processor.
     pub slots: u32,
-    /// Questions of a tenant that run or are paused.
+    /// Max questions of a tenant that run or are paused.
     pub started_max: u32,
-    /// Questions that wait.
+    /// Max waiting questions.
     pub waiting_max: u32,
     /// Length of a slice.
     pub slice_s: f64,
-    /// Processor time that an idle tenant is ahead of others.
+    /// Processor time by which an idle tenant may get ahead of others.
     pub credit_s: f64,
-    /// Longest wait in an overloaded queue.
+    /// Max wait in an overloaded queue.
     pub target_s: f64,
-    /// Longest wait of an interactive question in any queue.
+    /// Max wait of an interactive question in any queue.
     pub patience_s: f64,
-    /// Processor time of giving a slot to another question.
+    /// Processor time of a switch to another question.
     pub switch_s: f64,
 }
 
@@ -101,15 +101,15 @@ impl Default for Fair {
     }
 }
 
-/// The numbers of the plain queue; those of the server before it had tenants by default.
+/// Parameters of the plain queue; by default those of the server before it had tenants.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Queue {
-    /// Questions that run at once.
+    /// Max running questions.
     pub running_max: u32,
-    /// Questions that wait.
+    /// Max waiting questions.
     pub waiting_max: u32,
-    /// Longest wait.
+    /// Max wait.
     pub wait_s: f64,
 }
 
@@ -123,12 +123,12 @@ impl Default for Queue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Users {
-    /// They go away.
+    /// They leave.
     #[default]
     Never,
-    /// They ask again at once, up to ten times.
+    /// They retry at once, up to ten times.
     Impatient,
-    /// They ask again after the time that the refusal names, 1 to 2 s, up to ten times.
+    /// They retry after the time that the refusal names, 1 to 2 s, up to ten times.
     Obedient,
 }
 
@@ -138,19 +138,19 @@ pub enum Users {
 pub struct Tenant {
     /// Unique name of the entry, for dotted keys and results.
     pub name: String,
-    /// The tenant that is charged; the name where left out.
+    /// The tenant that is charged; by default the name.
     #[serde(default)]
     pub tenant: String,
     /// Its weight.
     #[serde(default = "one")]
     pub weight: u32,
-    /// The tenant's quota of that name, at its first entry; 0 for none.
+    /// Tenant quota of this name, from its first entry; 0 for none.
     #[serde(default)]
     pub requests_per_second: u32,
     /// `interactive`, `batch` or `background`.
     #[serde(default = "interactive")]
     pub class: String,
-    /// Questions a second.
+    /// Questions per second.
     pub rate: f64,
     /// Processor time of a question.
     pub service: Times,
@@ -162,7 +162,7 @@ pub struct Tenant {
     /// When its questions begin.
     #[serde(default)]
     pub from_s: f64,
-    /// When they end; 0 for the end of the trial.
+    /// When its questions end; 0 for the end of the trial.
     #[serde(default)]
     pub to_s: f64,
 }
@@ -179,11 +179,11 @@ fn interactive() -> String {
     Class::Interactive.name().to_owned()
 }
 
-/// Max questions of a trial, retries apart.
+/// Max questions of a trial, excluding retries.
 const QUESTIONS_MAX: f64 = 2e7;
 
 impl SharedServer {
-    /// The error in it, as a sentence.
+    /// Returns the error in it, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         let within = |name: &str, x: f64, min: f64, max: f64| match x >= min && x <= max {
             true => Ok(()),
@@ -234,7 +234,7 @@ impl SharedServer {
         within("questions of all tenants", questions, 0.0, QUESTIONS_MAX)
     }
 
-    /// The settings of the server's scheduler.
+    /// Returns the settings of the server's scheduler.
     pub(super) fn settings(&self) -> Settings {
         let server = Settings::default();
         let seconds = Duration::from_secs_f64;
@@ -255,7 +255,7 @@ impl SharedServer {
 }
 
 impl Tenant {
-    /// The tenant that its questions are charged to.
+    /// Returns the tenant that its questions are charged to.
     pub(super) fn account(&self) -> &str {
         if self.tenant.is_empty() { &self.name } else { &self.tenant }
     }

@@ -13,7 +13,7 @@ pub(super) struct Tally {
     pub(super) late: u64,
     /// Processor time in nanoseconds.
     pub(super) used: u64,
-    /// Arrival and wait of each answer.
+    /// Arrival and wait of each completed question.
     answers: Vec<(Micros, Micros)>,
 }
 
@@ -23,35 +23,35 @@ impl Tally {
     }
 }
 
-/// The answer of `lab simulate` for tenants.
+/// The result of `lab simulate` for tenants.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantsOutcome {
-    /// Answers inside their clients' deadlines, per second.
+    /// Completed questions per second, within their clients' deadlines.
     pub good_per_s: f64,
-    /// Share of the processors that the questions used while questions arrived.
+    /// Share of the processors used by questions while questions arrived.
     pub used: f64,
-    /// By entry.
+    /// Results by entry.
     pub tenants: Vec<TenantOutcome>,
 }
 
-/// The outcome of the questions of one entry of a scenario. Times are those of answers inside the deadline.
+/// The outcome of the questions of one entry of a scenario. Times are those of responses within the deadline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantOutcome {
     /// Name of the entry.
     pub name: String,
-    /// Questions that arrived, retries too.
+    /// Number of questions, including retries.
     pub offered: u64,
-    /// Answers inside the deadline.
+    /// Responses within the deadline.
     pub good: u64,
     /// Refusals.
     pub refused: u64,
-    /// The part of them that the tenant's quota refused.
+    /// Refusals by the tenant's quota among them.
     pub over_quota: u64,
     /// Questions whose clients left.
     pub late: u64,
-    /// Answers per second.
+    /// Responses per second.
     pub good_per_s: f64,
-    /// Median time to the answer.
+    /// Median response time.
     pub p50_ms: f64,
     /// 95th percentile.
     pub p95_ms: f64,
@@ -59,7 +59,7 @@ pub struct TenantOutcome {
     pub p99_ms: f64,
     /// Processor seconds.
     pub used_s: f64,
-    /// Longest answer among those of questions that arrived in the last second, a tenth of the trial at most.
+    /// Max response time among questions of the last second, or of the last tenth of a shorter trial.
     pub last_ms: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The rules, behind one face: the server's scheduler, and the plain queue.
+//! The rules behind a common interface: the server's scheduler, and the plain queue.
 
 use super::{Queue, Rule, SharedServer};
 use crate::simulate::events::Micros;
@@ -12,7 +12,7 @@ pub(super) type Number = usize;
 /// The decision on a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It begins or continues.
+    /// It starts or continues.
     Run(Number),
     /// It is refused.
     Refuse(Number),
@@ -24,7 +24,7 @@ pub(super) enum RuleState {
     Queue { settings: Queue, running: usize, waiting: VecDeque<(Number, Micros)> },
 }
 
-/// A question, as a rule sees it.
+/// A question, as seen by a rule.
 pub(super) struct Arrived {
     pub(super) number: Number,
     pub(super) account: usize,
@@ -45,7 +45,8 @@ impl RuleState {
         }
     }
 
-    /// A question arrives; what becomes of it and of others follows from [`RuleState::next`], except for a refusal at once.
+    /// Admits a question. Decisions on it and on others follow from [`RuleState::next`], except for an immediate
+    /// refusal.
     pub(super) fn enter(&mut self, now: Micros, arrived: &Arrived) -> Option<Act> {
         match self {
             RuleState::Fair { admission, tickets, of } => {
@@ -60,7 +61,7 @@ impl RuleState {
                 let (ticket, act) = match admission.enter(Duration::from_micros(now), ask) {
                     Ok(Entry::Run(ticket)) => (ticket, Some(Act::Run(arrived.number))),
                     Ok(Entry::Wait(ticket)) => (ticket, None),
-                    // No ticket was made, so there is none to leave with later.
+                    // No ticket was issued, so there is none to return later.
                     Err(_) => return Some(Act::Refuse(arrived.number)),
                 };
                 tickets.insert(ticket, arrived.number);
@@ -81,7 +82,7 @@ impl RuleState {
         }
     }
 
-    /// Whether a query continues after a slice.
+    /// Returns whether a query continues after a slice.
     pub(super) fn slice(&mut self, number: Number, used: Duration) -> bool {
         match self {
             RuleState::Fair { admission, of, .. } => {
@@ -91,7 +92,7 @@ impl RuleState {
         }
     }
 
-    /// A question is done, or its client has left. `ran` says whether it had begun.
+    /// Removes a question that is done, or whose client has left. `ran` states whether it had started.
     pub(super) fn leave(&mut self, number: Number, used: Duration, ran: bool) {
         match self {
             RuleState::Fair { admission, tickets, of } => {
@@ -105,7 +106,7 @@ impl RuleState {
         }
     }
 
-    /// The next query that begins, continues or is refused.
+    /// Returns the next query that starts, continues or is refused.
     pub(super) fn next(&mut self, now: Micros) -> Option<Act> {
         match self {
             RuleState::Fair { admission, tickets, of } => {

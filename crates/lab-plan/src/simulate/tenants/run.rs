@@ -10,7 +10,7 @@ use meridian_model::policy::quota::{Balances, Quota, Quotas};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// How often a disappointed client comes back.
+/// How often a disappointed client returns.
 const RETRIES_MAX: u32 = 10;
 /// Interval of the checks for queries that waited too long.
 const EXPIRY: Micros = 10_000;
@@ -22,13 +22,13 @@ type Work = u64;
 enum Event {
     /// An entry's next question arrives.
     Arrive(usize),
-    /// A disappointed client asks again.
+    /// A disappointed client retries.
     Return { entry: usize, retries: u32 },
-    /// A client leaves unless it has its answer.
+    /// A client leaves unless it has its response.
     Leave(Number),
-    /// A running question reaches the end of its slice or work, unless the running questions changed since.
+    /// A running question reaches the end of its slice or work, unless the running questions changed meanwhile.
     Boundary(u64),
-    /// Time to refuse what waited too long.
+    /// A check for questions that waited too long.
     Expire,
 }
 
@@ -37,7 +37,7 @@ struct Question {
     retries: u32,
     arrived: Micros,
     left: Work,
-    /// The work at the start of the running slice.
+    /// Work at the start of the running slice.
     slice: Work,
     begun: bool,
     /// Whether its client has left while the server continues.
@@ -55,14 +55,14 @@ struct Simulator<'a> {
     ruler: RuleState,
     questions: HashMap<Number, Question>,
     arrivals: Number,
-    /// The running questions, in order of the service at which each reaches its boundary.
+    /// The running questions, by the service at which each reaches its boundary.
     running: BTreeSet<(Work, Number)>,
     boundaries: HashMap<Number, Work>,
-    /// Service that each running question has been given since the start.
+    /// Service received by each running question since the start.
     given: Work,
     settled: Micros,
     change: u64,
-    /// Processor time of refusals, which all running questions wait for.
+    /// Processor time of refusals, which delays all running questions.
     overhead: Work,
     tallies: Vec<Tally>,
 }
@@ -124,12 +124,12 @@ impl Simulator<'_> {
         if rate > 0.0 { micros(self.rng.exponential(1.0 / rate)) } else { micros(self.server.seconds) }
     }
 
-    /// Gives the running questions the service of the time that passed.
+    /// Adds the service of the elapsed time to the running questions.
     fn settle(&mut self) {
         let now = self.events.now();
         let mut work = (now - self.settled) * 1000 * u64::from(self.server.cores);
         self.settled = now;
-        // Refusals come before answers, as in the server, where they take no slot. A flood of them so slows every
+        // Refusals come before responses, as in the server, where they take no slot. So a flood of them slows every
         // question.
         let overhead = self.overhead.min(work);
         self.overhead -= overhead;
@@ -176,7 +176,7 @@ impl Simulator<'_> {
             self.refuse(entry, retries, Some(wait));
             return;
         }
-        // A question without work would reach its boundary at the time at which it began, for ever.
+        // A question without work would reach its boundary at its start time for ever.
         let left = (tenant.service.draw(&mut self.rng) * 1000).max(1000);
         let number = self.arrivals;
         self.arrivals += 1;
@@ -192,8 +192,8 @@ impl Simulator<'_> {
         }
     }
 
-    /// Counts a request under the quota of its tenant. Where the quota is used up, the time after which the server tells the
-    /// client to come back, in whole seconds as in `Retry-After`.
+    /// Counts a request under the quota of its tenant. If the quota is used up, returns the retry delay in whole
+    /// seconds, as in `Retry-After`.
     fn charge_quota(&mut self, account: usize, now: Duration) -> Result<(), Micros> {
         let Some((quotas, balances)) = self.limits.get_mut(account) else { return Ok(()) };
         balances.check(quotas, Quota::RequestsPerSecond, now).map_err(|exceeded| {
@@ -204,14 +204,14 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// Tells a client that it is refused, and after how long to come back where that is not left to chance.
+    /// Refuses a client, and gives it a retry delay unless that is left to chance.
     fn refuse(&mut self, entry: usize, retries: u32, told: Option<Micros>) {
         self.overhead += micros(self.server.refusal_s) * 1000;
         self.tallies[entry].refused += 1;
         self.disappointed(entry, retries, told);
     }
 
-    /// All that the rule decides now.
+    /// Applies all pending decisions of the rule.
     fn act(&mut self) {
         let now = self.events.now();
         while let Some(act) = self.ruler.next(now) {
@@ -225,8 +225,7 @@ impl Simulator<'_> {
                 let Some(question) = self.questions.get_mut(&number) else { return };
                 question.begun = true;
                 let switch = if self.server.rule == Rule::Fair { micros(self.server.fair.switch_s) * 1000 } else { 0 };
-                // Charged to the question that gets the slot, each time: short slices cost what they cost in the
-                // server.
+                // Charged to the question that gets the slot, each time: short slices cost as much as in the server.
                 question.left += switch;
                 self.run_slice(number);
             }
@@ -248,7 +247,7 @@ impl Simulator<'_> {
         self.boundaries.insert(number, boundary);
     }
 
-    /// The first running question reaches its boundary.
+    /// Handles the first running question that reaches its boundary.
     fn boundary(&mut self) {
         while let Some(&(at, number)) = self.running.first() {
             if at > self.given {
@@ -287,8 +286,7 @@ impl Simulator<'_> {
             let mut used = 0;
             if let Some(boundary) = self.boundaries.remove(&number) {
                 self.running.remove(&(boundary, number));
-                // What it used of its slice so far. Uncharged, a tenant whose clients leave early would work for
-                // nothing.
+                // The used part of its slice. Uncharged, a tenant whose clients leave early would work for free.
                 used = question.slice - (boundary - self.given).min(question.slice);
                 self.tallies[entry].used += used;
             }
@@ -311,13 +309,13 @@ impl Simulator<'_> {
         }
     }
 
-    /// Enters the next boundary, which depends on how many run.
+    /// Schedules the next boundary, which depends on the number of running questions.
     fn plan(&mut self) {
         self.change += 1;
         let Some(&(at, _)) = self.running.first() else { return };
         let cores = u64::from(self.server.cores);
         let shared = (self.running.len() as u64).max(cores);
-        // Rounded up: a boundary that comes a fraction early would be planned again without end.
+        // Rounded up: a boundary a fraction too early would be planned again without end.
         let wait = ((at - self.given.min(at)) * shared).div_ceil(cores) + self.overhead.div_ceil(cores);
         self.events.after(wait.div_ceil(1000), Event::Boundary(self.change));
     }

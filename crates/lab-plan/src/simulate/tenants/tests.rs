@@ -22,8 +22,8 @@ fn one_seed_gives_one_run_and_another_seed_another() {
     assert_ne!(trial(&sets), trial(&["seconds=5", "seed=2"]));
 }
 
-/// Without contention both rules are a processor that questions share. That is an M/G/1 queue under processor
-/// sharing. Its mean stay is the service time divided by the idle share (Kleinrock 1967).
+/// Without contention both rules amount to processor sharing: an M/G/1 queue, whose mean stay is the service time
+/// divided by the idle share (Kleinrock 1967).
 #[test]
 fn a_plain_queue_without_bounds_is_processor_sharing() {
     let sets = [
@@ -38,7 +38,7 @@ fn a_plain_queue_without_bounds_is_processor_sharing() {
     ];
     let outcome = trial(&sets);
     let heavy = of(&outcome, "heavy");
-    // Half of the processor is used. The median of the stay follows from no formula as plain as the mean's; it lies below.
+    // Half of the processor is used. The median of the stay has no formula as simple as the mean's; it is lower.
     assert!((outcome.used - 0.5).abs() < 0.02, "{outcome:?}");
     assert!(heavy.p50_ms < 25.0 && heavy.p95_ms > 25.0, "{heavy:?}");
     assert_eq!((heavy.refused, heavy.late), (0, 0));
@@ -61,7 +61,7 @@ fn a_flood_costs_neither_goodput_nor_the_other_tenant() {
     assert!(of(&plain, "light").good < of(&flood, "light").good / 2, "{plain:?}");
 }
 
-/// Over time a tenant gets what its quota allows, whatever its users do, and obedient users are refused less often.
+/// Over time a tenant gets its quota, whatever its users do, and obedient users are refused less often.
 #[test]
 fn a_quota_bounds_what_reaches_the_server() {
     let with = |users: &str| {

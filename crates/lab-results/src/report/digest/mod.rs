@@ -14,18 +14,18 @@ use crate::stats::mode::RequestTiming;
 use std::collections::BTreeMap;
 use time_line::fit;
 
-/// Max requests that are read one by one for the modes of the trials; of a longer run the first ones are.
+/// Max requests that are examined one by one for the modes of the trials; of a longer run, the first ones.
 pub(super) const COURSES_MAX: usize = 1_000_000;
 
 /// Trial, target and population.
 pub(super) type CourseKey = (u16, u16, u16);
 
-/// Everything of a run that pictures and words need.
+/// All data of a run for pictures and text.
 #[derive(Debug)]
 pub(super) struct Digest {
     /// Measured records by outcome.
     pub(super) outcomes: [u64; Outcome::ALL.len()],
-    /// Requests that were sent again within their try.
+    /// Requests that were sent again within their attempt.
     pub(super) resends: u64,
     /// Reasons of unsound answers.
     pub(super) reasons: BTreeMap<String, u64>,
@@ -33,20 +33,20 @@ pub(super) struct Digest {
     pub(super) series: BTreeMap<(u16, u16), Series>,
     /// By target and population, the time line of its first trial.
     pub(super) lines: BTreeMap<(u16, u16), TimeLine>,
-    /// The figures of each interval of time.
+    /// Figures of each time interval.
     pub(super) flow: Flow,
     /// Measured requests of each trial, target and population, for its modes.
     pub(super) courses: BTreeMap<CourseKey, Vec<RequestTiming>>,
-    /// How many of them there were; no more than [`COURSES_MAX`] are kept.
+    /// Total number of these; at most [`COURSES_MAX`] are kept.
     pub(super) in_courses: usize,
-    /// By target and population, what was asked again after the load.
+    /// By target and population, the requests of the repeat after the load.
     pub(super) again: BTreeMap<(u16, u16), Again>,
     /// First and last time of each phase on the trials' clock.
     pub(super) phases: BTreeMap<Phase, (Micros, Micros)>,
 }
 
 impl Digest {
-    /// Nothing gathered yet.
+    /// Creates an empty digest.
     pub(super) fn new() -> Digest {
         Digest {
             outcomes: [0; Outcome::ALL.len()],
@@ -62,7 +62,7 @@ impl Digest {
         }
     }
 
-    /// Takes one record.
+    /// Adds one record.
     pub(super) fn add(&mut self, record: &Record) {
         let phase = self.phases.entry(record.phase).or_insert((record.intended, record.intended));
         *phase = (phase.0.min(record.intended), phase.1.max(record.done.unwrap_or(record.intended)));
@@ -98,12 +98,12 @@ impl Digest {
         self.series.entry(key).or_insert_with(|| Series::new(record.trial)).add(record);
     }
 
-    /// Measured requests.
+    /// Returns the number of measured requests.
     pub(super) fn measured(&self) -> u64 {
         self.outcomes.iter().sum()
     }
 
-    /// Measured requests with one outcome.
+    /// Returns the number of measured requests with one outcome.
     pub(super) fn with(&self, outcome: Outcome) -> u64 {
         self.outcomes[usize::from(outcome.code())]
     }

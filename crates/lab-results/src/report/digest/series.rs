@@ -6,10 +6,10 @@ use crate::stats::{Estimate, percentile};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// Longest distinct latency: a day.
+/// Max distinct latency: a day.
 const LATENCY_MAX_US: u64 = 86_400_000_000;
 
-/// Max trials whose percentiles are kept apart.
+/// Max trials whose percentiles are kept separately.
 const TRIALS_MAX: usize = 64;
 
 /// Measured requests of one population at one target.
@@ -17,29 +17,29 @@ const TRIALS_MAX: usize = 64;
 pub(crate) struct Series {
     pub(crate) count: u64,
     pub(crate) sound: u64,
-    /// Of sound answers, from the intended time.
+    /// Latency of sound responses, from the intended time.
     pub(crate) latency: Histogram<u64>,
     /// The same from the real send.
     pub(crate) naive: Histogram<u64>,
     pub(crate) first_result: Histogram<u64>,
     pub(crate) last_result: Histogram<u64>,
-    /// From the first result to the last, of requests with both.
+    /// Time from the first result to the last, of requests with both.
     pub(crate) between: Histogram<u64>,
     /// Latency as above of each trial, as long as there are few.
     pub(crate) trials: BTreeMap<u16, Histogram<u64>>,
-    /// Latency of sound answers over the intended time, of the first trial that came.
+    /// Latency of sound responses over the intended time, of the first trial seen.
     pub(crate) over_time: Thinned<(f64, f64)>,
     first_trial: u16,
     /// First and last result over the intended time.
     pub(crate) firsts: Thinned<(f64, f64)>,
     pub(crate) lasts: Thinned<(f64, f64)>,
-    /// Latency over requests in flight, over results.
+    /// Latency over requests in flight, and over results.
     pub(crate) by_concurrency: Scatter,
     pub(crate) by_results: Scatter,
 }
 
 pub(crate) fn histogram() -> Histogram<u64> {
-    // The bounds are constants that the library takes.
+    // The bounds are constants that the library accepts.
     #[expect(clippy::expect_used, reason = "constants")]
     Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("three digits up to a day are within its limits")
 }
@@ -70,8 +70,8 @@ impl Series {
         }
     }
 
-    /// A quantile of the latency of sound answers in microseconds: over repeats where there are several trials, within the run
-    /// where there is one.
+    /// Returns a quantile of the latency of sound responses in microseconds: over repeats if there are several trials,
+    /// else within the run.
     pub(crate) fn interval(&self, q: f64) -> Option<Estimate> {
         let figures: Vec<f64> = self.trials.values().map(|trial| trial.value_at_quantile(q) as f64).collect();
         match figures.len() {
@@ -100,7 +100,7 @@ impl Series {
                 note(self.trials.entry(record.trial).or_insert_with(histogram), record.latency());
             }
             if let Some(latency) = record.latency() {
-                // Of one trial: drift and humps are read from the order in time, which several trials would mix.
+                // Of one trial: drift and humps are derived from the order in time, which several trials would mix.
                 if record.trial == self.first_trial {
                     self.over_time.add((at, latency as f64));
                 }

@@ -1,4 +1,4 @@
-//! What is kept of many records.
+//! Retained data of many records.
 
 use super::thinned::POINTS_MAX;
 use super::time_line::{BARS_MAX, COLUMNS_MAX};
@@ -15,13 +15,13 @@ fn nothing_is_lost_when_stretches_are_joined() {
     for n in 0..20_000 {
         digest.add(&record(n, Micros::from(n) * 10_000, 1_000 + Micros::from(n % 7) * 500));
     }
-    // 200 s, in at most 160 stretches.
+    // 200 s, in at most 160 intervals.
     assert!(digest.flow.stretches.len() <= COLUMNS_MAX && digest.flow.width >= 200_000_000 / COLUMNS_MAX as Micros);
     let flow: u64 = digest.flow.stretches.iter().flatten().sum();
     let line = &digest.lines[&(0, 0)];
     let heat: u64 = line.heat.columns.iter().flat_map(|c| c.values()).map(|n| u64::from(*n)).sum();
     assert_eq!((flow, heat, digest.measured()), (20_000, 20_000, 20_000));
-    // Each stretch has its own.
+    // Each interval has its own.
     let first = digest.flow.stretches[0].iter().sum::<u64>() as Micros;
     assert_eq!(first, digest.flow.width / 10_000);
     let series = &digest.series[&(0, 0)];

@@ -1,8 +1,8 @@
-//! Points, thinned out evenly.
+//! Points, thinned evenly.
 
 use crate::stats::slope::{Line, Sums};
 
-/// Points of a scatter that are kept, bars of a time line: more cannot be told apart by eye.
+/// Max points of a scatter, and bars of a time line: more cannot be distinguished by eye.
 pub(super) const POINTS_MAX: usize = 3_000;
 
 /// Points, and the least-squares line through all of them, kept or not.
@@ -12,7 +12,7 @@ pub(crate) struct Scatter {
     sums: Sums,
 }
 
-/// At most some number of items, evenly chosen from all that came.
+/// At most a given number of items, evenly selected from all that arrived.
 #[derive(Debug)]
 pub(crate) struct Thinned<T> {
     pub(crate) kept: Vec<T>,
@@ -30,8 +30,8 @@ impl<T> Thinned<T> {
         if self.seen.is_multiple_of(self.step) {
             if self.kept.len() == self.most {
                 let mut at = 0;
-                // Every second is dropped and the step doubles. The kept points stay evenly spread, without knowing how
-                // many will come.
+                // Every second item is dropped and the step doubles. The kept items stay evenly spread, without
+                // knowing how many will come.
                 self.kept.retain(|_| {
                     at += 1;
                     at % 2 == 1
@@ -45,7 +45,7 @@ impl<T> Thinned<T> {
         self.seen += 1;
     }
 
-    /// Of how many items one was kept.
+    /// Returns the number of items per kept one.
     pub(crate) fn step(&self) -> u64 {
         self.step
     }
@@ -63,7 +63,7 @@ impl Scatter {
         self.sums.add(x, y);
     }
 
-    /// The least-squares line; `None` where all points share an x.
+    /// Returns the least-squares line; `None` if all points share an x.
     pub(crate) fn line(&self) -> Option<Line> {
         self.sums.line()
     }

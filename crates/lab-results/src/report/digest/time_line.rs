@@ -1,4 +1,4 @@
-//! The first trial of one population, request by request, and counts over stretches of time.
+//! The first trial of one population, request by request, and counts over time intervals.
 
 use super::Thinned;
 use crate::record::{Micros, Outcome, Record};
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 pub(super) const BARS_MAX: usize = 400;
 
-/// Columns of a heat map, at most; each then covers twice the time.
+/// Max columns of a heat map; beyond it, each covers twice the time.
 pub(super) const COLUMNS_MAX: usize = 160;
 
-/// Latency classes of the heat map: eight to a factor of ten, from 1 µs on.
+/// Latency classes of the heat map: eight per factor of ten, from 1 µs on.
 pub(crate) const CLASSES_PER_DECADE: f64 = 8.0;
 
 /// The first trial of one population at one target, request by request, in all phases.
@@ -17,9 +17,9 @@ pub(crate) const CLASSES_PER_DECADE: f64 = 8.0;
 pub(crate) struct TimeLine {
     /// The trial.
     pub(crate) trial: u16,
-    /// A record every few.
+    /// A thinned sample of the records.
     pub(crate) bars: Thinned<Bar>,
-    /// When sound answers took how long, and when the others ended.
+    /// Durations of sound responses over time, and end times of the others.
     pub(crate) heat: Heat,
     pub(crate) not_sound: Heat,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Bar {
     pub(crate) outcome: Outcome,
 }
 
-/// Counts by stretch of time and class of latency.
+/// Counts by time interval and latency class.
 #[derive(Debug)]
 pub(crate) struct Heat {
     /// Microseconds of a column.
@@ -76,15 +76,15 @@ impl Heat {
     }
 }
 
-/// Counts by stretch of time and outcome, by the time at which requests were intended.
+/// Counts by time interval and outcome, by the intended time of requests.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Microseconds of a stretch.
+    /// Microseconds of an interval.
     pub(crate) width: Micros,
     pub(crate) stretches: Vec<[u64; Outcome::ALL.len()]>,
 }
 
-/// The entry of a row of stretches for a time; the stretches are doubled until there are few enough.
+/// Returns the entry of a row of intervals for a time; intervals are doubled until there are few enough.
 pub(super) fn fit<'a, T: Default>(
     width: &mut Micros,
     stretches: &'a mut Vec<T>,

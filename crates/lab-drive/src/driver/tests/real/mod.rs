@@ -1,4 +1,4 @@
-//! The wires against the servers that they are for: PostgreSQL, nginx, NATS and Redis, as `make test` installs them.
+//! The protocols against real servers: PostgreSQL, nginx, NATS and Redis, as `make test` installs them.
 
 mod nats;
 mod nginx;
@@ -10,10 +10,10 @@ use super::*;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How long a server may take to be there; generous, for machines that do other things too.
+/// Timeout for a server to start; generous for busy machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that this test started; ended when dropped.
+/// A server started by this test; stopped when dropped.
 struct Running {
     child: Child,
     /// Its port, or ports.
@@ -22,7 +22,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Asked first: PostgreSQL has processes and shared memory of its own to see to.
+        // Stopped gracefully first: PostgreSQL has processes and shared memory of its own to clean up.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         let begun = Instant::now();
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && begun.elapsed() < PATIENCE {
@@ -33,18 +33,18 @@ impl Drop for Running {
     }
 }
 
-/// The program must be there; `make test` installs it.
+/// Finds the program, which must exist; `make test` installs it.
 fn need(program: &Path, package: &str) {
     let found = Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(found.is_ok(), "{} is needed: apt-get install {package} (make test does it)", program.display());
 }
 
-/// Starts a server that cannot choose its own ports on free ones. Another process may take one first, so it
-/// is tried again. Its standard error goes to a file of `folder`, which is shown where it does not come up.
+/// Starts a server that cannot choose its own ports on free ones. Another process may take one first, so the start is
+/// retried. Its standard error goes to a file of `folder`, which is shown if it fails to start.
 fn start(folder: &Path, ports: usize, command: impl Fn(&[u16]) -> Command) -> Running {
     let log = folder.join("log");
     for _ in 0..5 {
-        // All at once, so that they differ; let go of before the server comes.
+        // All at once, so that they differ; released before the server starts.
         let held: Vec<TcpListener> = (0..ports).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
         let free: Vec<u16> = held.iter().map(|one| one.local_addr().expect("an address").port()).collect();
         drop(held);
@@ -58,7 +58,7 @@ fn start(folder: &Path, ports: usize, command: impl Fn(&[u16]) -> Command) -> Ru
     panic!("the server does not come up:\n{}", std::fs::read_to_string(&log).unwrap_or_default());
 }
 
-/// Waits until all ports take connections; false where the server ended instead.
+/// Waits until all ports accept connections; returns false if the server ended instead.
 fn is_there(running: &mut Running) -> bool {
     let begun = Instant::now();
     while !running.ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok()) {
@@ -71,7 +71,7 @@ fn is_there(running: &mut Running) -> bool {
     running.child.try_wait().expect("a child").is_none()
 }
 
-/// What of a run did not end as its request was to; `due` says how, by request.
+/// Returns the requests of a run that did not end as expected; `due` holds the expected outcome, by request.
 fn others<'a>(ran: &'a Ran, due: &[(Came, u64, &str)]) -> Vec<&'a Record> {
     let is_due = |record: &&Record| {
         let (outcome, results, detail) = due[usize::from(record.request)];

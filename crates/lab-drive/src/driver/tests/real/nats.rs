@@ -1,4 +1,4 @@
-//! NATS with JetStream, in the clear and within TLS.
+//! NATS with JetStream, in plain text and over TLS.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn a_real_nats_takes_what_is_published_and_says_when_nobody_answers() {
         ];
         assert_eq!(ran.records.len(), 200);
         assert!(others(&ran, &due).is_empty(), "{scheme}: {:?}", others(&ran, &due));
-        // What was acknowledged is there.
+        // Acknowledged messages are stored.
         let kept = ran.records.iter().filter(|record| record.request == 0).count();
         let check = format!(
             "[request]\npath = \"/$JS.API.STREAM.INFO.orders\"\n[request.check]\ncount = \"/state/messages\"\nresults_at_least = {kept}\nresults_at_most = {kept}\n"

@@ -1,4 +1,5 @@
-//! HTTP/2 as nginx speaks it: with prior knowledge and by ALPN, more users than it allows streams, connections that it ends.
+//! HTTP/2 as implemented by nginx: with prior knowledge and by ALPN, more users than allowed streams, connections that
+//! nginx ends.
 
 use super::*;
 
@@ -60,7 +61,7 @@ fn a_real_nginx_speaks_http2_as_the_lab_does() {
 fn a_real_nginx_that_ends_its_connections_again_and_again_loses_nothing() {
     let (folder, authority) = (tempfile::tempdir().expect("a folder"), Authority::new());
     let server = server(folder.path(), &authority);
-    // Twenty users to a connection that takes ten streams.
+    // Twenty users per connection, which takes ten streams.
     let ran = drive(&format!(
         "[target]\nurl = \"http://127.0.0.1:{}\"\nhttp2 = true\nstreams = 20\n[arrival]\nkind = \"closed\"\nusers = 60\n\
          [limits]\nrequests = 300\n[request]\npath = \"/lines\"\nresult = \"line\"\n",

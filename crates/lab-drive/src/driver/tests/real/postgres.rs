@@ -1,11 +1,11 @@
-//! PostgreSQL: every way to sign in, statements with parameters, errors by their SQLSTATE, TLS.
+//! PostgreSQL: every authentication method, statements with parameters, errors by their SQLSTATE, TLS.
 
 use super::*;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
-/// Roles and what they ask for; the password's form is that of the setting when it is set.
+/// Roles and their authentication; a password is stored in the form of the setting at that time.
 const SETUP: &str = "set password_encryption = 'md5'
 create role old login password 'secret'
 set password_encryption = 'scram-sha-256'
@@ -17,21 +17,21 @@ insert into place select n, 'place ' || n from generate_series(1, 1000) n
 grant select on place to public
 ";
 
-/// Who may come how.
+/// Authentication rules.
 const DOORS: &str = "host all old 127.0.0.1/32 md5
 host all new 127.0.0.1/32 scram-sha-256
 host all plain 127.0.0.1/32 password
 hostssl all secure 127.0.0.1/32 scram-sha-256
 ";
 
-/// Where Debian keeps PostgreSQL's programs: the newest version.
+/// Returns Debian's folder of PostgreSQL programs, for the newest version.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("postgres").exists()).max();
     newest.expect("PostgreSQL is needed: apt-get install postgresql (make test does it)")
 }
 
-/// PostgreSQL will not run as root: then it is the user that its package made.
+/// PostgreSQL refuses to run as root: it then runs as the user that its package created.
 fn as_its_user(command: &mut Command) -> &mut Command {
     if std::fs::metadata("/proc/self").expect("a process").uid() != 0 {
         return command;
@@ -48,7 +48,7 @@ fn done(command: &mut Command) {
     assert!(ended.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ended.stderr));
 }
 
-/// A server with a database of its own in `folder`, on a port.
+/// Starts a server with a database of its own in `folder`, on a port.
 fn server(folder: &Path, authority: &Authority) -> Running {
     let (bin, data) = (programs(), folder.join("data"));
     authority.write("127.0.0.1", folder);
@@ -128,7 +128,7 @@ fn a_real_postgresql_lets_everybody_in_by_his_door_and_answers() {
     }
 }
 
-/// Waits while the server takes connections but says that it is starting up (57P03).
+/// Waits while the server accepts connections but reports that it is starting up (57P03).
 fn wait_ready(text: &str) {
     let begun = Instant::now();
     let scenario = Scenario::parse(text, "test.toml", &["limits.requests=1".to_owned()]).expect("a scenario");

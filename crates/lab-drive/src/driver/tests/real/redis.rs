@@ -23,7 +23,7 @@ fn a_real_redis_lets_in_who_has_the_password_and_counts_what_it_finds() {
         format!("[target]\nurl = \"redis://{login}@{address}\"\n[arrival]\n{arrival}\n{requests}")
     };
     let closed = "kind = \"closed\"\nusers = 4\n[limits]\nrequests = 300";
-    // A hundred places on a line, each of them put there three times.
+    // A hundred places on a line, each of them stored three times.
     let put = drive(&of(
         ":secret",
         closed,
