@@ -28,7 +28,8 @@ pub struct Options {
     /// File of questions: words separated by tabs, one question a line.
     #[arg(long)]
     questions: std::path::PathBuf,
-    /// Request target (http), command (resp, split at spaces) or SQL (pg; words are bound as text parameters, answers are binary).
+    /// Request target (http), command (resp, split at spaces) or SQL (pg; words are bound as text parameters, answers
+    /// are binary).
     #[arg(long)]
     template: String,
     /// Database (pg only).

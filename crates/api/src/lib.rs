@@ -1,7 +1,7 @@
 //! The HTTP server of Meridian: OGC API - Features and Tiles, aggregates, the places profile, pages and metrics.
 //!
-//! The crate is a library around one function, [`serve`]. It takes listeners, an [`AppState`] over an open backend
-//! and a future that completes when the server is to stop. [`InProcess`] handles the same requests without a network. The
+//! The crate is a library around one function, [`serve`]. It takes listeners, an [`AppState`] over an open backend and
+//! a future that completes when the server is to stop. [`InProcess`] handles the same requests without a network. The
 //! crate guarantees that
 //! - every refusal is an RFC 9457 problem that names the parameter, field or line at fault;
 //! - responses are streamed, and cost nothing once their client disconnects or their deadline passes;

@@ -95,8 +95,8 @@ impl View {
         self.backend.rename(self.tenant(), name, new)
     }
 
-    /// Replaces schema and settings of a collection that was never written to, which the caller must be allowed to manage. Returns whether
-    /// that was done.
+    /// Replaces schema and settings of a collection that was never written to, which the caller must be allowed to
+    /// manage. Returns whether that was done.
     ///
     /// # Errors
     /// As [`Backend::retype`].

@@ -31,7 +31,8 @@ impl From<meridian_store::Written> for Written {
 pub struct Deleted {
     /// Events that were deleted.
     pub deleted: u64,
-    /// Position of the deletion in the log of each partition that took part; for the others their position when it began.
+    /// Position of the deletion in the log of each partition that took part; for the others their position when it
+    /// began.
     pub position: Positions,
 }
 

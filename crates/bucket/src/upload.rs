@@ -1,4 +1,5 @@
-//! Objects of any size: small ones with one create, larger ones in parts beside their place, which then get the name if it is free.
+//! Objects of any size: small ones with one create, larger ones in parts beside their place, which then get the name if
+//! it is free.
 
 use crate::bucket::{FolderBucket, name_of, put_of};
 use crate::calls::LARGE;

@@ -72,8 +72,8 @@ impl Client {
         }
     }
 
-    /// A client for the owner of a data folder or of a bucket, whether or not servers serve it. On a server, a client for
-    /// the holder of `MERIDIAN_TOKEN`.
+    /// A client for the owner of a data folder or of a bucket, whether or not servers serve it. On a server, a client
+    /// for the holder of `MERIDIAN_TOKEN`.
     pub fn for_owner(target: &OwnerTarget) -> Result<Client, Failure> {
         match target {
             OwnerTarget::Target(Target::Server(address)) => Ok(Client { server: Server::at(address)?, own: None }),
@@ -146,12 +146,14 @@ impl Client {
     fn of_served(folder: &Path) -> Result<Client, Failure> {
         let until = Instant::now() + TURN_MAX;
         loop {
-            // A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the socket.
+            // A served folder is locked, so it cannot be opened a second time. Its owner reaches the server by the
+            // socket.
             if control::is_served(folder) {
                 return Ok(Client { server: Server::on_socket(folder), own: None });
             }
             match open_store(folder) {
-                // A server locks the folder before it listens on the socket, and for a moment after. A command locks it briefly.
+                // A server locks the folder before it listens on the socket, and for a moment after. A command locks it
+                // briefly.
                 Err(StoreError::InUse { .. }) if Instant::now() < until => std::thread::sleep(TURN_INTERVAL),
                 opened => return Client::of_store(folder, opened),
             }

@@ -3,7 +3,8 @@
 use crate::Program;
 use clap::{Command, CommandFactory};
 
-/// The program's commands, with the lines of each paragraph after the options joined. Sources break lines for their own width.
+/// The program's commands, with the lines of each paragraph after the options joined. Sources break lines for their own
+/// width.
 pub fn commands() -> Command {
     joined(Program::command())
 }

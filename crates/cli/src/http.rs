@@ -27,7 +27,8 @@ const WORK_MAX: Duration = Duration::from_secs(86_400);
 /// Max wait for long-running work; the server's own deadline is shorter.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',').remove(b':');
-/// Characters that need no encoding in a query value: as many as allowed, so that a long filter stays within a server's limit.
+/// Characters that need no encoding in a query value: as many as allowed, so that a long filter stays within a server's
+/// limit.
 const PLAIN_VALUE: &AsciiSet = &PLAIN
     .remove(b'!')
     .remove(b'$')
@@ -199,7 +200,8 @@ impl Server {
         Ok(accept(sent.map_err(|e| self.unreachable(&e))?)?.status().as_u16())
     }
 
-    /// Patches a resource with a JSON document. `Some`: the change was refused because it would remove this many events.
+    /// Patches a resource with a JSON document. `Some`: the change was refused because it would remove this many
+    /// events.
     pub fn patch(&self, path: &[&str], parameters: &[Parameter], document: &Value) -> Result<Option<u64>, Failure> {
         let request = self.of_tenant(self.agent.patch(self.address(path, parameters)));
         let request = request.content_type("application/merge-patch+json");

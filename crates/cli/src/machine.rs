@@ -35,8 +35,8 @@ unsafe extern "C" {
 /// `mi_option_purge_delay` of mimalloc.h, versions 2 and 3: milliseconds.
 const PURGE_DELAY: c_int = 15;
 
-/// Raises the limit of open files to the max of this process, and returns it; `None` if there is none. Each connection is a file,
-/// and the usual limit of 1,024 is meant for programs that call `select`.
+/// Raises the limit of open files to the max of this process, and returns it; `None` if there is none. Each connection
+/// is a file, and the usual limit of 1,024 is meant for programs that call `select`.
 pub fn raise_open_files() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {

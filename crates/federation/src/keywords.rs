@@ -1,7 +1,7 @@
 //! Keyword queries: parsed once, then matched against the words of texts.
 //!
-//! Terms side by side must all match. `OR`, `NOT` (or `-word`), "phrases" and parentheses have their usual meaning. Words are
-//! compared as `words.rs` normalises them.
+//! Terms side by side must all match. `OR`, `NOT` (or `-word`), "phrases" and parentheses have their usual meaning.
+//! Words are compared as `words.rs` normalises them.
 
 use crate::words::{Prepared, read};
 use meridian_model::Invalid;

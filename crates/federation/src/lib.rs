@@ -1,7 +1,7 @@
 //! Federated search: one question to many sources, results as they arrive, and an exact account of missing results.
 //!
-//! The crate is a library around [`Searches`]. It takes a question as JSON, queries Meridian's collections and the remote
-//! providers that the operator declared, and delivers packets to readers. Its guarantees:
+//! The crate is a library around [`Searches`]. It takes a question as JSON, queries Meridian's collections and the
+//! remote providers that the operator declared, and delivers packets to readers. Its guarantees:
 //! - Every search ends with a `complete` packet, by its deadline, that holds the state of every provider.
 //! - No source delays another's results: each has its own queue and its own calls.
 //! - No work is done for a search that has ended.

@@ -1,7 +1,7 @@
 //! The words of texts, normalised for comparison.
 //!
-//! A word is a run of letters and digits; case and Unicode composition are folded ([`fold_compatible`]). Scripts that write
-//! without spaces (Han, kana, Hangul, Thai) are split into characters, so that a word of them is a phrase.
+//! A word is a run of letters and digits; case and Unicode composition are folded ([`fold_compatible`]). Scripts that
+//! write without spaces (Han, kana, Hangul, Thai) are split into characters, so that a word of them is a phrase.
 
 use meridian_model::caseless::{fold_compatible, is_mark};
 
@@ -85,7 +85,8 @@ impl WordSink for Hashes {
     }
 
     fn end(&mut self) {
-        // The finalizer of MurmurHash3 (Appleby 2011): every bit of the hash depends on every letter, even of short words.
+        // The finalizer of MurmurHash3 (Appleby 2011): every bit of the hash depends on every letter, even of short
+        // words.
         let mut mixed = std::mem::take(&mut self.word);
         mixed = (mixed ^ mixed >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -53,8 +53,8 @@ impl Epoch {
     }
 }
 
-/// A callback that decides whether to continue, given the bytes in memory: of events, and of input that is not an event yet. Called
-/// before bytes are read, and every few hundred events.
+/// A callback that decides whether to continue, given the bytes in memory: of events, and of input that is not an event
+/// yet. Called before bytes are read, and every few hundred events.
 #[derive(Clone)]
 pub struct Watch {
     ask: Arc<dyn Fn(usize) -> bool + Send + Sync>,

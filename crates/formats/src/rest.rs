@@ -16,8 +16,8 @@ use parquet::file::reader::ChunkReader;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The directory of a file that [`crate::GeoParquetWriter::for_archive`] wrote. The bytes are handed to each call, so that
-/// the caller decides how they are read, checked and kept.
+/// The directory of a file that [`crate::GeoParquetWriter::for_archive`] wrote. The bytes are handed to each call, so
+/// that the caller decides how they are read, checked and kept.
 #[derive(Debug)]
 pub struct RestFile {
     metadata: ArrowReaderMetadata,

@@ -194,7 +194,8 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
     }
 }
 
-/// Reads a column of shapes in text: well-known text, or well-known binary in hexadecimal digits as databases export it.
+/// Reads a column of shapes in text: well-known text, or well-known binary in hexadecimal digits as databases export
+/// it.
 pub(crate) fn read_text_or_hex(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     let bytes = text.as_bytes();
     // Hexadecimal WKB begins with the byte order, 00 or 01. No WKT begins with a digit.

@@ -32,7 +32,8 @@ const fn rotate_right(bits: u32, by: u32, n: u32) -> u32 {
     rotate_left(bits, n - by % n, n)
 }
 
-/// One level in `n` dimensions: from the state `e * n + d` and one bit of each coordinate to a digit and the next state.
+/// One level in `n` dimensions: from the state `e * n + d` and one bit of each coordinate to a digit and the next
+/// state.
 const fn level(n: u32, state: u32, bits: u32) -> (u32, u32) {
     let (e, d) = (state / n, state % n);
     let turned = rotate_right(bits ^ e, d + 1, n);

@@ -1,6 +1,7 @@
 //! Parsers of server responses for `fuzz/targets`. Not part of the crate's interface.
 //!
-//! Each function takes a whole response, and parses it in pieces of a size: the result does not depend on how it arrives.
+//! Each function takes a whole response, and parses it in pieces of a size: the result does not depend on how it
+//! arrives.
 
 use crate::protocol::scan::Scan;
 use crate::protocol::{http, nats, postgres, resp, websocket};

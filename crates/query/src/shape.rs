@@ -86,7 +86,8 @@ impl Canvas {
     }
 
     fn points(&self, points: impl Iterator<Item = geo_types::Coord<f64>>) -> Option<Shape> {
-        // A client draws no point at x = EXTENT, as the next tile has it at 0. At the antimeridian there is no next tile.
+        // A client draws no point at x = EXTENT, as the next tile has it at 0. At the antimeridian there is no next
+        // tile.
         let x_max = if self.column + 1.0 == self.side { EXTENT as i32 - 1 } else { i32::MAX };
         let mut inside: Vec<(i32, i32)> = points
             .map(|c| self.project(c.x, c.y))

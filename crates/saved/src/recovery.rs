@@ -187,7 +187,8 @@ impl SavedSearches {
         Ok((search, since))
     }
 
-    /// Removes a tenant's deleted saved searches from the state of a clean stop, which exists while saved searches do not run.
+    /// Removes a tenant's deleted saved searches from the state of a clean stop, which exists while saved searches do
+    /// not run.
     pub(super) fn forget_kept(&self, tenant: &str, deleted: &BTreeSet<String>) -> Result<(), StoreError> {
         for _ in 0..TURNS {
             let version = self.records.since(0)?.map_or(0, |news| news.version);

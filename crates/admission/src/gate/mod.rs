@@ -136,8 +136,8 @@ impl Gate {
         self.wait(account, deadline, None).await.inspect_err(|refusal| self.count_refusal(account, *refusal))
     }
 
-    /// Waits for a permit for work in progress that has used some processor time already. Such work is refused only at its
-    /// deadline.
+    /// Waits for a permit for work in progress that has used some processor time already. Such work is refused only at
+    /// its deadline.
     ///
     /// # Errors
     /// [`Refusal::Deadline`].
@@ -335,7 +335,8 @@ impl Permit {
         self.meter.is_closed()
     }
 
-    /// Releases the permit. Returns the arguments for [`Gate::resume`]: the gate, the account and the processor time used.
+    /// Releases the permit. Returns the arguments for [`Gate::resume`]: the gate, the account and the processor time
+    /// used.
     pub fn release(self) -> (Gate, Account, Duration) {
         let (gate, account) = (self.meter.gate().clone(), self.meter.account().clone());
         (gate, account, self.meter.close(REQUEST_COST))

@@ -24,8 +24,8 @@ pub struct Group {
     pub by: Option<Value>,
     /// Events in it.
     pub count: u64,
-    /// The other functions by their names. A percentile, a number of different values and the most frequent values have their error
-    /// beside them, as `error(NAME)`: 0 if they are exact.
+    /// The other functions by their names. A percentile, a number of different values and the most frequent values have
+    /// their error beside them, as `error(NAME)`: 0 if they are exact.
     #[serde(flatten)]
     pub functions: Map<String, Value>,
 }

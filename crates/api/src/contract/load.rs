@@ -85,7 +85,8 @@ pub struct TenantLoad {
     /// Processors that it used of late, on average; absent where that is not known yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<f64>,
-    /// Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a slot.
+    /// Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a
+    /// slot.
     pub refused: BTreeMap<&'static str, u64>,
     /// The same of late; absent where that is not known yet.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,8 +124,8 @@ pub struct QuotaLoad {
     pub quota: &'static str,
     /// Its limit.
     pub limit: u64,
-    /// Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if it
-    /// holds for each request alone.
+    /// Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if
+    /// it holds for each request alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
 }

@@ -36,7 +36,8 @@ pub struct Cluster {
     pub log: String,
     /// Why the log in NATS was not checked.
     pub log_error: Option<String>,
-    /// The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that of group 0.
+    /// The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that
+    /// of group 0.
     pub owner: Option<Owner>,
     /// The same of each group of partitions, if there are several.
     pub owners: Vec<GroupOwner>,

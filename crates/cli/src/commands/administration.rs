@@ -42,8 +42,8 @@ impl GrantArgs {
     }
 }
 
-/// Runs `ask` with a client for the owner of a data folder or of a bucket, or for the holder of `MERIDIAN_TOKEN`. It acts
-/// in a tenant if an operator names one.
+/// Runs `ask` with a client for the owner of a data folder or of a bucket, or for the holder of `MERIDIAN_TOKEN`. It
+/// acts in a tenant if an operator names one.
 pub fn as_owner<T>(
     target: &OwnerArgs,
     tenant: Option<&str>,

@@ -22,8 +22,8 @@ Examples:
 pub struct AggregateArgs {
     /// Collection to query
     pub collection: String,
-    /// What to compute, separated by commas: count, sum(F), avg(F), min(F), max(F), median(F), percentile(F,95) of a numeric
-    /// field F, distinct(F), top(F,5)
+    /// What to compute, separated by commas: count, sum(F), avg(F), min(F), max(F), median(F), percentile(F,95) of a
+    /// numeric field F, distinct(F), top(F,5)
     #[arg(long, default_value = "count", value_name = "FUNCTIONS")]
     pub function: String,
     /// A row for each window of this length: an ISO 8601 duration such as PT1H, P1D or P1M

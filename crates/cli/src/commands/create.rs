@@ -31,7 +31,8 @@ pub struct CreateArgs {
     /// A JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"; a new collection needs one
     #[arg(long, value_name = "FILE|SPEC")]
     pub schema: Option<String>,
-    /// Durability: local (survives kill and power loss) or ephemeral (survives nothing); cannot be changed [default: local]
+    /// Durability: local (survives kill and power loss) or ephemeral (survives nothing); cannot be changed [default:
+    /// local]
     #[arg(long)]
     pub durability: Option<String>,
     /// Age, by event time, from which events are dropped, such as 30d; none keeps them indefinitely

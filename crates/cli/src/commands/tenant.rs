@@ -58,10 +58,12 @@ struct SettingArgs {
     /// Its share of the server beside others, from 1 to 1000; a new tenant has 1
     #[arg(long, value_name = "N")]
     weight: Option<u32>,
-    /// Collections that callers without a token may read: names, separated by commas; a name may end in *; `none` for none
+    /// Collections that callers without a token may read: names, separated by commas; a name may end in *; `none` for
+    /// none
     #[arg(long, value_name = "PATTERN")]
     anonymous: Option<String>,
-    /// A limit on what it uses, such as requests_per_second=100 or stored_bytes=10GiB; `none` lifts one; may be given several times
+    /// A limit on what it uses, such as requests_per_second=100 or stored_bytes=10GiB; `none` lifts one; may be given
+    /// several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = quota)]
     quota: Vec<(Quota, Option<u64>)>,
 }

@@ -119,7 +119,8 @@ fn merge_bytes(config: &Config) -> u64 {
 mod tests {
     use super::*;
 
-    /// Memory where it is wanted, in whole: what the defaults let each take, besides what trees, a merge and the program do.
+    /// Memory where it is wanted, in whole: what the defaults let each take, besides what trees, a merge and the
+    /// program do.
     #[test]
     fn what_a_small_server_may_take_at_once_fits_into_it() {
         for memory in [GIB, 2 * GIB, 3 * GIB, 64 * GIB] {

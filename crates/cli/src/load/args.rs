@@ -30,7 +30,8 @@ pub struct LoadArgs {
     /// Files, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// auto, geojson, geojsonseq, ndjson, csv, gdelt, geoparquet, arrow, flatgeobuf, geopackage, shapefile, kml, gpx, nmea or gtfs-rt
+    /// auto, geojson, geojsonseq, ndjson, csv, gdelt, geoparquet, arrow, flatgeobuf, geopackage, shapefile, kml, gpx,
+    /// nmea or gtfs-rt
     #[arg(long, default_value = "auto")]
     pub format: String,
     /// Schema for a new collection: a JSON Schema file, or a spec such as "name:String,dtg:Date,*geom:Point"

@@ -1,6 +1,7 @@
 //! Log lines of the server: on standard error, as text or JSON, at most one a second for each message.
 //!
-//! `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`). A line names the request and the trace that the work belongs to.
+//! `MERIDIAN_LOG` filters them (`warn`, `meridian_store=debug`). A line names the request and the trace that the work
+//! belongs to.
 
 mod flood;
 mod line;

@@ -1,7 +1,7 @@
 //! Sends spans to a collector over OTLP (`http/protobuf`).
 //!
-//! Ended spans wait in a bounded queue, and a task sends them in batches. A full queue drops spans and counts them, so a
-//! slow collector delays no request.
+//! Ended spans wait in a bounded queue, and a task sends them in batches. A full queue drops spans and counts them, so
+//! a slow collector delays no request.
 
 mod message;
 

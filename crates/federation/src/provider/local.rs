@@ -168,8 +168,8 @@ impl Door {
     }
 }
 
-/// A read of collections for a search, on a thread of its own. It finds the number of results requested and then waits for
-/// further demand. So memory holds no more than that, and nothing is read without demand.
+/// A read of collections for a search, on a thread of its own. It finds the number of results requested and then waits
+/// for further demand. So memory holds no more than that, and nothing is read without demand.
 struct Reading {
     question: Arc<Question>,
     control: Control,

@@ -148,8 +148,8 @@ impl Searches {
         &self.settings
     }
 
-    /// Starts a search, or joins the one that the same client started with the same rights and question less than `join` ago;
-    /// `true` if joined. Its packets can be read when this returns.
+    /// Starts a search, or joins the one that the same client started with the same rights and question less than
+    /// `join` ago; `true` if joined. Its packets can be read when this returns.
     pub async fn start(
         self: &Arc<Searches>,
         asked: &Value,

@@ -66,7 +66,8 @@ pub fn times<'a>(arrival: &'a Arrival, plan: &Plan, mut random: Pcg64) -> Box<dy
             })))
         }
         Arrival::Ramp { from, to } => {
-            // Arrivals up to t: from*t + (to-from)*t^2/(2*length). Solved for t in the form that is stable for equal rates.
+            // Arrivals up to t: from*t + (to-from)*t^2/(2*length). Solved for t in the form that is stable for equal
+            // rates.
             let slope = (to - from) / length;
             from_start(Box::new(numbers().map_while(move |n| {
                 let root = from * from + 2.0 * slope * n;

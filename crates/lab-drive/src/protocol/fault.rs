@@ -30,8 +30,8 @@ impl ExchangeError {
         ExchangeError { outcome: Outcome::Refused, detail: detail.into() }
     }
 
-    /// Returns the error of a failure to connect. A lack of ports or descriptors on this machine is the lab's limit; all else is the
-    /// target's.
+    /// Returns the error of a failure to connect. A lack of ports or descriptors on this machine is the lab's limit;
+    /// all else is the target's.
     pub fn not_connected(error: &Error) -> ExchangeError {
         // EMFILE, ENFILE, EADDRNOTAVAIL of Linux.
         let own = match error.raw_os_error() {

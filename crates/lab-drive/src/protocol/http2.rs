@@ -128,8 +128,8 @@ fn again(error: &h2::Error, reused: bool, of: &Exchange<'_>) -> Again {
     if of.record.first_byte.is_some() {
         return Again::No;
     }
-    // GOAWAY (RFC 9113, section 6.8): streams above the last one that it names were not and will not be processed. The library gives this error
-    // to those only, and to unsent ones; lower streams continue to their end.
+    // GOAWAY (RFC 9113, section 6.8): streams above the last one that it names were not and will not be processed. The
+    // library gives this error to those only, and to unsent ones; lower streams continue to their end.
     if error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR) {
         return Again::NotTaken;
     }

@@ -22,8 +22,8 @@ pub enum Generator {
         #[serde(default)]
         spread_km: f64,
     },
-    /// City buffers: a centre and a radius in Web Mercator metres, reprojected. Fields `name`, `lon`, `lat`, `radius_m`,
-    /// `west`, `south`, `east`, `north`, `bbox`, `wkt`.
+    /// City buffers: a centre and a radius in Web Mercator metres, reprojected. Fields `name`, `lon`, `lat`,
+    /// `radius_m`, `west`, `south`, `east`, `north`, `bbox`, `wkt`.
     Cities {
         /// Radii in kilometres.
         #[serde(default = "buffer_sizes")]
@@ -40,8 +40,8 @@ pub enum Generator {
         #[serde(default = "name_property")]
         name: String,
     },
-    /// Cells of a pyramid over a box: level z has 2^z columns by 2^(z-1) rows; levels are drawn by their count of cells.
-    /// Fields `z`, `col`, `row`, `west`, `south`, `east`, `north`, `bbox`.
+    /// Cells of a pyramid over a box: level z has 2^z columns by 2^(z-1) rows; levels are drawn by their count of
+    /// cells. Fields `z`, `col`, `row`, `west`, `south`, `east`, `north`, `bbox`.
     Cells {
         /// West, south, east, north in degrees.
         #[serde(rename = "box")]

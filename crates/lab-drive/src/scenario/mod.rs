@@ -322,8 +322,8 @@ impl Request {
 pub(crate) const LOG: &str = "replay";
 
 impl Scenario {
-    /// Returns the request that represents the lines of access logs, if one is replayed: a line is checked only by its status.
-    /// Its index follows those of `request`.
+    /// Returns the request that represents the lines of access logs, if one is replayed: a line is checked only by its
+    /// status. Its index follows those of `request`.
     pub(crate) fn log(&self) -> Option<Request> {
         let replays = self.population.iter().any(|population| population.arrival.is_replay());
         replays.then(|| Request { name: LOG.to_owned(), ..Request::default() })

@@ -30,7 +30,8 @@ pub struct Target {
     /// HTTP/2: max users that share a connection.
     #[serde(skip_serializing_if = "is_hundred")]
     pub streams: u32,
-    /// A file of certificates (PEM) to trust besides the well-known authorities: authorities, or the target's own, self-signed.
+    /// A file of certificates (PEM) to trust besides the well-known authorities: authorities, or the target's own,
+    /// self-signed.
     pub ca: Option<std::path::PathBuf>,
     /// TLS: accept any certificate. The target's identity is then unknown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

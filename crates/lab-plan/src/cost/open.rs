@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn what_is_shared_is_as_slow_as_was_measured_at_as_many() {
-        // One processor that all share: n requests take n times as long, exponentially distributed; M/M/1 under processor sharing.
+        // One processor that all share: n requests take n times as long, exponentially distributed; M/M/1 under
+        // processor sharing.
         let of = |users: f64| level(users, 100.0, move |share| -0.01 * users * (1.0 - share).ln());
         let machine = Machine::of([1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0].map(of).to_vec()).unwrap();
         let machine = Machine { serves: Serves::Shared, ..machine };

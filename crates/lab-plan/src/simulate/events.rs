@@ -87,7 +87,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Events leave by time, those of one time in the order in which they were entered, and the clock never goes back.
+        /// Events leave by time, those of one time in the order in which they were entered, and the clock never goes
+        /// back.
         #[test]
         fn events_leave_in_order(times in proptest::collection::vec(0_u64..50, 0..60)) {
             let mut queue = EventQueue::default();

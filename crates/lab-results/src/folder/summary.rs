@@ -312,7 +312,8 @@ impl Tally {
 
 fn put(times: &mut Histogram<u64>, time: Option<Micros>) {
     if let Some(time) = time {
-        // It resizes itself, so that recording cannot fail; its saturating form would cut what is beyond the first size.
+        // It resizes itself, so that recording cannot fail; its saturating form would cut what is beyond the first
+        // size.
         let _ = times.record(u64::try_from(time).unwrap_or(0));
     }
 }

@@ -1,8 +1,8 @@
 //! Writes Mapbox Vector Tiles, version 2.1: a small hand-written encoder of their protobuf.
 //!
-//! The format has four message types with a dozen fields ("vector_tile.proto" of the specification). Writing them by hand
-//! is less code than a generated codec, and geometry goes straight into the tile.
-//! Coordinates are whole tile units, x to the east and y to the south, from the tile's north-west corner.
+//! The format has four message types with a dozen fields ("vector_tile.proto" of the specification). Writing them by
+//! hand is less code than a generated codec, and geometry goes straight into the tile. Coordinates are whole tile
+//! units, x to the east and y to the south, from the tile's north-west corner.
 
 mod commands;
 mod protobuf;

@@ -61,7 +61,8 @@ async fn a_webhook_that_fails_for_a_day_costs_one_packet_and_what_there_is_no_ro
     let seq = |body: &str| serde_json::from_str::<Value>(body).expect("JSON")["seq"].as_u64().expect("a number");
     let (begun, mut written, mut tried) = (Instant::now(), 0_u64, 0_u64);
     loop {
-        // Before the clock is advanced: after the last try the next packet is read at once, and none may be evicted then.
+        // Before the clock is advanced: after the last try the next packet is read at once, and none may be evicted
+        // then.
         for _ in 0..3 {
             world.write(&[("title", &format!("flood {written}"))], 0, (4.8, 45.7));
             written += 1;

@@ -20,7 +20,8 @@ Examples:
 
 The owner flushes first, and writes wait for the next owner for a fraction of a second. docs/cluster.md has more.")]
 pub(super) struct HandoverArgs {
-    /// A partition, as COLLECTION/PARTITION or TENANT/COLLECTION/PARTITION; all of its group pass on [default: all groups]
+    /// A partition, as COLLECTION/PARTITION or TENANT/COLLECTION/PARTITION; all of its group pass on [default: all
+    /// groups]
     #[arg(value_name = "COLLECTION/PARTITION")]
     partition: Option<String>,
     /// Name of the next owner [default: the best that stands by]

@@ -24,7 +24,8 @@ compared with itself, at most 5 % of the comparisons find a difference.
 Ends with 1 where A and B have no request in common, where a run is void, and with --fail-if-slower where B is slower
 or nothing is decided.")]
 pub struct CompareArgs {
-    /// The results folder to compare with, or a folder of several; without B, a run whose second target is compared with its first
+    /// The results folder to compare with, or a folder of several; without B, a run whose second target is compared
+    /// with its first
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// The results folder that is compared with it, or a folder of several

@@ -36,23 +36,24 @@ pub struct SimulateArgs {
     /// Print the answer as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Simulate every trial of a file of figures, and show how well the measurements are met that the scenario's numbers were not
-    /// fitted to. --out takes the answer and a picture
+    /// Simulate every trial of a file of figures, and show how well the measurements are met that the scenario's
+    /// numbers were not fitted to. --out takes the answer and a picture
     #[arg(long, value_name = "FIGURES.toml", conflicts_with_all = ["calibrate", "edge"])]
     pub against: Option<PathBuf>,
-    /// Write the simulated requests as a results folder (pipelines); with --against: forecast.json, forecast.svg and forecast.png
+    /// Write the simulated requests as a results folder (pipelines); with --against: forecast.json, forecast.svg and
+    /// forecast.png
     #[arg(long, value_name = "DIR", conflicts_with = "calibrate")]
     pub out: Option<PathBuf>,
-    /// Take the scenario's numbers from measurements. A file of figures (.toml) fits the numbers that it names, and shows how well
-    /// all figures are met. A results folder fits the numbers of --fit. OTLP spans (JSON lines) set the stages and sources of the
-    /// same names
+    /// Take the scenario's numbers from measurements. A file of figures (.toml) fits the numbers that it names, and
+    /// shows how well all figures are met. A results folder fits the numbers of --fit. OTLP spans (JSON lines) set the
+    /// stages and sources of the same names
     #[arg(long, value_name = "PATH")]
     pub calibrate: Option<PathBuf>,
     /// A number to fit to a results folder, such as stage.answer.service.mean_s; may repeat
     #[arg(long, value_name = "KEY", requires = "calibrate")]
     pub fit: Vec<String>,
-    /// Predict the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines). With --calibrate the
-    /// scenario is fitted first, and the interval includes the error of the calibration
+    /// Predict the rate of arrival up to which a figure stays at or below a value, such as p95_s=0.1 (pipelines). With
+    /// --calibrate the scenario is fitted first, and the interval includes the error of the calibration
     #[arg(long, value_name = "FIGURE=VALUE", conflicts_with = "out")]
     pub edge: Option<String>,
     /// Length of the trials of --edge, in seconds

@@ -1,7 +1,7 @@
 //! `meridian search --follow`: prints new results of a query as they arrive, until Ctrl-C.
 //!
-//! One thread reads packets and reopens broken connections, one waits for signals. Both send events through a short queue to
-//! this thread, which prints them.
+//! One thread reads packets and reopens broken connections, one waits for signals. Both send events through a short
+//! queue to this thread, which prints them.
 
 use super::interrupt::at_interrupt;
 use super::packets::{Packets, StreamEvent};
@@ -147,8 +147,8 @@ fn follow(events: &Receiver<FollowEvent>, progress: &mut Progress, show: &mut Re
     Ok(())
 }
 
-/// Reports a provider whose results are incomplete. Returns whether results are lost. The next poll of an outside provider
-/// may still find them, but an event that this server did not process is not sent again.
+/// Reports a provider whose results are incomplete. Returns whether results are lost. The next poll of an outside
+/// provider may still find them, but an event that this server did not process is not sent again.
 fn report_state(packet: &Value, show: &ResultPrinter) -> bool {
     let text = |name: &str| packet[name].as_str().unwrap_or_default();
     let (provider, state) = (text("provider"), text("state"));

@@ -1,7 +1,7 @@
 //! `meridian search`: searches the sources of a running server, and shows results as they arrive.
 //!
-//! `question.rs` has the question, `packets.rs` the stream of packets with reconnects, `show.rs` the output for people and
-//! scripts. `follow.rs` follows a saved search, and `saved.rs` creates or finds it.
+//! `question.rs` has the question, `packets.rs` the stream of packets with reconnects, `show.rs` the output for people
+//! and scripts. `follow.rs` follows a saved search, and `saved.rs` creates or finds it.
 
 mod follow;
 mod interrupt;

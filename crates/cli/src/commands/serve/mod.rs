@@ -72,7 +72,8 @@ pub struct ServeArgs {
     /// Bucket of a cluster: file://DIR, a folder that all its processes share, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "ADDRESS")]
     pub bucket: Option<String>,
-    /// Address and port of Arrow Flight: for clients [default: none]; of an owner, for gateways [default: 127.0.0.1:7118]
+    /// Address and port of Arrow Flight: for clients [default: none]; of an owner, for gateways [default:
+    /// 127.0.0.1:7118]
     #[arg(long, value_name = "ADDR")]
     pub flight: Option<String>,
     /// Host and port by which gateways reach an owner, if not by --flight: behind NAT, a proxy or a Service

@@ -66,7 +66,8 @@ fn clients_send_no_more_than_their_machines_can() {
             ["workload=small", "servers=23", "initial=23", "threads=721", "measured_scans=20", "data_cache=true"];
         run(&tier(&[&more[..], sets].concat()))
     };
-    // One machine of four cores. A core takes 2 ms to begin a scan and 0.3 ms to take its batch in. So at most 4 / 2.3 ms can be sent.
+    // One machine of four cores. A core takes 2 ms to begin a scan and 0.3 ms to take its batch in. So at most 4 / 2.3
+    // ms can be sent.
     let few = answer(&["clients.nodes=1", "clients.cores=4", "clients.scan_ms=2.0"]);
     assert!((few.mean_ms / (721.0 * 2.3 / 4.0) - 1.0).abs() < 0.1, "{few:?}");
     let many = answer(&[]);

@@ -51,7 +51,8 @@ fn a_time_line_is_of_one_trial_and_population_and_what_is_not_sound_stands_apart
         found.into_iter().collect()
     };
     let [load, probe] = [0, 1].map(|population| &digest.lines[&(0, population)]);
-    // A second is class 48, a millisecond class 24; of the 200 requests of the first trial a tenth failed, all of the load.
+    // A second is class 48, a millisecond class 24; of the 200 requests of the first trial a tenth failed, all of the
+    // load.
     assert_eq!((classes(&load.heat), classes(&load.not_sound)), (vec![(48, 80)], vec![(48, 20)]));
     assert_eq!((classes(&probe.heat), classes(&probe.not_sound)), (vec![(24, 100)], Vec::new()));
     assert_eq!((load.bars.kept.len(), probe.bars.kept.len()), (100, 100));

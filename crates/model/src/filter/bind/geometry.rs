@@ -75,8 +75,8 @@ pub(super) fn bbox([west, south, east, north]: [f64; 4]) -> Result<Geometry<f64>
     })
 }
 
-/// A box over the antimeridian as one kind of geometry. A half without width, which lies on the antimeridian, is part of the boundary of the box:
-/// it is left out beside the other half.
+/// A box over the antimeridian as one kind of geometry. A half without width, which lies on the antimeridian, is part
+/// of the boundary of the box: it is left out beside the other half.
 fn one_kind(bbox: Geometry<f64>) -> Geometry<f64> {
     match bbox {
         Geometry::GeometryCollection(halves) => {

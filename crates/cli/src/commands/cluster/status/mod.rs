@@ -41,7 +41,8 @@ pub(super) struct StatusArgs {
     /// Folder of `meridian cluster up`: its bucket, and its processes [default: ./meridian-cluster, without --bucket]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Settings of a process of the cluster, in TOML: they name the servers of a log in NATS, and the store of --bucket s3://…
+    /// Settings of a process of the cluster, in TOML: they name the servers of a log in NATS, and the store of --bucket
+    /// s3://…
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print a JSON object; with --watch one a line
