@@ -23,7 +23,7 @@ import type { Asked } from './picture';
 import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
 import { cqlName, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
-import { wireSession } from './session';
+import { standing, wireSession } from './session';
 import type { LngLat } from './shapes';
 import { TableRoom } from './table/room';
 import { Timeline } from './timeline';
@@ -128,8 +128,10 @@ function loadCollections(): void {
   work.run('open', async (signal) => {
     list = await api.collections(signal);
     listCollections(list);
+    document.body.classList.toggle('bare', !list.length);
     if (!list.length) {
       view = { ...view, collection: '' };
+      showOverlay(guide.noCollections(await standing()));
       return showControls();
     }
     if (!view.collection) view = { ...view, collection: best(list).id };
@@ -221,7 +223,7 @@ function choose(feature: Feature | null, at = feature && anchorOf(feature.geomet
 
 /** Shows an event that was clicked on the map: of the collection that is asked about, of another layer, or of a file. */
 function clicked(id: string, at: LngLat, of: string): void {
-  if (!open || files.clicked(of, Number(id), at)) return;
+  if (files.clicked(of, Number(id), at) || !open) return;
   const { layers: all, active } = stackOf(view);
   const index = mapView?.pictures.shown().findIndex(({ name }) => name === of) ?? -1;
   const other = of === MAIN || index < 0 || index === active ? null : all[index];

@@ -375,6 +375,22 @@ describe('the map page', { timeout: 900_000 }, () => {
     }
   });
 
+  step('shows the guide alone where there is no collection that the caller may read', async () => {
+    const json = (body) => (route) => route.fulfill({ contentType: 'application/json', body: JSON.stringify(body) });
+    const sessions = [[{ sign_in: false }, /No collections yet.*This server holds no events/s], [{ sign_in: true, user: 'anna', role: 'reader' }, /You can read no collection here/]];
+    await page.route('**/collections?f=json', json({ collections: [], links: [] }));
+    for (const [session, says] of sessions) {
+      await page.route('**/session', json(session));
+      await show('');
+      assert.match(await page.textContent('#overlay'), says);
+      assert.match(await page.textContent('#overlay'), /Shapefile.*GTFS-Realtime/);
+      assert.equal(await page.locator('#layers li').count(), 0, 'no layer without a name');
+      for (const id of ['problem', 'add-condition', 'apply', 'embed', 'timeline']) assert.equal(await page.isVisible(`#${id}`), false, id);
+      await page.unroute('**/session');
+    }
+    await page.unroute('**/collections?f=json');
+  });
+
   step('says so when a link names no collection', async () => {
     await show('c=no-such-thing');
     assert.match(await page.textContent('#overlay'), /no collection “no-such-thing”/);

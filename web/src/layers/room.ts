@@ -60,7 +60,9 @@ export class LayersRoom {
     const { layers, active } = stackOf(view);
     const focus = document.activeElement instanceof HTMLElement ? document.activeElement.dataset : {};
     const [at, act] = [focus['layer'], focus['act']];
-    $('layers').replaceChildren(...this.files.rows(), ...layers.map((layer, i) => this.row(layer, i, active, layers.length)).reverse());
+    // Where nothing is open there is a layer without a name.
+    const rows = layers.map((layer, i) => (layer.collection ? [this.row(layer, i, active, layers.length)] : [])).flat();
+    $('layers').replaceChildren(...this.files.rows(), ...rows.reverse());
     if (at) $('layers').querySelector<HTMLElement>(`[data-layer="${CSS.escape(at)}"][data-act="${act}"]`)?.focus();
     const taken = new Set(layers.map(({ collection }) => collection));
     const left = this.app.list().filter(({ id, bbox }) => !taken.has(id) && bbox);

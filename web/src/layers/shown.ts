@@ -39,9 +39,9 @@ export class Legend {
     const map = this.app.map();
     const { layers, active } = stackOf(this.app.view());
     const slots = map?.pictures.shown() ?? [];
-    // The uppermost first, as the list of layers has them.
-    const parts = layers.map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
-    this.parts = this.app.open() ? parts.reverse().flat() : [];
+    // The uppermost first, as the list of layers has them. Until a collection is open, nothing is asked about any.
+    const parts = (this.app.open() ? layers : []).map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
+    this.parts = parts.reverse().flat();
     const held = $('legend').contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset['value'] : undefined;
     $('legend').replaceChildren(...this.parts.map((part) => legendElement(part, this.ask)));
     // The keyboard goes on from the same value.
