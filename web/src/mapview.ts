@@ -228,7 +228,7 @@ export class MapView {
     // A single place needs its surroundings, a walk does not.
     const maxZoom = wide > west || north > south ? 16 : 11;
     const padding = Math.min(36, this.map.getContainer().clientWidth / 24);
-    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding, maxZoom, animate });
+    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding, maxZoom, animate, linear: true, duration: 400 });
   }
 
   /** Shows layers from the lowest to the uppermost; `active` is the one that is asked about. */

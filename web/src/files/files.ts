@@ -3,7 +3,7 @@ import type { FeatureCollection } from 'geojson';
 import { Problem } from '../api';
 import type { App } from '../app';
 import { $, make } from '../dom';
-import { boxOf } from '../frame';
+import { boxOf, positionsOf } from '../frame';
 import { formatCount, formatShort } from '../numbers';
 import { eventCard, anchorOf } from '../results';
 import { mayWrite } from '../session';
@@ -81,13 +81,7 @@ export class Files {
 
   private frame(id: string): void {
     const content = this.list.find((file) => file.id === id)?.content;
-    const places: LngLat[] = [];
-    const walk = (part: unknown): void => {
-      if (!Array.isArray(part)) return;
-      if (typeof part[0] === 'number') places.push([part[0], part[1] as number]);
-      else part.forEach(walk);
-    };
-    for (const { geometry } of content?.features ?? []) if ('coordinates' in geometry) walk(geometry.coordinates);
+    const places = content?.features.flatMap(({ geometry }) => positionsOf(geometry)) ?? [];
     if (places.length) this.app.map()?.fit(boxOf(places), false);
   }
 
