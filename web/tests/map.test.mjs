@@ -391,6 +391,26 @@ describe('the map page', { timeout: 900_000 }, () => {
     await page.unroute('**/collections?f=json');
   });
 
+  step('shows all of an event on the map, above its controls', async () => {
+    const size = page.viewportSize();
+    for (const small of [{ width: 1000, height: 620 }, { width: 390, height: 700 }]) {
+      await page.setViewportSize(small);
+      await show('c=earthquakes');
+      await page.locator('#table tbody tr[data-id]').first().click();
+      await page.waitForSelector('.maplibregl-popup');
+      await rest();
+      const [popup, map] = [await page.locator('.maplibregl-popup').boundingBox(), await page.locator('#map').boundingBox()];
+      assert.ok(popup.x >= map.x && popup.y >= map.y && popup.x + popup.width <= map.x + map.width && popup.y + popup.height <= map.y + map.height, JSON.stringify({ popup, map }));
+      await page.evaluate(() => scrollTo(0, 0));
+      const covered = await page.locator('.maplibregl-popup-content').evaluate((content) => {
+        const { left, right, top, bottom } = content.getBoundingClientRect();
+        return [[left + 12, top + 12], [right - 12, top + 12], [left + 12, bottom - 12], [right - 12, bottom - 12]].filter(([x, y]) => !content.contains(document.elementFromPoint(x, y))).length;
+      });
+      assert.equal(covered, 0, 'nothing is drawn over it');
+    }
+    await page.setViewportSize(size);
+  });
+
   step('says so when a link names no collection', async () => {
     await show('c=no-such-thing');
     assert.match(await page.textContent('#overlay'), /no collection “no-such-thing”/);
