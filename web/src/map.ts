@@ -274,13 +274,21 @@ const known = new Known(() => {
   legend.show();
 }, showProblem);
 
-const files = new Files(app, () => layers.show(), (card, at) => mapView?.choose(null, at, card, () => choose(null)));
+function shownFiles(): void {
+  layers.show();
+  legend.show();
+}
+
+const files = new Files(app, shownFiles, (card, at) => mapView?.choose(null, at, card, () => choose(null)));
 const layers = new LayersRoom(app, files);
 
 const timeline = new Timeline(work, {
   brushed: (when) => update({ when }),
   frame: (when) => mapView?.trail.move(when),
   playing: (on) => {
+    // The table and the notes are of the time before. They are loaded when it pauses.
+    document.body.classList.toggle('playing', on);
+    $('follows').hidden = !on;
     if (on) return loadTrail();
     mapView?.trail.stop();
     if (open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
@@ -291,7 +299,7 @@ const timeline = new Timeline(work, {
   },
 });
 
-const legend = new Legend(app, known, () => timeline.playing, (value) => open && update({ filter: withValue(view.filter, view.field, value, open.schema.fields) }));
+const legend = new Legend(app, known, files, () => timeline.playing, (value) => open && update({ filter: withValue(view.filter, view.field, value, open.schema.fields) }));
 
 const live = new Live(() => mapView, {
   grown: () => {

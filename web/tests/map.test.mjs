@@ -172,7 +172,10 @@ describe('the map page', { timeout: 900_000 }, () => {
     await page.click('#play');
     const first = await brushed();
     await page.waitForFunction((old) => !location.hash.includes(old.split('/')[0]), first);
+    assert.ok(await page.isVisible('#follows'), 'the table says that it follows');
+    assert.ok(Number(await page.locator('#table-scroll').evaluate((table) => getComputedStyle(table).opacity)) < 0.6, 'and is grey');
     await page.click('#play');
+    assert.equal(await page.isVisible('#follows'), false);
     assert.equal(await page.getAttribute('#play', 'aria-pressed'), 'false');
     await rest();
     await counts({ bbox: await sight(), datetime: await brushed() });
