@@ -1,5 +1,5 @@
-// Events that a picture cannot show: beyond the edge of the projection, without a place, or outside of the chosen time. They are
-// counted, and the page says how many.
+// Events that a picture does not show: beyond the edge of the projection, north or south of a map that shows all from west to east,
+// without a place, or outside of the chosen time. They are counted, and the page says how many.
 import { formatCount } from './numbers';
 import type { Question } from './query';
 import type { Shape } from './shapes';
@@ -15,7 +15,7 @@ export interface Extent {
   readonly interval: Range | null;
 }
 
-export type Missing = 'poles' | 'placeless' | 'outside';
+export type Missing = 'poles' | 'frame' | 'placeless' | 'outside';
 
 /** Questions for counts; the answer is the sum of `plus` less the sum of `minus`. */
 export interface Ask {
@@ -25,6 +25,13 @@ export interface Ask {
 }
 
 const WORLD: Shape = { kind: 'box', west: -180, south: -90, east: 180, north: 90 };
+
+/** Whether a view shows all of a collection from west to east, on whatever copy of the world. */
+function isWide(view: Shape, bbox: Extent['bbox']): boolean {
+  if (view.kind !== 'box' || !bbox) return false;
+  const { west, east } = view;
+  return east - west >= 360 || [-360, 0, 360].some((turn) => west <= bbox[0] + turn && east >= bbox[2] + turn);
+}
 
 /** What must be counted for a question; `drawn` is whether its place is what the map shows, and not a drawn shape. */
 export function asksOf(question: Question, drawn: boolean, extent: Extent, placed: boolean): Ask[] {
@@ -36,6 +43,10 @@ export function asksOf(question: Question, drawn: boolean, extent: Extent, place
     const [south, north] = where?.kind === 'box' ? [where.south, where.north] : [-90, 90];
     if (north >= 90 && (extent.bbox?.[3] ?? 0) > EDGE) caps.push({ kind: 'box', west, east, south: EDGE, north: 90 });
     if (south <= -90 && (extent.bbox?.[1] ?? 0) < -EDGE) caps.push({ kind: 'box', west, east, south: -90, north: -EDGE });
+    // A wide map may be too low for all of the world. A closer look leaves events out on purpose, and says nothing of them.
+    const cut = Boolean(extent.bbox) && ((north < 90 && (extent.bbox?.[3] ?? 0) > north) || (south > -90 && (extent.bbox?.[1] ?? 0) < south));
+    if (where && cut && isWide(where, extent.bbox))
+      asks.push({ what: 'frame', plus: [{ ...question, where: { kind: 'box', west, east, south: -90, north: 90 } }], minus: [question] });
     if (caps.length) asks.push({ what: 'poles', plus: caps.map((cap) => ({ ...question, where: cap })), minus: [] });
     asks.push({ what: 'placeless', plus: [{ ...question, where: null }], minus: [{ ...question, where: WORLD }] });
   }
@@ -45,6 +56,7 @@ export function asksOf(question: Question, drawn: boolean, extent: Extent, place
 
 const SAYS: Record<Missing, (count: number) => string> = {
   poles: (n) => `${formatCount(n)} beyond 85° north or south: counted, not on the map`,
+  frame: (n) => `${formatCount(n)} more north or south of the map`,
   placeless: (n) => `${formatCount(n)} without a place: not on the map`,
   outside: (n) => `${formatCount(n)} more here outside of the chosen time`,
 };

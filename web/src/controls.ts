@@ -48,7 +48,9 @@ export function showControls(view: View, open: Open | null, span: Range | undefi
   $('line-name').hidden = !numeric;
   for (const button of $('measure').children) button.setAttribute('aria-checked', String((button as HTMLElement).dataset['measure'] === view.measure));
   $('measure-room').hidden = $<HTMLSelectElement>('field').options.length < 2;
-  for (const id of ['download', 'save-picture', 'columns']) $<HTMLButtonElement>(id).disabled = !open?.total;
+  for (const id of ['download', 'save-picture', 'embed', 'columns', 'apply']) $<HTMLButtonElement>(id).disabled = !open?.total;
+  // A text that was written by hand takes no more conditions.
+  $<HTMLButtonElement>('add-condition').disabled = !open?.total || !$('by-hand').hidden;
   enableTools(placed && Boolean(open?.total));
   const chips = [];
   if (open?.total) {

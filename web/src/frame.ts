@@ -1,4 +1,5 @@
 // Where to look: events around the antimeridian have the whole world as their box, though they are close to each other.
+import type { Geometry } from 'geojson';
 import * as api from './api';
 import { wrapLng, type LngLat } from './shapes';
 
@@ -26,6 +27,20 @@ export function stretch(counts: readonly number[]): readonly [west: number, east
   const west = -180 + first * width;
   const east = -180 + (last + 1) * width;
   return [west, east <= west ? east + 360 : east];
+}
+
+/** All positions of a geometry. */
+export function positionsOf(geometry: Geometry | null): LngLat[] {
+  if (!geometry) return [];
+  if (geometry.type === 'GeometryCollection') return geometry.geometries.flatMap(positionsOf);
+  const out: LngLat[] = [];
+  const walk = (part: unknown): void => {
+    if (!Array.isArray(part)) return;
+    if (typeof part[0] === 'number') out.push([part[0], part[1] as number]);
+    else part.forEach(walk);
+  };
+  walk(geometry.coordinates);
+  return out;
 }
 
 /** The box of positions: around the antimeridian where they are there, with east past 180. */

@@ -1,17 +1,32 @@
 // Messages of the page when there is nothing to show.
 import { make } from './dom';
+import type { Standing } from './session';
 
 const command = (text: string): HTMLElement => make('pre', '', text);
 
-/** No collection on this server yet. */
-export function noCollections(): HTMLElement {
+/** What `meridian load` reads, and what the page reads by itself. */
+const LOADED = 'meridian load reads GeoJSON, NDJSON, CSV, GeoParquet, Arrow, Shapefile, GeoPackage, FlatGeobuf, KML, GPX, NMEA with AIS, GDELT and GTFS-Realtime.';
+const OPENED = 'The browser reads GeoJSON, NDJSON and CSV: drop such a file on the map to look at it.';
+
+/** What to say where the caller sees no collection. A server with users may have some that this one may not read. */
+const NONE: Record<Standing, readonly [title: string, why: string]> = {
+  anyone: ['No collections yet', 'This server holds no events.'],
+  'signed-out': ['You can read no collection here', 'Nobody is signed in. A user may read more.'],
+  user: ['You can read no collection here', 'There is none yet, or this user may read none. The administrator of the server knows.'],
+};
+
+/** No collection that the caller may read. */
+export function noCollections(standing: Standing): HTMLElement {
+  const [title, why] = NONE[standing];
   const box = make('div');
-  box.append(
-    make('h2', '', 'No collections yet'),
-    make('p', '', 'This server holds no events. Load a file and it becomes a collection; its schema is derived from the file:'),
-    command(`meridian load earthquakes earthquakes.csv --url ${location.origin}`),
-    make('p', 'muted', 'GeoJSON, NDJSON, CSV, GeoParquet and Arrow files are accepted. Then reload this page.'),
-  );
+  box.append(make('h2', '', title), make('p', '', why));
+  if (standing !== 'signed-out')
+    box.append(
+      make('p', '', 'A file that is loaded becomes a collection. Its schema is derived from the file:'),
+      command(`meridian load earthquakes earthquakes.csv --url ${location.origin}`),
+      make('p', 'muted', `${LOADED} Reload this page after it.`),
+    );
+  box.append(make('p', 'muted', OPENED));
   return box;
 }
 

@@ -23,7 +23,7 @@ import type { Asked } from './picture';
 import { asProblem, clearProblem, hideProblem, sayProblem } from './problem';
 import { cqlName, pictureParams, type Question } from './query';
 import { anchorOf, eventCard, idOf } from './results';
-import { wireSession } from './session';
+import { standing, wireSession } from './session';
 import type { LngLat } from './shapes';
 import { TableRoom } from './table/room';
 import { Timeline } from './timeline';
@@ -128,8 +128,10 @@ function loadCollections(): void {
   work.run('open', async (signal) => {
     list = await api.collections(signal);
     listCollections(list);
+    document.body.classList.toggle('bare', !list.length);
     if (!list.length) {
       view = { ...view, collection: '' };
+      showOverlay(guide.noCollections(await standing()));
       return showControls();
     }
     if (!view.collection) view = { ...view, collection: best(list).id };
@@ -221,7 +223,7 @@ function choose(feature: Feature | null, at = feature && anchorOf(feature.geomet
 
 /** Shows an event that was clicked on the map: of the collection that is asked about, of another layer, or of a file. */
 function clicked(id: string, at: LngLat, of: string): void {
-  if (!open || files.clicked(of, Number(id), at)) return;
+  if (files.clicked(of, Number(id), at) || !open) return;
   const { layers: all, active } = stackOf(view);
   const index = mapView?.pictures.shown().findIndex(({ name }) => name === of) ?? -1;
   const other = of === MAIN || index < 0 || index === active ? null : all[index];
@@ -272,13 +274,21 @@ const known = new Known(() => {
   legend.show();
 }, showProblem);
 
-const files = new Files(app, () => layers.show(), (card, at) => mapView?.choose(null, at, card, () => choose(null)));
+function shownFiles(): void {
+  layers.show();
+  legend.show();
+}
+
+const files = new Files(app, shownFiles, (card, at) => mapView?.choose(null, at, card, () => choose(null)));
 const layers = new LayersRoom(app, files);
 
 const timeline = new Timeline(work, {
   brushed: (when) => update({ when }),
   frame: (when) => mapView?.trail.move(when),
   playing: (on) => {
+    // The table and the notes are of the time before. They are loaded when it pauses.
+    document.body.classList.toggle('playing', on);
+    $('follows').hidden = !on;
     if (on) return loadTrail();
     mapView?.trail.stop();
     if (open) refresh(new Set<Part>(['tiles', 'totals', 'rows']));
@@ -289,7 +299,7 @@ const timeline = new Timeline(work, {
   },
 });
 
-const legend = new Legend(app, known, () => timeline.playing, (value) => open && update({ filter: withValue(view.filter, view.field, value, open.schema.fields) }));
+const legend = new Legend(app, known, files, () => timeline.playing, (value) => open && update({ filter: withValue(view.filter, view.field, value, open.schema.fields) }));
 
 const live = new Live(() => mapView, {
   grown: () => {

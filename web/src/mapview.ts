@@ -1,6 +1,6 @@
 // The map: base map, events, the drawn shape, the chosen event.
 import type { Feature, FeatureCollection } from 'geojson';
-import { AttributionControl, Map as MapLibre, NavigationControl, Popup, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature } from 'maplibre-gl';
+import { AttributionControl, Map as MapLibre, NavigationControl, ScaleControl, setWorkerUrl, type AJAXError, type GeoJSONSource, type MapGeoJSONFeature } from 'maplibre-gl';
 import { Problem, problemOf } from './api';
 import { constrainIn, minZoomOf } from './constrain';
 import { Draw, type DrawKind } from './draw';
@@ -13,6 +13,7 @@ import type { Picture } from './picture';
 import { addArrows, LIVE_LAYER } from './live/layers';
 import { Trail } from './trail/trail';
 import { pathOf } from './measure';
+import { EventPopup } from './popup';
 import { outline, splitRing, wrapLng, type LngLat, type Shape } from './shapes';
 import { FAINT } from './surface/scale';
 import { EMPTY, FINE_ZOOM, NO_OVERLAYS, RESULT_LAYERS, mapStyle, type Detail, type Overlays } from './style';
@@ -73,7 +74,7 @@ export class MapView {
   readonly map: MapLibre;
   readonly draw: Draw;
   private readonly dark = matchMedia('(prefers-color-scheme: dark)');
-  private readonly popup = new Popup({ focusAfterOpen: false, closeButton: true, closeOnClick: false, maxWidth: '320px', offset: 10, className: 'event-popup' });
+  private readonly popup: EventPopup;
   /** The events of every collection on the map. */
   readonly pictures: Pictures;
   /** The same events while time plays. */
@@ -109,6 +110,7 @@ export class MapView {
       touchPitch: false,
       maxPitch: 0,
     });
+    this.popup = new EventPopup(this.map);
     this.pictures = new Pictures(this.map, () => this.palette(), {
       drawn: () => events.pictured?.(),
       busy: (on) => {
@@ -228,7 +230,7 @@ export class MapView {
     // A single place needs its surroundings, a walk does not.
     const maxZoom = wide > west || north > south ? 16 : 11;
     const padding = Math.min(36, this.map.getContainer().clientWidth / 24);
-    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding, maxZoom, animate });
+    this.map.fitBounds([west, Math.max(south, -75), wide, Math.min(north, 78)], { padding, maxZoom, animate, linear: true, duration: 400 });
   }
 
   /** Shows layers from the lowest to the uppermost; `active` is the one that is asked about. */
@@ -276,17 +278,10 @@ export class MapView {
 
   /** Marks one event and shows `content` beside it; null removes mark and popup. */
   choose(event: Feature | null, at: LngLat | null, content: HTMLElement | null, closed: () => void): void {
-    this.popup.off('close', this.onClosed);
-    this.popup.remove();
-    this.onClosed = closed;
+    this.popup.close();
     this.overlay({ chosen: event?.geometry ? { type: 'FeatureCollection', features: [{ ...event, properties: {} }] } : EMPTY });
-    if (at && content) {
-      this.popup.setLngLat([...at]).setDOMContent(content).addTo(this.map);
-      this.popup.on('close', this.onClosed);
-    }
+    if (at && content) this.popup.show(at, content, closed);
   }
-
-  private onClosed: () => void = () => {};
 
   /** Moves so that a position is visible, and zooms in if the map is far out. */
   reveal(at: LngLat): void {

@@ -19,9 +19,7 @@ export function listCollections(list: readonly api.Collection[]): void {
   const select = $<HTMLSelectElement>('collection');
   select.replaceChildren(...list.map((c) => make('option', '', c.count === null ? c.title : `${c.title} (${formatShort(c.count)})`, { value: c.id })));
   select.disabled = list.length === 0;
-  if (list.length) return;
-  select.append(make('option', '', 'No collections'));
-  showOverlay(guide.noCollections());
+  if (!list.length) select.append(make('option', '', 'No collections'));
 }
 
 /** The collection that shows the most: the first with events in space and time. */

@@ -51,8 +51,8 @@ export function eventCard(feature: Feature, schema: Schema, field: string, colle
   for (const { name, title, time: isTime } of columnsOf(schema, field)) {
     const value: unknown = properties[name];
     if (name === time || value === null || value === undefined || value === '') continue;
-    const text = isTime && typeof value === 'string' ? formatEventTime(value) : formatProperty(value, true);
-    list.append(make('dt', '', title), make('dd', '', text));
+    const dated = isTime && typeof value === 'string';
+    list.append(make('dt', '', title), make('dd', dated ? 'time' : '', dated ? formatEventTime(value) : formatProperty(value, true)));
   }
   card.append(list);
   const foot = make('p', 'card-foot');

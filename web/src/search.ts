@@ -1,7 +1,6 @@
 // The search page: a question from the form or the address, its run, and its results.
 import { Problem } from './api';
 import { $, copyLink, fonts, say, toast, wireSkip } from './dom';
-import { boxOf } from './frame';
 import * as guide from './guide';
 import { MapView } from './mapview';
 import { formatWait } from './numbers';
@@ -9,6 +8,7 @@ import { anchorOf } from './results';
 import { Form } from './search/form';
 import { offer } from './search/keep';
 import { lines, ResultList } from './search/list';
+import { Framing, sayOutside, type Sight } from './search/framing';
 import { follow, type Packet } from './search/packets';
 import { asksForSomething, closedRing, fromHash, toHash, type Question } from './search/question';
 import { card, placeNamed } from './search/result';
@@ -36,6 +36,8 @@ let asking: AbortController | null = null;
 const titles: words.Titles = (name) => sources.title(name);
 const sources = new Sources($('sources'), () => showChoice());
 const list = new ResultList($('list'), $<HTMLButtonElement>('list-more'), titles, (result) => choose(result));
+/** What the map shows of the results. */
+const framing = new Framing();
 const form = new Form(sources, (shape) => mapView?.setShape(shape));
 
 // ---- Asking ------------------------------------------------------------------------------------------------------
@@ -60,6 +62,8 @@ function ask(question: Question, push: boolean): void {
   choose(null);
   list.clear();
   mapView?.setResults({ type: 'FeatureCollection', features: [] });
+  framing.begin(null);
+  showOutside();
   form.problem(null);
   $('problem').hidden = true;
   const began = performance.now();
@@ -83,8 +87,9 @@ async function begin(question: Question, began: number, control: AbortController
   const mine: Shown = { run, question, began, leave: control };
   shown = mine;
   const where: Shape | null = question.shape ?? (started.near ? { kind: 'circle', center: started.near, radius: started.radius ?? 10_000 } : null);
-  if (where) lookAt(where);
-  else mapView?.setShape(null);
+  mapView?.setShape(where);
+  framing.begin(where && extent(outline(where)));
+  frame();
   showState();
   tick();
   try {
@@ -147,6 +152,8 @@ function draw(): void {
       feature.geometry ? [{ type: 'Feature' as const, geometry: feature.geometry, properties: { '@id': key, first, named: placeNamed(feature) !== null } }] : [],
     );
     mapView?.setResults({ type: 'FeatureCollection', features });
+    if (framing.grow(shown?.run.results ?? [])) frame();
+    else showOutside();
   }, 150);
 }
 
@@ -154,23 +161,26 @@ function choose(result: Result | null): void {
   list.mark(result);
   const at = result && anchorOf(result.feature.geometry);
   mapView?.choose(result?.feature ?? null, at, result && card(result, titles), () => choose(null));
-  if (at) mapView?.reveal(at);
+  if (!at) return;
+  // What was chosen stays in view when more arrives.
+  framing.moved = true;
+  mapView?.reveal(at);
 }
 
-/** Shows the area of the search. */
-function lookAt(shape: Shape): void {
-  mapView?.fit(extent(outline(shape)), true);
-  mapView?.setShape(shape);
+/** Keeps all results in view. Once the user has moved the map, it says how many are outside instead. */
+function frame(): void {
+  const box = framing.box();
+  if (framing.moved || !box) return showOutside();
+  mapView?.fit(box, true);
 }
 
-/** Moves the map to the results if none is visible. */
-function lookAtResults(run: Run): void {
-  const places = run.results.flatMap(({ feature }) => {
-    const at = anchorOf(feature.geometry);
-    return at ? [at] : [];
-  });
-  const bounds = mapView?.map.getBounds();
-  if (bounds && places.length && !places.some(([lng, lat]) => bounds.contains([lng, lat]))) mapView?.fit(boxOf(places), true);
+/** Says how many results the map does not show. */
+function showOutside(): void {
+  const b = mapView?.map.getBounds();
+  const sight: Sight | undefined = b && [b.getWest(), b.getSouth(), b.getEast(), b.getNorth()];
+  const text = sight ? sayOutside(framing.outside(sight), framing.beyond()) : '';
+  say($('outside-text'), text);
+  $('outside').hidden = !text;
 }
 
 // ---- What is shown -----------------------------------------------------------------------------------------------
@@ -215,7 +225,6 @@ function showEnd(mine: Shown): void {
   if (mine !== shown) return;
   showState();
   say($('announce'), words.announcement(mine.run, titles));
-  if (!mine.question.shape && !mine.question.address) lookAtResults(mine.run);
 }
 
 function showChoice(): void {
@@ -236,7 +245,7 @@ function drawn(shape: Shape): void {
 function startMap(): void {
   try {
     mapView = new MapView($('map'), { center: [10, 25], zoom: 1.4 }, {
-      moved: () => {},
+      moved: showOutside,
       clicked: (key) => choose(shown?.run.results[Number(key)] ?? null),
       drawn,
       drawing: showDrawing,
@@ -244,6 +253,10 @@ function startMap(): void {
       busy: () => {},
     });
     mapView.map.getCanvas().setAttribute('aria-label', 'Map of the results. Arrow keys move it, plus and minus zoom.');
+    // Drags, wheels, keys and buttons of the map come with their event; moves of the page do not.
+    mapView.map.on('movestart', ({ originalEvent }: { originalEvent?: unknown }) => {
+      framing.moved ||= Boolean(originalEvent);
+    });
     // For tests, and for inspection from the console.
     Object.assign(window, { meridianMap: mapView.map });
   } catch {
@@ -294,6 +307,10 @@ function wire(): void {
   $('share').addEventListener('click', () => {
     history.replaceState(null, '', `#${toHash(form.read())}`);
     copyLink();
+  });
+  $('show-all').addEventListener('click', () => {
+    framing.moved = false;
+    frame();
   });
   wireSkip();
   void wireSession();

@@ -28,6 +28,14 @@ export const mayWrite = (): Promise<boolean> => isOne(['writer', 'admin', 'opera
 /** Whether to offer making collections. */
 export const mayManage = (): Promise<boolean> => isOne(['admin', 'operator']);
 
+/** Who looks at the page: anyone, on a server without users; nobody who is signed in; or a user. */
+export type Standing = 'anyone' | 'signed-out' | 'user';
+
+export const standing = async (): Promise<Standing> => {
+  const { user, sign_in: signIn } = await current();
+  return user ? 'user' : signIn ? 'signed-out' : 'anyone';
+};
+
 /** A request with the session's token. A read needs none: its empty header tells the server that a script asks. */
 export async function signed(init: RequestInit): Promise<RequestInit> {
   const reads = !init.method || init.method === 'GET';

@@ -5,7 +5,7 @@ import { sources } from './sources.mjs';
 
 const page = await sources(['hash', 'legend', 'palette', 'eventstyle', 'measure', 'frame', 'download', 'embed', 'shapes', 'constrain']);
 const { stack } = await sources(['stack'], 'layers/');
-const files = await sources(['read', 'wkt', 'load', 'drawn'], 'files/');
+const files = await sources(['read', 'wkt', 'load', 'drawn', 'dates', 'notes'], 'files/');
 const filter = await sources(['room'], 'filter/');
 const { EMPTY_LAYER, EMPTY_VIEW, fromHash, toHash, OTHERS_MAX } = page.hash;
 
@@ -277,4 +277,42 @@ it('downloads come in the formats that the server describes, but for pages', asy
 it('the frame of another page shows this view', () => {
   const text = page.embed.frameText(new URL('https://events.example/map#c=x&m=1/2/3'));
   assert.match(text, /src="https:\/\/events\.example\/map\?embed#c=x&amp;m=1\/2\/3"/);
+});
+
+describe('columns of a file that look like times or places', () => {
+  const { fits, fitting } = files.dates;
+  const notesOf = (rows, head = 'lon,lat,when') => files.read.readFile([head, ...rows.map((row) => `1,2,${row}`)].join('\n')).notes;
+
+  it('have the patterns of meridian load', () => {
+    for (const [pattern, text, is] of [
+      ['%d.%m.%Y %H:%M', '31.01.2026 12:05', true],
+      ['%d.%m.%Y', '31.02.2026', false],
+      ['%d.%m.%Y', '31.01.2026 12:05', false],
+      ['%m/%d/%Y %I:%M %p', '1/31/2026 1:05 PM', true],
+      ['%m/%d/%Y %I:%M %p', '1/31/2026 13:05 PM', false],
+      ['%Y%m%dT%H%M%S%z', '20260131T120500+0530', true],
+      ['%Y%m%d%H%M%S', '20260131120500', true],
+      ['%a, %d %b %Y %H:%M:%S %z', 'Sat, 31 Jan 2026 12:05:00 +0000', true],
+      ['%d %b %Y', '3 Feb 2026', true],
+    ])
+      assert.equal(fits(pattern, text), is, `${pattern} ${text}`);
+    assert.deepEqual(fitting(['01/02/2026', '03/04/2026'], 0), ['%d/%m/%Y', '%m/%d/%Y']);
+    assert.deepEqual(fitting(['a', 'b'], 0), []);
+  });
+
+  it('are named, with the option that takes them', () => {
+    const [note, ...more] = notesOf(['1/31/2026 1:05 PM', '2/1/2026 11:00 AM']);
+    assert.deepEqual([note.column, note.options, more.length], ['when', "--date-format '%m/%d/%Y %I:%M %p' --zone UTC", 0]);
+    assert.match(files.notes.sayNote(note), /Column when looks like times such as 1\/31\/2026 1:05 PM.*not taken: meridian load takes it with --date-format/);
+    assert.equal(files.notes.commandOf([note], 'a', 'my file.csv', 'http://h'), "meridian load a 'my file.csv' --url http://h --date-format '%m/%d/%Y %I:%M %p' --zone UTC");
+    assert.match(notesOf(['01/02/2026', '03/04/2026'])[0].text, /may be '%m\/%d\/%Y' too/);
+    assert.equal(notesOf(['1767225600', '1767225700'])[0].options, '--epoch s');
+    assert.match(notesOf(['"48.25, 16.5"', '"47.0, 8.5"'])[0].text, /positions/);
+    assert.equal(notesOf([...Array(20).fill('2026-01-31'), 'n/a'])[0].options, "--null='n/a'");
+  });
+
+  it('are none where all was taken, or where it is only text', () => {
+    for (const rows of [['2026-01-31', '2026-02-01'], ['red', 'green'], ['5', '7'], ['12.5', '13']]) assert.deepEqual(notesOf(rows), [], rows[0]);
+    assert.deepEqual(notesOf(['1767225600'], 'lon,lat,serial'), []);
+  });
 });

@@ -186,6 +186,10 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     await page.waitForSelector('.event-popup .card');
     assert.match(await page.textContent('.event-popup .card'), /Beta/);
     await page.click('.maplibregl-popup-close-button');
+    assert.ok((await page.textContent('#legend')).includes(`${id}.csv`), 'the legend names the file');
+    await page.click('#layers .file [data-act=eye]');
+    await becomes(async () => (await page.textContent('#legend')).includes(`${id}.csv`), false);
+    await page.click('#layers .file [data-act=eye]');
     try {
       await page.click('#layers .file >> text=Load…');
       await page.waitForSelector('#load-dialog[open]');
@@ -198,6 +202,19 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     } finally {
       await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
     }
+  });
+
+  step('says which column of a file looks like times and was not taken, and how it is', async () => {
+    await show('c=countries&m=4/37/-119');
+    await page.setInputFiles('#file', { name: 'seen.csv', mimeType: 'text/csv', buffer: Buffer.from('lon,lat,seen\n-118,36,1/31/2026 1:05 PM\n-118,35,2/1/2026 9:00 AM\n') });
+    assert.match(await page.textContent('#layers .file .lacking'), /seen looks like times such as 1\/31\/2026 1:05 PM/);
+    await page.click('#layers .file >> text=Load…');
+    await page.waitForSelector('#load-dialog[open]');
+    assert.match(await page.textContent('#load-notes-list'), /Column seen looks like times/);
+    assert.match(await page.textContent('#load-command'), /^meridian load seen seen\.csv --url \S+ --date-format '%m\/%d\/%Y %I:%M %p' --zone UTC$/);
+    await page.click('#load-cancel');
+    await page.click('#layers .file [data-act=remove]');
+    assert.equal(await page.locator('#layers .file').count(), 0);
   });
 
   step('says what is wrong with a file', async () => {

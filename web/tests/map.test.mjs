@@ -172,7 +172,10 @@ describe('the map page', { timeout: 900_000 }, () => {
     await page.click('#play');
     const first = await brushed();
     await page.waitForFunction((old) => !location.hash.includes(old.split('/')[0]), first);
+    assert.ok(await page.isVisible('#follows'), 'the table says that it follows');
+    assert.ok(Number(await page.locator('#table-scroll').evaluate((table) => getComputedStyle(table).opacity)) < 0.6, 'and is grey');
     await page.click('#play');
+    assert.equal(await page.isVisible('#follows'), false);
     assert.equal(await page.getAttribute('#play', 'aria-pressed'), 'false');
     await rest();
     await counts({ bbox: await sight(), datetime: await brushed() });
@@ -373,6 +376,42 @@ describe('the map page', { timeout: 900_000 }, () => {
     } finally {
       await fetch(`${url}/collections/${id}`, { method: 'DELETE' });
     }
+  });
+
+  step('shows the guide alone where there is no collection that the caller may read', async () => {
+    const json = (body) => (route) => route.fulfill({ contentType: 'application/json', body: JSON.stringify(body) });
+    const sessions = [[{ sign_in: false }, /No collections yet.*This server holds no events/s], [{ sign_in: true, user: 'anna', role: 'reader' }, /You can read no collection here/]];
+    await page.route('**/collections?f=json', json({ collections: [], links: [] }));
+    for (const [session, says] of sessions) {
+      await page.route('**/session', json(session));
+      await show('');
+      assert.match(await page.textContent('#overlay'), says);
+      assert.match(await page.textContent('#overlay'), /Shapefile.*GTFS-Realtime/);
+      assert.equal(await page.locator('#layers li').count(), 0, 'no layer without a name');
+      for (const id of ['problem', 'add-condition', 'apply', 'embed', 'timeline']) assert.equal(await page.isVisible(`#${id}`), false, id);
+      await page.unroute('**/session');
+    }
+    await page.unroute('**/collections?f=json');
+  });
+
+  step('shows all of an event on the map, above its controls', async () => {
+    const size = page.viewportSize();
+    for (const small of [{ width: 1000, height: 620 }, { width: 390, height: 700 }]) {
+      await page.setViewportSize(small);
+      await show('c=earthquakes');
+      await page.locator('#table tbody tr[data-id]').first().click();
+      await page.waitForSelector('.maplibregl-popup');
+      await rest();
+      const [popup, map] = [await page.locator('.maplibregl-popup').boundingBox(), await page.locator('#map').boundingBox()];
+      assert.ok(popup.x >= map.x && popup.y >= map.y && popup.x + popup.width <= map.x + map.width && popup.y + popup.height <= map.y + map.height, JSON.stringify({ popup, map }));
+      await page.evaluate(() => scrollTo(0, 0));
+      const covered = await page.locator('.maplibregl-popup-content').evaluate((content) => {
+        const { left, right, top, bottom } = content.getBoundingClientRect();
+        return [[left + 12, top + 12], [right - 12, top + 12], [left + 12, bottom - 12], [right - 12, bottom - 12]].filter(([x, y]) => !content.contains(document.elementFromPoint(x, y))).length;
+      });
+      assert.equal(covered, 0, 'nothing is drawn over it');
+    }
+    await page.setViewportSize(size);
   });
 
   step('says so when a link names no collection', async () => {

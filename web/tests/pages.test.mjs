@@ -105,6 +105,39 @@ describe('the pages of the server', { timeout: 900_000 }, () => {
     assert.match(await page.textContent('[role=tabpanel]:not([hidden])'), /read_parquet/);
   });
 
+  step('a list of events has a line for each, and on a phone a list of its cells', async () => {
+    await page.goto(`${url}/collections/earthquakes/items?f=html`);
+    const heights = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height));
+    assert.ok(Math.max(...heights) < 60, `rows of ${Math.max(...heights)} pixels`);
+    const phone = await browser.newPage({ viewport: { width: 390, height: 844 } });
+    await phone.goto(`${url}/collections/earthquakes/items?f=html`);
+    const wide = await phone.locator('tbody tr').first().locator('td').evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth || (cell.textContent && !cell.dataset.name)).length);
+    assert.equal(wide, 0, 'every cell is named and on the screen');
+    assert.ok(await phone.isVisible('th a'), 'the heads sort');
+    await phone.close();
+  });
+
+  step('a card without times, and the buttons of an error, keep their room', async () => {
+    await page.goto(`${url}/`);
+    await page.locator('.collection[data-collection=countries] .timeless').waitFor();
+    await page.goto(`${url}/nowhere`);
+    const [facts, actions] = [await page.locator('.facts').boundingBox(), await page.locator('.actions').boundingBox()];
+    assert.ok(actions.y - facts.y - facts.height >= 12, 'buttons do not touch the rule');
+    expectRefusals(404);
+  });
+
+  step('the API page has the font of the other pages, and no bands of its own', async () => {
+    const context = await browser.newContext({ viewport: { width: 390, height: 844 }, colorScheme: 'dark' });
+    const target = await context.newPage();
+    await target.goto(`${url}/api`);
+    await target.waitForSelector('.opblock-tag');
+    for (const part of ['.opblock-tag small p', '.btn.authorize span', '.operation-filter-input'])
+      assert.match(await target.locator(part).first().evaluate((one) => getComputedStyle(one).fontFamily), /Inter/, part);
+    assert.equal(await target.locator('.scheme-container').evaluate((one) => getComputedStyle(one).backgroundColor), 'rgba(0, 0, 0, 0)');
+    assert.ok((await target.locator('.operation-filter-input').boundingBox()).width > 340, 'the filter has the width');
+    await context.close();
+  });
+
   step('the API page tries an operation', async () => {
     await page.goto(`${url}/api`);
     await page.waitForSelector('.opblock-tag');

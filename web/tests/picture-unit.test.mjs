@@ -178,6 +178,16 @@ describe('what a map cannot show', () => {
     assert.ok(plus[0].where.south > 85.05 && minus.length === 0);
   });
 
+  it('is counted north and south of a map that shows all from west to east', () => {
+    const view = (west, east, south, north) => ({ ...whole, where: { kind: 'box', west, east, south, north } });
+    const [{ what, plus, minus }] = asksOf(view(-190, 190, -80, 80), true, extent, true);
+    assert.deepEqual([what, plus[0].where.south, plus[0].where.north, minus[0].where.north], ['frame', -90, 90, 80]);
+    assert.deepEqual(kinds(view(-190, 190, -80, 90), true, extent, true), ['poles', 'placeless'], 'nothing is south of it');
+    const fiji = { ...extent, bbox: [170, -70, 178, 84] };
+    assert.deepEqual(kinds(view(-195, -160, -75, 78), true, fiji, true), ['frame', 'placeless'], 'on another copy of the world');
+    assert.deepEqual(kinds(view(172, 179, -75, 78), true, fiji, true), ['placeless'], 'a closer look leaves out on purpose');
+  });
+
   it('is said in words, and nothing of nothing', () => {
     assert.equal(sayMissing('poles', 0), '');
     assert.match(sayMissing('poles', 1234), /^1,234 beyond 85°/);

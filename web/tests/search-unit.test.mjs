@@ -6,7 +6,7 @@ import { sources } from './sources.mjs';
 let page;
 
 before(async () => {
-  page = await sources(['packets', 'question', 'result', 'run', 'sources', 'words'], 'search/');
+  page = await sources(['framing', 'packets', 'question', 'result', 'run', 'sources', 'words'], 'search/');
 });
 
 describe('the question in the address', () => {
@@ -234,5 +234,38 @@ describe('sources and results', () => {
     assert.equal(of(Array(9).fill({ label: 'x'.repeat(999), score: 1 })), `Picture, as mobilenet guesses: ${Array(5).fill(`${'x'.repeat(80)} 100%`).join(', ')}`);
     for (const none of [undefined, null, [], 'castle', [{ label: 'castle' }], [{ score: 1 }]]) assert.equal(of(none), null);
     assert.equal(of([castle], null), null, 'the model is not named');
+  });
+});
+
+describe('the map of a search', () => {
+  const at = (lng, lat) => ({ feature: { type: 'Feature', properties: {}, geometry: { type: 'Point', coordinates: [lng, lat] } } });
+
+  it('shows all results, over the antimeridian too, and the area that was asked', () => {
+    const { Framing } = page.framing;
+    const framing = new Framing();
+    framing.begin(null);
+    assert.equal(framing.box(), null);
+    const results = [at(170, 5), { feature: { type: 'Feature', properties: {}, geometry: null } }, at(-170, -5)];
+    assert.equal(framing.grow(results), true);
+    assert.deepEqual(framing.box(), [170, -5, 190, 5]);
+    assert.equal(framing.grow([...results, at(180, 0)]), false, 'nothing is to be seen that was not');
+    assert.equal(framing.grow([...results, at(180, 0), at(150, 0)]), true);
+    assert.deepEqual(framing.box(), [150, -5, 190, 5]);
+    framing.begin([-100, -10, 120, 10]);
+    framing.grow([at(0, 20)]);
+    assert.deepEqual(framing.box(), [-100, -10, 120, 20], 'a wide area has no gap in its middle');
+  });
+
+  it('says what is outside of it, on whatever copy of the world', () => {
+    const { Framing, inSight, sayOutside } = page.framing;
+    assert.ok(inSight([-175, 0], [170, -10, 190, 10]) && inSight([175, 0], [-190, -10, -170, 10]) && inSight([180, 0], [-180, -10, -170, 10]));
+    assert.ok(!inSight([0, 0], [170, -10, 190, 10]) && !inSight([180, 11], [170, -10, 190, 10]));
+    const framing = new Framing();
+    framing.begin(null);
+    framing.grow([at(-180, 0), at(10, 0), at(180, 88)]);
+    assert.deepEqual([framing.outside([170, -10, 190, 10]), framing.beyond()], [2, 1]);
+    assert.equal(sayOutside(2, 1), '2 results are outside of the map, 1 of them beyond 85° north or south');
+    assert.equal(sayOutside(1, 0), '1 result is outside of the map');
+    assert.equal(sayOutside(0, 0), '');
   });
 });

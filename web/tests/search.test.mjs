@@ -100,6 +100,26 @@ describe('the search page', { timeout: 900_000 }, () => {
     assert.equal(await tone(), 'quiet');
   });
 
+  step('keeps all results in view until the user moves the map, and then says how many are outside', async () => {
+    const outside = () => page.textContent('#outside-text');
+    const there = async () => Math.max(...(await page.evaluate(() => {
+      const b = window.meridianMap.getBounds();
+      return window.meridianMap.getSource('results').serialize().data.features.map(({ geometry: { coordinates: [lng, lat] } }) => (lat > b.getSouth() && lat < b.getNorth() && [-360, 0, 360].some((turn) => lng + turn > b.getWest() && lng + turn < b.getEast()) ? 0 : 1));
+    })));
+    await show('q=flood&p=quick,paged');
+    await ended();
+    await becomes(there, 0, 'every result is in view');
+    assert.equal(await page.isVisible('#outside'), false);
+    const box = await page.locator('#map').boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    for (let i = 0; i < 8; i++) await page.mouse.wheel(0, -600);
+    await page.waitForSelector('#outside:not([hidden])');
+    assert.match(await outside(), /^\d+ results? (is|are) outside of the map/);
+    await page.click('#show-all');
+    await becomes(there, 0, 'the button shows all');
+    await page.waitForSelector('#outside', { state: 'hidden' });
+  });
+
   step('shows results while it waits for the rest, and cancels', async () => {
     await show('');
     await page.fill('#keywords', 'flood');

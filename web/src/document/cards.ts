@@ -36,7 +36,17 @@ export function wireCards(cards: Iterable<HTMLElement>): void {
     }
     next();
   });
-  for (const card of cards) observer.observe(card);
+  for (const card of cards) {
+    if (!card.querySelector('.times')) card.querySelector('.words')?.after(timeless());
+    observer.observe(card);
+  }
+}
+
+/** Stands where others have their line of time. */
+function timeless(): HTMLElement {
+  const room = Object.assign(document.createElement('div'), { className: 'timeless' });
+  nothing(room, 'No times');
+  return room;
 }
 
 async function draw(card: HTMLElement): Promise<void> {

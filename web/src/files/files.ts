@@ -3,18 +3,24 @@ import type { FeatureCollection } from 'geojson';
 import { Problem } from '../api';
 import type { App } from '../app';
 import { $, make } from '../dom';
-import { boxOf } from '../frame';
+import { boxOf, positionsOf } from '../frame';
 import { formatCount, formatShort } from '../numbers';
 import { eventCard, anchorOf } from '../results';
+import { eye, icon } from '../layers/icon';
+import type { LegendPart } from '../legend';
 import { mayWrite } from '../session';
 import type { LngLat } from '../shapes';
 import type { FileDrawn } from './drawn';
+import type { Note } from './notes';
 import type { FileContent } from './read';
 
 export interface MapFile extends FileDrawn {
   readonly name: string;
   readonly content: FileContent;
 }
+
+/** In short, what was not taken as what it seems to be; the dialog that loads the file says more. */
+const sayNotes = ([{ column, text }, ...more]: readonly Note[]): string => `${column} ${text}: not taken${more.length ? `; ${more.length} more such` : ''}`;
 
 /** Max files on the map. */
 const FILES_MAX = 6;
@@ -81,13 +87,7 @@ export class Files {
 
   private frame(id: string): void {
     const content = this.list.find((file) => file.id === id)?.content;
-    const places: LngLat[] = [];
-    const walk = (part: unknown): void => {
-      if (!Array.isArray(part)) return;
-      if (typeof part[0] === 'number') places.push([part[0], part[1] as number]);
-      else part.forEach(walk);
-    };
-    for (const { geometry } of content?.features ?? []) if ('coordinates' in geometry) walk(geometry.coordinates);
+    const places = content?.features.flatMap(({ geometry }) => positionsOf(geometry)) ?? [];
     if (places.length) this.app.map()?.fit(boxOf(places), false);
   }
 
@@ -99,6 +99,13 @@ export class Files {
     const fields = file.content.fields.map(({ name, kind }) => ({ name, title: name, kind }));
     this.choose(eventCard({ ...feature, id: feature.id ?? file.name }, { fields, geometry: null, times: [], object: '' }, '', ''), feature.geometry.type === 'Point' ? (anchorOf(feature.geometry) ?? place) : place);
     return true;
+  }
+
+  /** The parts of the legend: a name each, the uppermost first. */
+  legend(): LegendPart[] {
+    const palette = this.app.map()?.palette();
+    const shown = [...this.list].reverse().filter(({ hidden }) => !hidden);
+    return shown.map(({ name, color }) => ({ kind: 'layer', title: name, color: palette?.categories[color - 1], rows: [] }));
   }
 
   /** The rows of the list of layers. */
@@ -115,11 +122,11 @@ export class Files {
       const load = make('button', 'small', 'Load…', { type: 'button', title: `Load ${name} into a collection`, hidden: '' });
       load.addEventListener('click', () => void import('./load').then(({ askToLoad }) => askToLoad(this.app, file)));
       void mayWrite().then((may) => (load.hidden = !may));
-      const eye = make('button', 'small quiet', hidden ? 'Show' : 'Hide', { type: 'button', 'aria-label': `${hidden ? 'Show' : 'Hide'} ${name}` });
-      eye.addEventListener('click', () => this.set(this.list.map((one) => (one.id === id ? { ...one, hidden: !hidden } : one))));
-      const remove = make('button', 'small quiet', '×', { type: 'button', 'aria-label': `Remove ${name}` });
-      remove.addEventListener('click', () => this.set(this.list.filter((one) => one.id !== id)));
-      row.append(button, load, eye, remove);
+      const show = eye(hidden, name, () => this.set(this.list.map((one) => (one.id === id ? { ...one, hidden: !hidden } : one))));
+      const remove = icon('remove', `Remove ${name}`, () => this.set(this.list.filter((one) => one.id !== id)));
+      row.append(button, load, show, remove);
+      for (const one of [show, remove]) one.dataset['layer'] = id;
+      if (content.notes.length) row.append(make('small', 'lacking', sayNotes(content.notes)));
       if (content.placeless) row.append(make('small', 'lacking', `${formatCount(content.placeless)} without a place: not on the map`));
       return row;
     });

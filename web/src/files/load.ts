@@ -6,6 +6,7 @@ import { $, make, toast } from '../dom';
 import { formatCount } from '../numbers';
 import { mayManage } from '../session';
 import type { MapFile } from './files';
+import { commandOf, sayNote } from './notes';
 import type { FileContent } from './read';
 
 /** Max bytes of one request; the server takes more by default. */
@@ -75,7 +76,16 @@ export async function askToLoad(app: App, file: MapFile): Promise<void> {
   name.value = nameOf(file.name);
   const total = file.content.features.length;
   state.textContent = `${formatCount(total)} events, ${file.content.fields.length} fields`;
-  const draw = (): void => void ($('load-name-room').hidden = target.value !== '');
+  const { notes } = file.content;
+  $('load-notes').hidden = !notes.length;
+  $('load-notes-list').replaceChildren(...notes.map((note) => make('li', '', sayNote(note))));
+  const draw = (): void => {
+    $('load-name-room').hidden = target.value !== '';
+    const into = target.value || name.value.trim() || 'COLLECTION';
+    $('load-command').textContent = commandOf(notes, into, file.name, location.origin);
+    $('load-command').hidden = !notes.some(({ options }) => options);
+  };
+  name.oninput = draw;
   target.onchange = draw;
   draw();
   const stop = new AbortController();

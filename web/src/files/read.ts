@@ -2,6 +2,7 @@
 import type { Feature, Geometry } from 'geojson';
 import type { FieldKind } from '../api';
 import { readCsv } from '../csv';
+import { noteOf, type Note } from './notes';
 import { parseWkt } from './wkt';
 
 export interface FileField {
@@ -14,6 +15,8 @@ export interface FileContent {
   readonly fields: readonly FileField[];
   /** Rows without a place, which the map cannot show. */
   readonly placeless: number;
+  /** Columns that look like times or places and were not taken. */
+  readonly notes: readonly Note[];
 }
 
 /** Max size of a file in bytes, and max events: the browser keeps all of them. */
@@ -53,6 +56,8 @@ function ofRows(rows: readonly Row[], columns: readonly string[]): FileContent {
 
 const TIME = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
+const isTime = (value: string): boolean => TIME.test(value) && !Number.isNaN(Date.parse(value.replace(' ', 'T')));
+
 function kindOf(values: readonly unknown[]): FileField['kind'] {
   const all = (test: (value: unknown) => boolean): boolean => values.every(test);
   if (!values.length) return 'text';
@@ -60,7 +65,7 @@ function kindOf(values: readonly unknown[]): FileField['kind'] {
   const numeric = (v: unknown): boolean => typeof v === 'number' || (typeof v === 'string' && /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(v));
   if (all((v) => numeric(v) && Number.isSafeInteger(Number(v)) && !/[.eE]/.test(String(v)))) return 'int';
   if (all(numeric)) return 'float';
-  return all((v) => typeof v === 'string' && TIME.test(v) && !Number.isNaN(Date.parse(v.replace(' ', 'T')))) ? 'time' : 'text';
+  return all((v) => typeof v === 'string' && isTime(v)) ? 'time' : 'text';
 }
 
 function valueAs(value: unknown, kind: FileField['kind']): unknown {
@@ -88,7 +93,8 @@ function ofFeatures(list: readonly Feature[], placeless: number): FileContent {
     const properties = Object.fromEntries(fields.map(({ name, kind }) => [name, valueAs(given[name], kind)] as const).filter(([, value]) => value !== undefined));
     return { type: 'Feature', ...(feature.id === undefined ? {} : { id: feature.id }), geometry: feature.geometry, properties };
   });
-  return { features, fields, placeless };
+  const notes = fields.flatMap(({ name, kind }) => noteOf(name, kind, columns.get(name) ?? [], isTime) ?? []);
+  return { features, fields, placeless, notes };
 }
 
 const isFeature = (value: unknown): value is Feature => typeof value === 'object' && value !== null && (value as Feature).type === 'Feature';

@@ -6,22 +6,8 @@ import type { Files } from '../files/files';
 import { OTHERS_MAX, type LayerView } from '../hash';
 import { formatShort } from '../numbers';
 import { layerPalette, LIGHT } from '../palette';
+import { eye, icon } from './icon';
 import { add, activate, change, move, remove, stackOf } from './stack';
-
-const ICONS = {
-  shown: 'M2.500 10s2.700-4.800 7.500-4.800 7.500 4.800 7.500 4.800-2.700 4.800-7.500 4.800S2.500 10 2.500 10zM10 8a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
-  hidden: 'M4 4l12 12M2.500 10s1-1.800 2.900-3.200M8 5.500c4.800-1.400 9.500 4.500 9.500 4.500s-.7 1.200-2 2.400M12.500 14.500C7.300 16 2.500 10 2.500 10',
-  up: 'M10 15.500v-11M5.500 9 10 4.500 14.500 9',
-  down: 'M10 4.500v11M5.500 11l4.500 4.500 4.500-4.500',
-  remove: 'M5.500 5.500l9 9M14.500 5.500l-9 9',
-} as const;
-
-function icon(name: keyof typeof ICONS, label: string, act: () => void): HTMLButtonElement {
-  const button = make('button', 'icon', '', { type: 'button', title: label, 'aria-label': label, 'data-act': name });
-  button.innerHTML = `<svg viewBox="0 0 20 20" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
-  button.addEventListener('click', act);
-  return button;
-}
 
 export class LayersRoom {
   constructor(
@@ -60,7 +46,9 @@ export class LayersRoom {
     const { layers, active } = stackOf(view);
     const focus = document.activeElement instanceof HTMLElement ? document.activeElement.dataset : {};
     const [at, act] = [focus['layer'], focus['act']];
-    $('layers').replaceChildren(...this.files.rows(), ...layers.map((layer, i) => this.row(layer, i, active, layers.length)).reverse());
+    // Where nothing is open there is a layer without a name.
+    const rows = layers.map((layer, i) => (layer.collection ? [this.row(layer, i, active, layers.length)] : [])).flat();
+    $('layers').replaceChildren(...this.files.rows(), ...rows.reverse());
     if (at) $('layers').querySelector<HTMLElement>(`[data-layer="${CSS.escape(at)}"][data-act="${act}"]`)?.focus();
     const taken = new Set(layers.map(({ collection }) => collection));
     const left = this.app.list().filter(({ id, bbox }) => !taken.has(id) && bbox);
@@ -89,9 +77,7 @@ export class LayersRoom {
       down.disabled = index === 0;
       buttons.push(up, down, icon('remove', `Remove ${title}`, () => app.update(remove(app.view(), index))));
     }
-    const eye = icon(layer.hidden ? 'hidden' : 'shown', `${layer.hidden ? 'Show' : 'Hide'} ${title}`, () => app.update(change(app.view(), index, { hidden: !layer.hidden })));
-    eye.dataset['act'] = 'eye';
-    buttons.splice(1, 0, eye);
+    buttons.splice(1, 0, eye(layer.hidden, title, () => app.update(change(app.view(), index, { hidden: !layer.hidden }))));
     for (const button of buttons) button.dataset['layer'] = layer.collection;
     row.append(...buttons);
     return row;

@@ -2,6 +2,7 @@
 import type { App } from '../app';
 import { $ } from '../dom';
 import type { LayerView } from '../hash';
+import type { Files } from '../files/files';
 import { legendElement, legendOf, type LegendPart, type Shown, type ValueCount } from '../legend';
 import type { Picture } from '../picture';
 import { valueStops } from '../surface/scale';
@@ -19,6 +20,7 @@ export class Legend {
   constructor(
     private readonly app: App,
     private readonly known: Known,
+    private readonly files: Files,
     private readonly playing: () => boolean,
     /** A value of the field that colours was clicked. */
     private readonly ask: (value: string) => void,
@@ -39,9 +41,10 @@ export class Legend {
     const map = this.app.map();
     const { layers, active } = stackOf(this.app.view());
     const slots = map?.pictures.shown() ?? [];
-    // The uppermost first, as the list of layers has them.
-    const parts = layers.map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
-    this.parts = this.app.open() ? parts.reverse().flat() : [];
+    // The uppermost first, as the list of layers has them. Until a collection is open, nothing is asked about any.
+    const parts = (this.app.open() ? layers : []).map((layer, i) => (slots[i] && !layer.hidden ? legendOf(this.shownOf(layer, slots[i].picture, i === active), slots[i].palette) : []));
+    // Files are above all collections.
+    this.parts = [...this.files.legend(), ...parts.reverse().flat()];
     const held = $('legend').contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset['value'] : undefined;
     $('legend').replaceChildren(...this.parts.map((part) => legendElement(part, this.ask)));
     // The keyboard goes on from the same value.
@@ -53,7 +56,7 @@ export class Legend {
     const { app, known } = this;
     const map = app.map();
     const { collection, field, size: sized } = layer;
-    const many = stackOf(app.view()).layers.length > 1;
+    const many = stackOf(app.view()).layers.length > 1 || this.files.legend().length > 0;
     const kind = kindOf(known.schema(collection), field);
     const top = kind === 'value' ? known.top(collection, field) : undefined;
     const about = {

@@ -1,0 +1,44 @@
+// Times in other forms than ISO 8601, by the patterns of `meridian load --date-format` (crates/formats/src/date_format.rs).
+
+/** Patterns for a column that looks like times, the likeliest first. */
+const CUSTOMARY = [
+  '%d.%m.%Y %H:%M:%S%.f', '%d.%m.%Y %H:%M', '%d.%m.%Y', '%d/%m/%Y %H:%M:%S%.f', '%m/%d/%Y %H:%M:%S%.f', '%m/%d/%Y %I:%M:%S %p', '%d/%m/%Y %H:%M',
+  '%m/%d/%Y %H:%M', '%m/%d/%Y %I:%M %p', '%d/%m/%Y', '%m/%d/%Y', '%d-%m-%Y %H:%M:%S%.f', '%d-%m-%Y %H:%M', '%d-%m-%Y', '%Y/%m/%d %H:%M:%S%.f',
+  '%Y/%m/%d %H:%M', '%Y/%m/%d', '%Y.%m.%d %H:%M:%S%.f', '%Y%m%dT%H%M%S%z', '%Y%m%dT%H%M%SZ', '%Y%m%d%H%M%S', '%a, %d %b %Y %H:%M:%S %z',
+  '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%b %d, %Y', '%d-%b-%Y', '%d-%b-%y',
+] as const;
+
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+
+/** The parts of a pattern, each with the range that its number has. */
+const PARTS: Record<string, string> = {
+  '%d': '(?<day>\\d{1,2})', '%m': '(?<month>\\d{1,2})', '%Y': '(?<year>[1-9]\\d{3})', '%y': '\\d{2}', '%b': `(?<name>${MONTHS.join('|')})`, '%a': '(?:mon|tue|wed|thu|fri|sat|sun)',
+  '%H': '(?:[01]?\\d|2[0-3])', '%I': '(?:0?[1-9]|1[0-2])', '%M': '[0-5]?\\d', '%S': '(?:[0-5]?\\d|60)', '%.f': '(?:\\.\\d+)?', '%p': '[ap]m', '%z': '[-+]\\d\\d:?\\d\\d',
+};
+/** Where nothing separates numbers, each has all its digits. */
+const TIGHT: Record<string, string> = { '%d': '(?<day>\\d{2})', '%m': '(?<month>\\d{2})', '%H': '(?:[01]\\d|2[0-3])', '%M': '[0-5]\\d', '%S': '(?:[0-5]\\d|60)' };
+
+function expressionOf(pattern: string): RegExp {
+  const parts = pattern.startsWith('%Y%m') ? { ...PARTS, ...TIGHT } : PARTS;
+  return new RegExp(`^${pattern.replace(/%\.f|%[a-zA-Z]|[^%]/g, (part) => parts[part] ?? (/\W/.test(part) ? `\\${part}` : part))}$`, 'i');
+}
+
+const expressions = new Map<string, RegExp>();
+
+/** Whether a text is a time in this pattern. */
+export function fits(pattern: string, text: string): boolean {
+  let expression = expressions.get(pattern);
+  if (!expression) expressions.set(pattern, (expression = expressionOf(pattern)));
+  const { day, month, year = '2000', name } = expression.exec(text)?.groups ?? {};
+  if (!day) return false;
+  const at = name ? MONTHS.indexOf(name.toLowerCase()) : Number(month) - 1;
+  // A day that the month does not have becomes another month.
+  return at >= 0 && at < 12 && Number(day) > 0 && new Date(Date.UTC(Number(year), at, Number(day))).getUTCMonth() === at;
+}
+
+/** The customary patterns of some texts, the likeliest first: those with the fewest misfits, of which `most` are allowed. */
+export function fitting(texts: readonly string[], most: number): readonly string[] {
+  const misfits = CUSTOMARY.map((pattern) => texts.filter((text) => !fits(pattern, text)).length);
+  const fewest = Math.min(...misfits);
+  return fewest <= Math.min(most, texts.length - 1) ? CUSTOMARY.filter((_, i) => misfits[i] === fewest) : [];
+}

@@ -1,0 +1,77 @@
+// What the map of a search shows: all results, until the user moves it. From then on the page says how many are outside.
+import { boxOf, positionsOf, type Bbox } from '../frame';
+import { anchorOf } from '../results';
+import type { LngLat } from '../shapes';
+import type { Result } from './run';
+
+/** West, south, east and north of the map in degrees; a longitude may lie on another copy of the world. */
+export type Sight = Bbox;
+
+/** Whether a place is in sight, on whatever copy of the world. */
+export function inSight([lng, lat]: LngLat, [west, south, east, north]: Sight): boolean {
+  if (lat < south || lat > north) return false;
+  return lng + 360 * Math.ceil((west - lng) / 360) <= east;
+}
+
+/** Positions along a box, close enough to each other that no gap of longitude seems to be in it. */
+function along([west, south, east, north]: Bbox): LngLat[] {
+  const steps = Math.ceil((east - west) / 2);
+  const lngs = Array.from({ length: steps + 1 }, (_, i) => (steps ? west + ((east - west) * i) / steps : west));
+  return lngs.flatMap((lng): LngLat[] => [[lng, south], [lng, north]]);
+}
+
+/** Mercator ends here: no map shows a place beyond it. */
+const EDGE = 85.05;
+
+export class Framing {
+  /** Positions along the boxes of what is to be seen: the area of the search, and its results. */
+  private positions: LngLat[] = [];
+  private anchors: LngLat[] = [];
+  private taken = 0;
+  /** Whether the user has moved the map since the search began. */
+  moved = false;
+
+  /** A new search; `area` is where it asks, if it says. */
+  begin(area: Bbox | null): void {
+    this.positions = area ? along(area) : [];
+    this.anchors = [];
+    this.taken = 0;
+    this.moved = false;
+  }
+
+  /** Takes the results that are new among all so far. Answers whether the box of all has changed. */
+  grow(results: readonly Result[]): boolean {
+    const before = String(this.box());
+    for (const { feature } of results.slice(this.taken)) {
+      const at = anchorOf(feature.geometry);
+      if (!at) continue;
+      this.anchors.push(at);
+      this.positions.push(...along(boxOf(positionsOf(feature.geometry))));
+    }
+    this.taken = results.length;
+    return String(this.box()) !== before;
+  }
+
+  /** The box of all that is to be seen; null of nothing. */
+  box(): Bbox | null {
+    return this.positions.length ? boxOf(this.positions) : null;
+  }
+
+  /** Results with a place that are not in sight. */
+  outside(sight: Sight): number {
+    return this.anchors.filter((at) => !inSight(at, sight)).length;
+  }
+
+  /** Results that no map can show. */
+  beyond(): number {
+    return this.anchors.filter(([, lat]) => Math.abs(lat) > EDGE).length;
+  }
+}
+
+/** What to say of the results that are not in sight; empty of none. */
+export function sayOutside(count: number, beyond: number): string {
+  if (!count) return '';
+  const [what, are] = count === 1 ? ['result', 'is'] : ['results', 'are'];
+  const poles = beyond ? `, ${beyond} of them beyond 85° north or south` : '';
+  return `${count.toLocaleString('en')} ${what} ${are} outside of the map${poles}`;
+}
