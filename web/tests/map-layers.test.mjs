@@ -217,6 +217,15 @@ describe('the layers of the map', { timeout: 3_600_000 }, () => {
     assert.equal(await page.locator('#layers .file').count(), 0);
   });
 
+  step('draws what lies exactly on the antimeridian', async () => {
+    await show('c=countries&m=2/10/175');
+    await page.setInputFiles('#file', { name: 'edge.csv', mimeType: 'text/csv', buffer: Buffer.from('lon,lat\n180,10\n-180,14\n170,5\n-170,5\n') });
+    await page.waitForSelector('#layers .file');
+    await rest();
+    const seen = () => page.evaluate(() => new Set(window.meridianMap.queryRenderedFeatures({ layers: ['file1-point'] }).map(({ properties }) => properties['@at'])).size);
+    assert.equal(await seen(), 4);
+  });
+
   step('says what is wrong with a file', async () => {
     await show('c=countries&m=4/37/-119');
     await page.setInputFiles('#file', { name: 'x.csv', mimeType: 'text/csv', buffer: Buffer.from('a,b\n1,2\n') });
