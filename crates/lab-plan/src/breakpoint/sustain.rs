@@ -1,8 +1,8 @@
 //! The sustainable rate: the max rate at which the backlog does not grow, however long the load lasts.
 //!
 //! Objectives of a short step hold above that rate too, because a queue takes a while to build up. At a rate L above
-//! the capacity C each wait is longer than the previous one. Over the time at which requests are due it rises by L / C
-//! - 1 per second. So every step in which waits rise measures the capacity, C = L / (1 + rise). Steps slightly above
+//! the capacity C each wait is longer than the previous one. Over the time at which requests are due it rises by
+//! `L / C - 1` per second. So every step in which waits rise measures the capacity, C = L / (1 + rise). Steps slightly above
 //! it measure it best: their queue is never empty, and a server that degrades under more load does not do so yet.
 
 use super::Step;

@@ -311,8 +311,8 @@ fn windows_in_a_box_read_a_block_once() {
 }
 
 /// Across the world there are `sqrt(N / 64)` leaves side by side, each of 64 neighbours on the curve. Leaves inside a
-/// box are counted from their summaries, and leaves on its edge are tested. If leaves were squares, these would be `4
-/// * share * sqrt(N / 64)` for a box of that share of the world's sides. So the cost doubles with four times the
+/// box are counted from their summaries, and leaves on its edge are tested. If leaves were squares, these would be
+/// `4 * share * sqrt(N / 64)` for a box of that share of the world's sides. So the cost doubles with four times the
 /// content: four times as many events, or a box twice as wide and high. The test asserts a factor below three, and
 /// that the cost of a scan would fail this assertion.
 #[test]
