@@ -1617,7 +1617,8 @@ export interface TenantLoad {
    */
   processors?: number;
   /**
-   * Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a slot.
+   * Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a
+   * slot.
    */
   refused: {
     [k: string]: number;
@@ -1685,8 +1686,8 @@ export interface QuotaLoad {
    */
   limit: number;
   /**
-   * Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if it
-   * holds for each request alone.
+   * Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if
+   * it holds for each request alone.
    */
   used?: number;
 }
@@ -1789,7 +1790,8 @@ export interface Cluster {
    */
   log_error: string | null;
   /**
-   * The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that of group 0.
+   * The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that
+   * of group 0.
    */
   owner: Owner | null;
   /**

@@ -309,6 +309,8 @@ function wire(): void {
     copyLink();
   });
   $('show-all').addEventListener('click', () => {
+    // A turn of the wheel that still zooms would count as the next move, and end the fit.
+    mapView?.map.stop();
     framing.moved = false;
     frame();
   });

@@ -2126,7 +2126,10 @@ export interface components {
              * @description Processors that it used of late, on average; absent where that is not known yet.
              */
             processors?: number;
-            /** @description Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a slot. */
+            /**
+             * @description Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a
+             *     slot.
+             */
             refused: {
                 [key: string]: number;
             };
@@ -2187,8 +2190,8 @@ export interface components {
             limit: number;
             /**
              * Format: uint64
-             * @description Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if it
-             *     holds for each request alone.
+             * @description Its use: current, in all, or, for a quota by the second, the unpaid use, which may exceed the limit. Absent if
+             *     it holds for each request alone.
              */
             used?: number;
         };
@@ -2260,7 +2263,10 @@ export interface components {
             log: string;
             /** @description Why the log in NATS was not checked. */
             log_error: string | null;
-            /** @description The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that of group 0. */
+            /**
+             * @description The holder of the lease, or the last one; null before the first owner. With several groups of partitions, that
+             *     of group 0.
+             */
             owner: components["schemas"]["Owner"] | null;
             /** @description The same of each group of partitions, if there are several. */
             owners: components["schemas"]["ClusterGroup"][];

@@ -77,6 +77,8 @@ proptest! {
                 let event = event.unwrap();
                 let (lon, lat) = event.centre().unwrap();
                 let (x, y) = units(lon, lat, z, row, column);
+                // At the antimeridian no tile follows, so clients would draw no point at 4096.
+                let x = if column + 1 == 1 << z { x.min(4095.0) } else { x };
                 let (px, py) = feature.paths[0][0];
                 prop_assert!((f64::from(px) - x).abs() <= 0.51 && (f64::from(py) - y).abs() <= 0.51);
                 prop_assert_eq!(feature.kind, 1);
