@@ -88,11 +88,11 @@ impl Canvas {
     fn points(&self, points: impl Iterator<Item = geo_types::Coord<f64>>) -> Option<Shape> {
         // A client draws no point at x = EXTENT, as the next tile has it at 0. At the antimeridian there is no next
         // tile.
-        let x_max = if self.column + 1.0 == self.side { EXTENT as i32 - 1 } else { i32::MAX };
+        let x_max = if self.column + 1.0 == self.side { f64::from(EXTENT - 1) } else { f64::INFINITY };
         let mut inside: Vec<(i32, i32)> = points
             .map(|c| self.project(c.x, c.y))
             .filter(|p| self.holds(*p))
-            .map(|p| round((p.0.min(f64::from(x_max)), p.1)))
+            .map(|p| round((p.0.min(x_max), p.1)))
             .collect();
         inside.dedup();
         (!inside.is_empty()).then_some(Shape::Points(inside))

@@ -344,7 +344,7 @@ impl State {
         self.tenants.insert(tenant.name.clone(), Member { tenant, ledger });
     }
 
-    /// Returns whether a caller's tenant is served; always true for an operator, who has none.
+    /// Returns whether a caller's tenant is served; always true for an operator, which has no tenant.
     pub fn serves(&self, caller: &Identity) -> bool {
         caller.is_operator() || self.tenants.get(&*caller.tenant).is_some_and(|member| !member.tenant.suspended)
     }

@@ -42,8 +42,8 @@ const FEW: usize = 8;
 #[derive(Default)]
 pub(super) struct Sessions {
     map: RwLock<HashMap<String, Arc<Session>>>,
-    /// Ids of records to remove: those of ended sessions, and those that never became a session because the user has
-    /// changed or is gone.
+    /// Ids of records to remove: of ended sessions, and of sessions that never began because the user changed or is
+    /// gone.
     stale: Mutex<BTreeSet<String>>,
     /// Sessions that are valid only at other servers, whose rules differ, by id. Their records stay until the sessions
     /// end.

@@ -216,7 +216,9 @@ impl BatchBuilder {
             (FieldType::Int, Value::Float(x)) if x.fract() == 0.0 && x.is_finite() => {
                 return Err(Invalid::field(
                     &spec.name,
-                    format!("the number {x:e} is too large for an integer of 64 bits"),
+                    format!(
+                        "the number {x:e} is too large: expected an integer of 64 bits, without fraction or exponent"
+                    ),
                 ));
             }
             (_, Value::Float(x)) => return Err(wrong(&format!("the number {x}"))),
