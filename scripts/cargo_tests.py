@@ -13,6 +13,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -91,7 +92,8 @@ def main():
             took[program[0]] = seconds
             print(f"\n== {program[0]}: {seconds:.0f} s\n{said.strip()}", flush=True)
             if not passed:
-                failed.append(program[0])
+                names = re.findall(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", said, re.MULTILINE)
+                failed.append(f"{program[0]}: {', '.join(names) or 'broke off'}")
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, programs))

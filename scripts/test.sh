@@ -40,14 +40,16 @@ counted() {
     echo "== $name"
     log=$(mktemp)
     "$@" 2>&1 | tee "$log"
-    local code=${PIPESTATUS[0]} ok bad
+    local code=${PIPESTATUS[0]} ok bad names
     ok=$(awk '/^test result: /{n+=$4} /^# pass /{n+=$3} /^ℹ pass /{n+=$3} END{print n+0}' "$log")
     bad=$(awk '/^test result: /{n+=$6} /^# fail /{n+=$3} /^ℹ fail /{n+=$3} END{print n+0}' "$log")
+    # The names stand in the table's last lines too: a long log is often kept by its end only.
+    mapfile -t names < <(sed -nE 's/^(failed: |not ok [0-9]+ - |✖ )(.+)$/\2/p' "$log" | sort -u | head -20)
     rm -f "$log"
     # A run that breaks off (it does not compile, a test binary crashes) is a failure of its own.
     if [[ $code -ne 0 && $bad -eq 0 ]]; then bad=1; fi
     passed=$((passed + ok)) failed=$((failed + bad))
-    if [[ $bad -ne 0 ]]; then failures+=("$name"); fi
+    if [[ $bad -ne 0 ]]; then failures+=("$name" "${names[@]/#/  }"); fi
     timed "$budget" "$name" "$start"
 }
 
