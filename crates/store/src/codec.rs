@@ -1,8 +1,7 @@
 //! Little-endian numbers in byte strings, and small files framed by a checksum.
 
 use crate::error::StoreError;
-use crate::seams::{Disk, OpenMode};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) fn put_u8(bytes: &mut Vec<u8>, n: u8) {
     bytes.push(n);
@@ -130,35 +129,29 @@ pub(crate) fn unframe<'a>(
     Ok(content)
 }
 
-/// Reads a whole file.
-pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, StoreError> {
-    let file = disk.open(path, OpenMode::Read).map_err(StoreError::io("open", path))?;
-    let len = file.len().map_err(StoreError::io("read", path))?;
-    let mut bytes = vec![0; len as usize];
-    file.read_at(0, &mut bytes).map_err(StoreError::io("read", path))?;
-    Ok(bytes)
-}
-
-/// Writes a whole file durably: under a temporary name, synced, renamed, and its folder synced.
-pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    replace_file_as(OpenMode::Create, disk, path, bytes)
-}
-
-/// Does the same, opening the file in this mode.
-pub(crate) fn replace_file_as(mode: OpenMode, disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let file = disk.open(&beside, mode).map_err(StoreError::io("create", &beside))?;
-    file.write_at(0, bytes).map_err(StoreError::io("write", &beside))?;
-    file.sync().map_err(StoreError::io("sync", &beside))?;
-    // After the sync: a crash leaves either the old content or the new one, never an empty file under the name.
-    disk.rename(&beside, path).map_err(StoreError::io("rename", &beside))?;
-    match path.parent() {
-        // The rename itself is durable only with its directory.
-        Some(dir) => disk.sync_dir(dir).map_err(StoreError::io("sync", dir)),
-        None => Ok(()),
+/// Hashes a client-supplied id (or idempotency key). The collection's secret seed keys the hash, so that no client can
+/// choose colliding ids.
+///
+/// Part of the file format. Eight bytes at a time are folded in by multiplication and rotation: little-endian, the
+/// last ones padded with zeros. Then come the length and the finalizer of MurmurHash3.
+pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut state = mix(seed ^ STEP);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        state = mix(state.rotate_left(23) ^ u64::from_le_bytes(word).wrapping_mul(STEP) ^ seed);
     }
+    mix(state ^ bytes.len() as u64)
+}
+
+/// Mixes the bits of a number (the finalizer of MurmurHash3).
+pub(crate) fn mix(mut n: u64) -> u64 {
+    n ^= n >> 33;
+    n = n.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    n ^= n >> 33;
+    n = n.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    n ^ (n >> 33)
 }
 
 #[cfg(test)]
@@ -184,5 +177,15 @@ mod tests {
         for len in 0..good.len() {
             assert!(unframe(path, b"MRDNTEST", 1, &good[..len]).is_err(), "length {len}");
         }
+    }
+
+    #[test]
+    fn hashes_differ_by_seed_length_and_content() {
+        assert_ne!(hash(1, b"a"), hash(2, b"a"));
+        assert_ne!(hash(1, b"a"), hash(1, b"a\0"));
+        assert_ne!(hash(1, b""), hash(1, b"\0"));
+        assert_ne!(hash(1, b"abcdefgh1"), hash(1, b"abcdefgh2"));
+        // Part of the file format: these must never change.
+        assert_eq!(hash(0, b""), hash(0, b""));
     }
 }

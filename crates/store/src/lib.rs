@@ -19,65 +19,88 @@
 //! Each folder's `mod.rs` describes its purpose. `ingest/partition/` is the state machine that commits a group of
 //! writes.
 //!
-//! | folder | holds |
+//! | from the top down | holds |
 //! |---|---|
-//! | `store/` | the data folder: its collections, its lock, its threads |
-//! | `collection/` | a collection, as its callers use it |
-//! | `ingest/` | writes: queue, stage, commit |
-//! | `log/` | the write-ahead log, which makes a write durable |
-//! | `part/` | stored data: memory trees, segments, dead rows, keys |
-//! | `catalog/` | the content of a collection: manifest and sidecars |
-//! | `maintenance/` | background work: flushes, merges, archiving, retention |
-//! | `snapshot/` | reads |
-//! | `recovery/` | opens, checks and repairs partitions |
 //! | `backup/` | backups of a live store, and restores |
+//! | `repair/`, `bucket_check.rs` | repairs a data folder, reports damage of a bucket |
+//! | `control.rs` | records and the audit log that the processes of a cluster share |
+//! | `store/` | the data folder: its collections, its lock, its threads |
+//! | `recovery/` | opens and checks partitions |
+//! | `collection/` | a collection, as its callers use it |
+//! | `maintenance/` | background jobs: flushes, merges, archiving |
+//! | `ingest/` | writes: queue, stage, commit |
+//! | `merge/`, `expiry.rs` | which parts to merge and how; which events are past the retention |
+//! | `state/` | what the partition, its readers and its jobs share |
+//! | `snapshot/` | reads |
 //! | `audit/` | the log of administrative acts |
 //! | `bucket/` | collections in a bucket shared by processes, and the lease of their owner |
 //! | `stream/` | the log of such collections in streams instead of the bucket |
-//! | `seams/` | disk, clock and randomness |
+//! | `disk_storage.rs` | collections in a data folder |
+//! | `catalog/` | the manifest's versions and the files beside segments |
+//! | `log/` | the write-ahead log, which makes a write durable |
+//! | `extents/` | the cache of objects in a bucket |
+//! | `part/` | stored data: memory trees, segments, dead rows, keys |
+//! | `seams/` | disk, clock, randomness and bucket; log, catalog and objects of a partition |
+//! | `manifest/` | the content of a partition |
+//!
+//! Each folder and file imports those below it only (`tests/circles.py`).
 //!
 //! `docs/format.md` has the byte layout of every file.
 
 mod audit;
 mod backup;
 pub mod bucket;
+mod bucket_check;
 mod catalog;
 mod codec;
 mod collection;
+mod control;
+mod disk_storage;
 mod error;
+mod expiry;
 mod extents;
 mod ingest;
 mod log;
 mod maintenance;
+mod manifest;
+mod merge;
 mod options;
+mod pace;
 mod part;
+mod paths;
 mod recovery;
+mod repair;
 pub mod seams;
 mod snapshot;
+mod state;
+mod stats;
 mod store;
 pub mod stream;
 
 pub use audit::{Act, AuditLog, AuditPage, Audited, SharedAudit};
 pub use backup::{Backup, BackupFolder, BackupKey, BackupScope, Flusher, Received, Restore, Saved};
-pub use bucket::{Bucket, ControlPlane, InFolder, Lease, Moved, SharedRecords, Standing, Statement, Term, Terms};
-pub use catalog::manifest::{Imported, Manifest};
-pub use collection::stats::CollectionStats;
+pub use bucket::{Lease, SharedRecords, Standing, Statement, Term, Terms};
+pub use bucket_check::{Checked, check_bucket};
+pub use collection::pending::{Pending, Turn};
+pub use collection::prior::PriorEventReader;
+pub use collection::since::Since;
 pub use collection::{Collection, Deleted, KEY_BYTES_MAX, OnConflict, Work, Write, Written};
-pub use error::{Gone, Problem, StoreError, WriteError};
-pub use extents::ExtentStats;
-pub use ingest::pending::{Pending, Turn};
+pub use control::{ControlPlane, InFolder, Moved};
+pub use disk_storage::DiskStorage;
+pub use error::{Damaged, Gone, Problem, StoreError, WriteError};
+pub use expiry::Expired;
 pub use maintenance::archive::Files;
-pub use maintenance::expiry::Expired;
+pub use manifest::{Imported, Manifest};
 pub use options::{Durability, Options, PARTITIONS_MAX, Settings, SettingsChange};
 pub use part::opened::TreeStats;
 pub use part::{CHUNK_ROWS, PartView, TimeOrder};
+pub use paths::partition_dir;
 pub use recovery::SharedResources;
-pub use recovery::repair::Repair;
-pub use snapshot::prior::PriorEventReader;
-pub use snapshot::since::Since;
+pub use repair::Repair;
+pub use seams::Bucket;
 pub use snapshot::{Seen, Snapshot};
+pub use stats::{CollectionStats, ExtentStats};
 pub use store::candidate::Candidate;
-pub use store::damaged::Damaged;
 pub use store::partitions::Partitions;
 pub use store::records::Records;
 pub use store::{KEEPS_NAME, Store};

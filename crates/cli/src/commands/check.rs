@@ -126,7 +126,7 @@ fn check_bucket(address: &str, config: Option<&Path>, repair: bool) -> Result<()
         other => other.into(),
     };
     let bucket = meridian_bucket::open_to_look(address, &s3, &calls()?).map_err(of_bucket)?;
-    let found = meridian_store::bucket::check(&bucket, &Seams::real()).map_err(of_bucket)?;
+    let found = meridian_store::check_bucket(&bucket, &Seams::real()).map_err(of_bucket)?;
     found.problems.iter().for_each(|problem| say(&problem.to_string()));
     if !found.logs {
         say("the log in NATS is not checked: an owner names what it lacks");

@@ -188,7 +188,7 @@ impl Files {
 
     /// Returns the size of each file, by the number of its first line.
     fn sizes(&self) -> Result<BTreeMap<u64, u64>, StoreError> {
-        let names = crate::store::folder::names(self.disk.as_ref(), &self.dir)?;
+        let names = crate::seams::files::names(self.disk.as_ref(), &self.dir)?;
         let firsts = names.iter().filter_map(|name| name.strip_suffix(EXTENSION)?.parse::<u64>().ok());
         let sized = firsts.map(|first| {
             let path = self.path(first);

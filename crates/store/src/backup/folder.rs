@@ -1,8 +1,9 @@
 //! The folder that holds a backup.
 
 use super::{Backup, COPY_BYTES, ERROR, FILES, LISTING, checksum};
-use crate::codec::{read_file, replace_file_as};
 use crate::error::StoreError;
+use crate::seams::files::read_file;
+use crate::seams::files::replace_file_as;
 use crate::seams::{Disk, DiskLock, OpenMode};
 use meridian_model::Invalid;
 use std::collections::{BTreeMap, BTreeSet};

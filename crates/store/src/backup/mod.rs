@@ -35,9 +35,9 @@ pub use restore::Restore;
 pub use scope::BackupScope;
 pub use seal::BackupKey;
 
-use crate::catalog::manifest::Manifest;
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use meridian_model::Seq;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

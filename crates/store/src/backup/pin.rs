@@ -1,11 +1,11 @@
 //! A collection at one position, held unchanged while it is copied.
 
-use crate::catalog::manifest::{Manifest, archive_name, rows_name, segment_name};
 use crate::catalog::sidecars::sidecars;
 use crate::codec::FRAME_BYTES;
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
+use crate::manifest::{Manifest, archive_name, rows_name, segment_name};
 use crate::options::Durability;
 use crate::part::Part;
 use crate::part::segment::{Archive, RowsFile};

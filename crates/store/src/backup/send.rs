@@ -5,8 +5,8 @@ use super::tar::TarWriter;
 use super::{Backup, BackupScope, COPY_BYTES, ERROR, FILES, LISTING, Saved, SavedFile, SavedLines, SavedRecord};
 use crate::audit::Lined;
 use crate::bucket::SharedRecords;
+use crate::codec::hash;
 use crate::error::StoreError;
-use crate::part::keys;
 use crate::store::Store;
 use crate::store::records::Records;
 use meridian_model::Invalid;
@@ -170,7 +170,7 @@ fn send_records(
     let mut backup = Backup { made, tenant: scope.tenant.clone(), ..Backup::default() };
     let mut send = |kind: &str, folder: &str, name: &str, content: &[u8]| {
         let crc32c = crc32c::crc32c(content);
-        let stored = format!("{kind}-{:016x}-{crc32c:08x}", keys::hash(0, format!("{folder}/{name}").as_bytes()));
+        let stored = format!("{kind}-{:016x}-{crc32c:08x}", hash(0, format!("{folder}/{name}").as_bytes()));
         if !have.contains_key(&stored) {
             let written = tar.file(&format!("{FILES}/{stored}"), content, made / 1_000_000);
             written.map_err(StoreError::io("send", Path::new(SENT)))?;

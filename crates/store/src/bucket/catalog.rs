@@ -9,9 +9,9 @@
 
 use super::Bucket;
 use super::create::{Created, create, outcome};
-use crate::catalog::manifest::Manifest;
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::seams::{Catalog, Clock, CommitError, Newest, Proof};
 use meridian_model::policy::owner::{Commit, CommitStep, Committed, Head, Kind, Known, Lookup, LookupStep, Rules};
 use parking_lot::Mutex;

@@ -8,8 +8,8 @@ use super::create::{Created, create};
 use super::storage::{BucketStorage, COLLECTIONS};
 use super::{Bucket, ReadOnly};
 use crate::error::StoreError;
+use crate::paths::partition_dir;
 use crate::seams::{Random, Registry, Seams, Storage};
-use crate::store::Store;
 use crate::stream::{SharedLog, bucket_prefix};
 use meridian_model::Invalid;
 use std::io::ErrorKind;
@@ -99,7 +99,7 @@ pub fn expect_streams(bucket: &Arc<dyn Bucket>, seams: &Seams, log: &SharedLog) 
     let storage = BucketStorage::new(Arc::new(ReadOnly(bucket.clone())), seams.clone(), root, 0, Duration::ZERO);
     // Dropped collections have no stream. Damaged ones decide nothing here.
     let is_live = |(tenant, name): &(String, String)| {
-        let dir = Store::partition_dir(root, tenant, name);
+        let dir = partition_dir(root, tenant, name, 0);
         matches!(storage.partition(&dir, 0).catalog.newest(), Ok(Some(_)))
     };
     if !is_id(&id) || !storage.collections()?.iter().any(is_live) {
@@ -118,7 +118,7 @@ pub fn expect_streams(bucket: &Arc<dyn Bucket>, seams: &Seams, log: &SharedLog) 
 }
 
 /// Returns the recorded kind of log and the bucket's id.
-pub(super) fn said(bucket: &dyn Bucket) -> Result<(String, String), StoreError> {
+pub(crate) fn said(bucket: &dyn Bucket) -> Result<(String, String), StoreError> {
     match bucket.get(NAME) {
         Ok(found) => Ok(parse(&found)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok((SharedLog::Bucket.kind().to_owned(), String::new())),

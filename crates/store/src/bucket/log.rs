@@ -8,7 +8,8 @@ use super::ahead::Ahead;
 use super::create::{create, outcome};
 use crate::codec::{Reader, frame, put_u8, put_u32, put_u64, unframe};
 use crate::error::StoreError;
-use crate::log::{Record, read_record};
+use crate::log::read_record;
+use crate::seams::Record;
 use crate::seams::{AppendError, Clock, LogPlace, Replayed, WriteLog};
 use meridian_model::policy::owner::{Appended, Held, Link, Reading, Replay, ReplayStep, Rules, Writer, obsolete};
 use std::collections::VecDeque;
@@ -196,7 +197,7 @@ impl BucketLog {
     }
 
     /// Returns problems of the chain from a place up to its current end. Nothing is fenced.
-    pub(super) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
+    pub(crate) fn damage(&self, flushed: u64, from: Option<LogPlace>) -> Result<Vec<StoreError>, StoreError> {
         let (mut found, mut held, mut ahead) = (Replayed::default(), VecDeque::new(), Ahead::new());
         let mut replay = Replay::new(Rules::SERVER, from.unwrap_or(LogPlace::FIRST), self.term);
         loop {

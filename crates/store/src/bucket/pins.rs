@@ -25,11 +25,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::Builder;
 use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"MRDNPINS";
 const VERSION: u32 = 1;
 pub(super) const FOLDER: &str = "pins/";
+/// How often the pin is renewed; a pin holds for much longer.
+const RENEW: Duration = Duration::from_secs(5);
+
 /// Lifetime of a pin without renewal.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 /// An owner waits longer than a pin's lifetime by this fraction of it, because clocks of two machines differ in rate.
@@ -183,6 +188,23 @@ pub(super) fn read(bucket: &dyn Bucket, reader: &str, number: u64) -> Result<Pin
 pub(super) fn parse(name: &str) -> Option<(&str, u64)> {
     let (reader, number) = name.strip_prefix(FOLDER)?.split_once('/')?;
     Some((reader, u64::from_str_radix(number, 16).ok()?))
+}
+
+/// Runs `work` while the pin is renewed.
+pub(crate) fn renewing<T>(renew: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
+    let (done, waits) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let renew = move || {
+            while waits.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
+                renew();
+            }
+        };
+        // Without a thread, objects still stay for the owner's grace period.
+        let _renewing = Builder::new().spawn_scoped(scope, renew);
+        // Dropped at the end, even if `work` panics: that stops the thread.
+        let _done = done;
+        work()
+    })
 }
 
 #[cfg(test)]

@@ -7,12 +7,15 @@ use super::Bucket;
 use super::chain::{Chain, End, Link};
 use crate::codec::{Reader, put_bytes, put_u8, put_u32};
 use crate::error::StoreError;
+use crate::paths::check_record_name;
 use crate::seams::Seams;
-use crate::store::records::check_name;
 use meridian_model::{RecordChange, RecordNews};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+/// The prefix of names of records.
+pub(crate) const RECORDS: &str = "records/";
 
 /// Min weight of the changes before all records are rewritten.
 const WHOLE_BYTES: u64 = 256 << 10;
@@ -44,8 +47,8 @@ struct State {
 }
 
 impl SharedRecords {
-    pub(super) fn new(bucket: Arc<dyn Bucket>, seams: &Seams, kind: &str) -> SharedRecords {
-        let chain = Chain::new(bucket, seams, format!("records/{kind}/"));
+    pub(crate) fn new(bucket: Arc<dyn Bucket>, seams: &Seams, kind: &str) -> SharedRecords {
+        let chain = Chain::new(bucket, seams, format!("{RECORDS}{kind}/"));
         SharedRecords { chain, state: Mutex::default() }
     }
 
@@ -60,7 +63,7 @@ impl SharedRecords {
 
     /// Returns a record; `None` if no record has this name.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        check_name(name)?;
+        check_record_name(name)?;
         Ok(self.current()?.records.get(name).cloned())
     }
 
@@ -87,7 +90,7 @@ impl SharedRecords {
     /// # Errors
     /// As above, and [`StoreError::Unknown`] if it is unknown whether they were applied.
     pub fn commit(&self, follows: u64, changes: &[RecordChange]) -> Result<Option<u64>, StoreError> {
-        changes.iter().try_for_each(|change| check_name(&change.name))?;
+        changes.iter().try_for_each(|change| check_record_name(&change.name))?;
         let mut state = self.current()?;
         match state.end.number == follows {
             true => self.append(&mut state, changes),
@@ -106,7 +109,7 @@ impl SharedRecords {
     }
 
     fn change(&self, change: RecordChange) -> Result<(), StoreError> {
-        check_name(&change.name)?;
+        check_record_name(&change.name)?;
         for _ in 0..TURNS {
             let mut state = self.current()?;
             if state.records.get(&change.name) == change.content.as_ref() {

@@ -2,7 +2,7 @@
 
 use super::create::{Created, create};
 use super::storage::COLLECTIONS;
-use super::{Bucket, control, peers, pins, roll};
+use super::{Bucket, peers, pins, records, roll};
 use crate::error::StoreError;
 use crate::seams::Clock;
 use meridian_model::Invalid;
@@ -16,7 +16,7 @@ const BEGUN: &str = "restoring-empty";
 /// Prefixes of names in a bucket that a cluster has used, or that a server reads. A running server would serve half a
 /// restore.
 const USED: [&str; 8] =
-    [COLLECTIONS, control::RECORDS, "audit/", "leases/", "tenants/", pins::FOLDER, peers::FOLDER, roll::FOLDER];
+    [COLLECTIONS, records::RECORDS, "audit/", "leases/", "tenants/", pins::FOLDER, peers::FOLDER, roll::FOLDER];
 
 fn path(bucket: &dyn Bucket) -> PathBuf {
     Path::new(&bucket.place()).join(NAME)

@@ -10,11 +10,11 @@ use super::pins::Pins;
 use super::reader::BucketReader;
 use super::{Bucket, Terms, lease_of};
 use crate::error::StoreError;
-use crate::extents::{ExtentStats, Extents};
+use crate::extents::Extents;
 use crate::options::Options;
+use crate::paths::{number_of, partition_dir, partition_folder};
 use crate::seams::{Disk, LogReader, Objects, PartitionStorage, Registry, Seams, Storage, WriteLog};
-use crate::store::Store;
-use crate::store::partitions::{self, number_of};
+use crate::stats::ExtentStats;
 use crate::stream::{SharedLog, StreamLog, StreamReader, name_of, prefix_of};
 use meridian_model::policy::groups::{Group, Groups};
 use parking_lot::Mutex;
@@ -274,13 +274,13 @@ impl Registry for BucketStorage {
         }
         for ((tenant, name), life) in &found {
             let life = self.newest_life(tenant, name, Some(*life))?.unwrap_or(*life);
-            self.live(&Store::partition_dir(&self.root, tenant, name), life);
+            self.live(&partition_dir(&self.root, tenant, name, 0), life);
         }
         Ok(found.into_keys().collect())
     }
 
     fn enroll(&self, tenant: &str, name: &str, partitions: u16) -> Result<(), StoreError> {
-        let dir = Store::partition_dir(&self.root, tenant, name);
+        let dir = partition_dir(&self.root, tenant, name, 0);
         let life = match self.newest_life(tenant, name, None)? {
             None => 0,
             Some(life) if self.catalog(&dir, life).is_ended()? => life + 1,
@@ -289,7 +289,7 @@ impl Registry for BucketStorage {
         if let SharedLog::Streams { streams, .. } = &self.log {
             // Before the first manifest: a collection without its stream counts as having lost it.
             for partition in 0..u32::from(partitions) {
-                let dir = Store::dir_of(&self.root, tenant, name, partition);
+                let dir = partition_dir(&self.root, tenant, name, partition);
                 let stream = name_of(&self.id, self.below(&dir), life, 0);
                 streams.create(&stream).map_err(|source| {
                     let path = Path::new(&streams.place()).join(&stream);
@@ -323,7 +323,7 @@ impl Registry for BucketStorage {
     }
 
     fn find(&self, tenant: &str, name: &str) -> Result<bool, StoreError> {
-        let dir = Store::partition_dir(&self.root, tenant, name);
+        let dir = partition_dir(&self.root, tenant, name, 0);
         let known = self.lives.lock().get(collection_of(&dir)).copied();
         let life = self.newest_life(tenant, name, known)?;
         life.iter().for_each(|life| self.live(&dir, *life));
@@ -355,7 +355,7 @@ impl BucketStorage {
         let names = self.bucket.list(&folder).map_err(self.failed("list", &folder))?;
         let number = |name: &String| number_of(name.strip_prefix(&folder)?.split('/').next()?);
         let numbers: BTreeSet<u32> = names.iter().filter_map(number).filter(|partition| *partition > 0).collect();
-        Ok(numbers.into_iter().map(|partition| dir.with_file_name(partitions::folder(partition))).collect())
+        Ok(numbers.into_iter().map(|partition| dir.with_file_name(partition_folder(partition))).collect())
     }
 
     /// Removes the objects and the log of a partition of a dropped collection.

@@ -6,8 +6,8 @@
 use super::storage::{BucketStorage, COLLECTIONS};
 use super::{Bucket, OnRoll, ReadOnly, Roll, Serves, groups_of, kind, log, peers, pins, roll, said_groups, terms_of};
 use crate::error::StoreError;
+use crate::paths::partition_dir;
 use crate::seams::{LogPlace, Registry, Seams, Storage};
-use crate::store::Store;
 use crate::stream::{SharedLog, Streams, prefix_of};
 use meridian_model::Positions;
 use meridian_model::policy::groups::{Group, Groups};
@@ -204,7 +204,7 @@ impl Survey {
             Some(SharedLog::Bucket) | None => String::new(),
         };
         for (tenant, name) in self.storage.collections()? {
-            let dir = |partition| Store::dir_of(Path::new(ROOT), &tenant, &name, partition);
+            let dir = |partition| partition_dir(Path::new(ROOT), &tenant, &name, partition);
             let (mut flushed, partitions) = match self.flushed(&dir(0), log, &id) {
                 Ok(None) => continue,
                 Ok(Some((flushed, partitions))) => (Ok(flushed), u32::from(partitions)),

@@ -3,9 +3,11 @@
 //! The copy is replaced after the manifest, so it is never newer, unless an earlier manifest was put back in place of
 //! the newest. The lock of the data folder keeps other writers out between the comparison and the swap.
 
-use super::manifest::{FIRST_FILE, Manifest};
-use crate::codec::{FRAME_BYTES, read_file, replace_file};
+use crate::codec::FRAME_BYTES;
 use crate::error::{Problem, StoreError};
+use crate::manifest::{FIRST_FILE, Manifest};
+use crate::seams::files::read_file;
+use crate::seams::files::replace_file;
 use crate::seams::{Catalog, CommitError, Disk, Newest, OpenMode, Proof};
 use parking_lot::Mutex;
 use std::io::ErrorKind;

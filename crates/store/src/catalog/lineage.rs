@@ -1,7 +1,7 @@
 //! The manifests that one writer commits, each following the previous one.
 
-use super::manifest::Manifest;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::seams::{Catalog, CommitError};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -86,6 +86,7 @@ impl Lineage {
 mod tests {
     use super::*;
     use crate::options::{Options, Settings};
+    use crate::paths::partition_dir;
     use crate::seams::{Failure, ManualClock, MemoryDisk, MemoryStorage, Seam, Seams, SeededRandom, Storage};
     use crate::store::Store;
     use meridian_model::Schema;
@@ -98,7 +99,7 @@ mod tests {
         let options = Options { background: false, ..Options::at("/data") };
         let store = Store::open_over(options, seams, |_| Arc::new(storage.clone()) as Arc<dyn Storage>).unwrap();
         store.create("t", "c", Schema::default(), Settings::default()).unwrap();
-        let catalog = storage.partition(&Store::partition_dir(Path::new("/data"), "t", "c"), 0).catalog;
+        let catalog = storage.partition(&partition_dir(Path::new("/data"), "t", "c", 0), 0).catalog;
         let first = catalog.newest().unwrap().unwrap().manifest;
         (storage, catalog, first)
     }

@@ -1,10 +1,8 @@
-//! The content of a collection: the manifest, and the small files that it names beside the segments.
+//! The versions of a manifest, and the small files that it names beside the segments.
 //!
-//! Start at `manifest.rs`. `sidecars.rs` keeps dead and hidden rows and lists the files of a manifest; `ranges.rs` maps
-//! segments to periods of time.
+//! `disk.rs` is the catalog of a data folder. `lineage.rs` commits the successors of one manifest. `sidecars.rs` reads
+//! dead and hidden rows and lists the files of a manifest.
 
 pub(crate) mod disk;
 pub(crate) mod lineage;
-pub(crate) mod manifest;
-pub(crate) mod ranges;
 pub(crate) mod sidecars;

@@ -1,18 +1,14 @@
 //! The small files beside segments: which rows are dead, which are hidden, and which files a manifest names.
 
-use crate::catalog::manifest::{
+use crate::codec::{Reader, frame, put_bytes, put_u32, put_u64, unframe};
+use crate::error::StoreError;
+use crate::manifest::{
     Manifest, SegmentEntry, archive_name, dead_name, hidden_name, keys_name, rows_name, segment_name,
 };
-use crate::codec::{frame, put_bytes, put_u32, put_u64, unframe};
-use crate::error::StoreError;
-use crate::ingest::partition::Partition;
-use crate::part::Entry;
 use crate::part::dead::DeadRows;
-use crate::part::removal::delete;
 use crate::seams::Objects;
-use crate::seams::objects::{put_all, read_all};
-use meridian_model::{Invalid, Seq};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::seams::objects::read_all;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 const DEAD_MAGIC: &[u8; 8] = b"MRDNDEAD";
@@ -20,82 +16,24 @@ const DEAD_VERSION: u32 = 2;
 const HIDDEN_MAGIC: &[u8; 8] = b"MRDNHIDE";
 const HIDDEN_VERSION: u32 = 1;
 
-impl Partition {
-    /// Writes the dead rows of segments that changed since the last save, all into one file. Returns whether there were
-    /// any.
-    pub(crate) fn save_dead(
-        &self,
-        entries: &[Entry],
-        segments: &mut BTreeMap<u64, SegmentEntry>,
-        flushed: u64,
-    ) -> Result<bool, StoreError> {
-        let last = Seq::end_of(flushed);
-        let mut changed = Vec::new();
-        for e in entries.iter().filter(|e| e.dead.count() > 0) {
-            let Some(meta) = segments.get(&e.part.number) else { continue };
-            // Later deaths are in the log, which is kept: writing them here would apply them twice on replay.
-            let count = e.dead.count_by(last.0);
-            // Deaths up to a position are only ever added, so an equal count means equal rows.
-            if count != meta.dead.map_or(0, |(_, count)| count) {
-                changed.push((e, count));
-            }
-        }
-        if changed.is_empty() {
-            return Ok(false);
-        }
-        // One file for all segments of a save: a sync costs more than the bytes.
-        let file = self.shared.number_file();
-        let mut content = Vec::new();
-        put_u32(&mut content, changed.len() as u32);
-        for (e, count) in changed {
-            let Some(meta) = segments.get_mut(&e.part.number) else { continue };
-            put_u64(&mut content, meta.file);
-            put_bytes(&mut content, &e.dead.encode(last).map_err(Invalid::new)?);
-            meta.dead = Some((file, count));
-        }
-        self.write_sidecar(&dead_name(file), &frame(DEAD_MAGIC, DEAD_VERSION, &content)).map(|()| true)
-    }
+/// Encodes a file of dead rows: the number of each segment, and its encoded rows.
+pub(crate) fn encode_dead(marks: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    frame(DEAD_MAGIC, DEAD_VERSION, &encode_marks(marks))
+}
 
-    /// Writes the hidden rows of all segments into one file, in collections of mode `latest`.
-    pub(crate) fn save_hidden(
-        &self,
-        entries: &[Entry],
-        segments: &BTreeMap<u64, SegmentEntry>,
-        flushed: u64,
-    ) -> Result<Option<u64>, StoreError> {
-        let some: Vec<_> = entries
-            .iter()
-            .filter(|e| !e.hidden.is_empty())
-            .filter_map(|e| Some((segments.get(&e.part.number)?.file, &e.hidden)))
-            .collect();
-        if some.is_empty() {
-            return Ok(None);
-        }
-        let mut content = Vec::new();
-        put_u32(&mut content, some.len() as u32);
-        for (segment, hidden) in some {
-            put_u64(&mut content, segment);
-            put_bytes(&mut content, &hidden.encode(Seq::end_of(flushed)).map_err(Invalid::new)?);
-        }
-        let file = self.shared.number_file();
-        self.write_sidecar(&hidden_name(file), &frame(HIDDEN_MAGIC, HIDDEN_VERSION, &content))?;
-        Ok(Some(file))
-    }
+/// Encodes a file of hidden rows.
+pub(crate) fn encode_hidden(marks: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    frame(HIDDEN_MAGIC, HIDDEN_VERSION, &encode_marks(marks))
+}
 
-    fn write_sidecar(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        self.shared.counters.add_sidecar_bytes(bytes.len() as u64);
-        let objects = self.shared.objects.as_ref();
-        put_all(objects, name, bytes).map(|_| ()).map_err(StoreError::io("write", &objects.path(name)))
+fn encode_marks(marks: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut content = Vec::new();
+    put_u32(&mut content, marks.len() as u32);
+    for (segment, rows) in marks {
+        put_u64(&mut content, *segment);
+        put_bytes(&mut content, rows);
     }
-
-    /// Removes files of dead rows and keys that the manifest no longer names.
-    pub(crate) fn remove_sidecars(&self, old: &Manifest) {
-        let named = sidecars(&self.manifest);
-        for name in sidecars(old).difference(&named) {
-            // A sidecar is read when a partition is opened, and not after that.
-            delete(self.shared.objects.as_ref(), name);
-        }
-    }
+    content
 }
 
 /// Returns true if an object of this name does not belong to a segment.
@@ -111,7 +49,7 @@ pub(crate) fn sidecars(manifest: &Manifest) -> BTreeSet<String> {
 }
 
 /// Returns all files in the segments folder that a manifest names. Listed archives that have expired are removed by
-/// maintenance ([`Partition::sweep_listed`]), not when the folder is opened.
+/// maintenance, not when the folder is opened.
 pub(crate) fn files_of(manifest: &Manifest) -> BTreeSet<String> {
     let mut files = sidecars(manifest);
     files.extend(manifest.segments.iter().flat_map(|s| [segment_name(s.file), rows_name(s.file)]));
@@ -147,7 +85,7 @@ pub(crate) fn read_hidden(objects: &dyn Objects, manifest: &Manifest) -> Result<
     let (path, bytes) = read(objects, &hidden_name(file))?;
     let content = unframe(&path, HIDDEN_MAGIC, HIDDEN_VERSION, &bytes)?;
     let parse = || -> Result<HashMap<u64, DeadRows>, String> {
-        let mut reader = crate::codec::Reader::new(content);
+        let mut reader = Reader::new(content);
         let mut found = HashMap::new();
         for _ in 0..reader.u32()? {
             let (segment, bytes) = (reader.u64()?, reader.bytes()?);
@@ -182,7 +120,7 @@ pub(crate) fn dead_of_all(
 }
 
 fn parse_marks(content: &[u8], rows_of: impl Fn(u64) -> Option<u32>) -> Result<HashMap<u64, DeadRows>, String> {
-    let (mut reader, mut found) = (crate::codec::Reader::new(content), HashMap::new());
+    let (mut reader, mut found) = (Reader::new(content), HashMap::new());
     for _ in 0..reader.u32()? {
         let (segment, bytes) = (reader.u64()?, reader.bytes()?);
         // Segments merged since then are skipped: their rows are in other segments now.
@@ -200,7 +138,7 @@ pub(crate) fn read_dead(objects: &dyn Objects, meta: &SegmentEntry) -> Result<De
     let (path, bytes) = read(objects, &dead_name(file))?;
     let content = unframe(&path, DEAD_MAGIC, DEAD_VERSION, &bytes)?;
     let parse = || -> Result<DeadRows, String> {
-        let mut reader = crate::codec::Reader::new(content);
+        let mut reader = Reader::new(content);
         for _ in 0..reader.u32()? {
             let (segment, bytes) = (reader.u64()?, reader.bytes()?);
             if segment == meta.file {

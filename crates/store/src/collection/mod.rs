@@ -1,25 +1,31 @@
 //! A collection, as its callers use it.
+//!
+//! `writing.rs` writes and deletes events, and `pending.rs` does so without a waiting thread. `since.rs` reads events
+//! written after a position, `prior.rs` the earlier place of an object, and `files.rs` lists GeoParquet files.
+//! `upkeep.rs` runs the jobs of `maintenance/`.
 
-pub(crate) mod complete;
-pub(crate) mod shared;
-pub(crate) mod stats;
+mod files;
+pub(crate) mod pending;
+pub(crate) mod prior;
+pub(crate) mod since;
 mod upkeep;
 mod writing;
 
 pub use upkeep::Work;
 pub use writing::{Deleted, KEY_BYTES_MAX, OnConflict, Write, Written};
 
-use crate::catalog::manifest::Imported;
-use crate::collection::shared::{Shared, State, seen_of};
-use crate::collection::stats::CollectionStats;
 use crate::error::{Gone, Problem, StoreError};
+use crate::expiry;
 use crate::ingest::partition::{Done, Partition, Request};
 use crate::ingest::queue::Queue;
-use crate::maintenance::expiry;
+use crate::manifest::Imported;
 use crate::options::Settings;
 use crate::part::PartView;
 use crate::seams::Catalog;
 use crate::snapshot::Snapshot;
+use crate::snapshot::seen_of;
+use crate::state::{Shared, State};
+use crate::stats::CollectionStats;
 use meridian_model::{Bounds, Invalid, Schema, Seq};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;

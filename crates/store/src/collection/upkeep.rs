@@ -2,9 +2,9 @@
 
 use super::Collection;
 use crate::error::StoreError;
+use crate::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
 use crate::ingest::partition::{Done, Request};
 use crate::ingest::stage::Change;
-use crate::maintenance::expiry::{self, EXPIRY_EVERY_US, Expired, Expiry};
 use crate::maintenance::job::{Job, Output};
 use crate::options::Settings;
 use crate::part::removal::delete;

@@ -11,8 +11,11 @@
 mod flight;
 mod slots;
 
-use crate::bucket::{Bucket, Span};
-use crate::seams::{Disk, FileEnd};
+use crate::manifest::FileEnd;
+use crate::seams::Bucket;
+use crate::seams::Disk;
+use crate::seams::Span;
+use crate::stats::ExtentStats;
 use bytes::Bytes;
 use flight::Flights;
 use quick_cache::sync::Cache;
@@ -75,29 +78,6 @@ impl Weighter<ExtentKey, Bytes> for Weight {
     fn weight(&self, _: &ExtentKey, extent: &Bytes) -> u64 {
         64 + extent.len() as u64
     }
-}
-
-/// Counters of the cache since the process began, and its size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ExtentStats {
-    /// Extents found in memory.
-    pub memory_hits: u64,
-    /// Extents not found there.
-    pub memory_misses: u64,
-    /// Extents found on disk.
-    pub disk_hits: u64,
-    /// Extents looked up on disk without success.
-    pub disk_misses: u64,
-    /// Extents that were damaged on disk and read again.
-    pub damaged: u64,
-    /// Bytes read from the bucket.
-    pub bytes_fetched: u64,
-    /// Range requests to the bucket.
-    pub ranges_fetched: u64,
-    /// Bytes held in memory.
-    pub memory_bytes: u64,
-    /// Bytes held on disk.
-    pub disk_bytes: u64,
 }
 
 #[derive(Debug, Default)]

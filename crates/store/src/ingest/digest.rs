@@ -4,8 +4,8 @@
 //! when read back from the log. Columns without values are left out, so a field added to the schema in between makes no
 //! difference. Part of the file format (`.keys`).
 
+use crate::codec::hash;
 use crate::codec::put_u32;
-use crate::part::keys::hash;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};

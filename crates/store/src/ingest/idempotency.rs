@@ -6,12 +6,12 @@
 //! key early would silently break the guarantee. Each key has a digest of its batch (`digest.rs`): another batch under
 //! the same key is refused rather than discarded.
 
-use crate::catalog::manifest::{KeysEntry, keys_name};
 use crate::catalog::sidecars;
+use crate::codec::hash;
 use crate::codec::{FRAME_BYTES, Reader, frame, put_i64, put_u32, put_u64, unframe};
 use crate::error::StoreError;
 use crate::ingest::digest;
-use crate::part::keys::hash;
+use crate::manifest::{KeysEntry, keys_name};
 use crate::seams::Objects;
 use crate::seams::objects::put_all;
 use std::collections::HashMap;

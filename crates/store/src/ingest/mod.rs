@@ -3,15 +3,12 @@
 //! Start at `partition/`, the state machine that commits a group. `queue.rs` forms groups of concurrent writes.
 //! `stage/` computes a group before any of it is durable. `idempotency.rs` recognises a batch that was sent before.
 //! `replay.rs` applies the records of the log; `tail.rs` does so for the log of another process. `bodies.rs` has the
-//! bodies of log records, and `listeners.rs` notifies subscribers.
+//! bodies of log records.
 
 pub(crate) mod bodies;
 pub(crate) mod digest;
 pub(crate) mod idempotency;
-pub(crate) mod listeners;
-pub(crate) mod memory;
 pub(crate) mod partition;
-pub(crate) mod pending;
 pub(crate) mod queue;
 mod replay;
 pub(crate) mod stage;

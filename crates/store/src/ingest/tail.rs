@@ -6,7 +6,7 @@
 use super::partition::Partition;
 use super::replay::{Decoded, decode};
 use super::stage::{Change, Stage};
-use crate::catalog::manifest::Manifest;
+use crate::manifest::Manifest;
 use crate::seams::{Kind, LogReader, Record};
 use meridian_model::{IdRole, Mode, Schema};
 use std::collections::VecDeque;

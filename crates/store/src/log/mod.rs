@@ -37,9 +37,9 @@ mod record;
 mod scan;
 
 pub(crate) use record::read_at as read_record;
-pub use record::{Kind, Record};
 
 use crate::error::StoreError;
+use crate::seams::Record;
 use crate::seams::{AppendError, Disk, DiskFile, LogPlace, OpenMode, Replayed, WriteLog};
 use mark::{HEAD_BYTES, Mark, Slot};
 use newest::Newest;

@@ -1,8 +1,10 @@
 //! The file `NEWEST`, which names the newest file of the log.
 
-use crate::codec::{Reader, frame, put_u64, read_file, replace_file, unframe};
+use crate::codec::{Reader, frame, put_u64, unframe};
 use crate::error::StoreError;
 use crate::seams::Disk;
+use crate::seams::files::read_file;
+use crate::seams::files::replace_file;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

@@ -3,9 +3,10 @@
 use super::mark::{HEAD_BYTES, Mark, Slot};
 use super::newest::{self, Newest};
 use super::scan::scan;
-use super::{Log, LogFile, Record, log_name};
-use crate::codec::read_file;
+use super::{Log, LogFile, log_name};
 use crate::error::{Problem, StoreError};
+use crate::seams::Record;
+use crate::seams::files::read_file;
 use crate::seams::{Disk, OpenMode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Reads one file of the log: finds the good records, and classifies places that hold none.
 
-use super::record::{self, Record};
+use super::record;
 use crate::error::StoreError;
+use crate::seams::Record;
 use std::path::Path;
 
 pub(super) struct Scan {

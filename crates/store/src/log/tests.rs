@@ -1,5 +1,6 @@
 use super::open::Recovered;
 use super::*;
+use crate::seams::Kind;
 use crate::seams::{CrashStyle, FaultKind, MemoryDisk};
 
 fn record(position: u64, len: usize) -> Record {

@@ -1,24 +1,22 @@
 //! Archives of segments: writes them, and lists them for other programs.
 
-use crate::catalog::manifest::{SegmentEntry, archive_name};
-use crate::collection::shared::Shared;
-use crate::collection::{self, Collection};
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
-use crate::maintenance::choice::RUNS_MERGED;
 use crate::maintenance::job::{Job, Work};
 use crate::maintenance::schedule::ARCHIVE_QUIET_US;
+use crate::manifest::{SegmentEntry, archive_name};
+use crate::merge::choice::RUNS_MERGED;
 use crate::part::Entry;
 use crate::part::removal::delete;
+use crate::part::segment::REBUILT;
+use crate::part::segment::same_rows;
 use crate::part::segment::{Archive, Segment, write_archive};
 use crate::part::{Part, PartView};
-use crate::recovery::MADE_ANEW;
-use crate::recovery::check::same_rows;
+use crate::state::Shared;
 use meridian_model::{Invalid, Seq};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 /// The GeoParquet files of a collection, as other programs may read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,35 +27,6 @@ pub struct Files {
     pub paths: Vec<PathBuf>,
     /// Time until which they stay, in microseconds since 1970, regardless of later writes and merges.
     pub kept_until: i64,
-}
-
-impl Collection {
-    /// Archives everything written so far as GeoParquet, without dead rows, and lists the files.
-    ///
-    /// Writers and readers continue; merges wait. It takes as long as archiving the remaining segments. `cancelled`
-    /// is called between segments. `deadline` limits the wait for a running merge.
-    pub fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        if !self.is_durable() {
-            let detail = "the collection is ephemeral: its events are in memory only, and no file can be listed";
-            return Err(Invalid::new(detail).into());
-        }
-        let lane = self.segment_lane.try_lock_until(deadline);
-        let Some(_lane) = lane else { return Err(StoreError::Busy("a merge is at work: try again later".to_owned())) };
-        // The lane keeps merges out until the list is made, so no file of it is retired meanwhile.
-        self.flush()?;
-        let at = self.core.lock().flushed_whole()?;
-        loop {
-            if cancelled() {
-                return Err(StoreError::Closed);
-            }
-            // The lock is held only for the choice; `at` stays fixed, so that all files show the same moment.
-            let job = self.core.lock().next_listing_job(at);
-            match job {
-                Some(job) => self.work(collection::Work::of(job))?,
-                None => return self.core.lock().list(at),
-            }
-        }
-    }
 }
 
 impl Job {
@@ -176,7 +145,7 @@ impl Partition {
         let Some(entry) = self.entries.iter_mut().find(|e| e.part.number == old) else { return };
         let number = part.number;
         if let Some(segment) = part.segment() {
-            self.notes.push(Problem { path: segment.index.path.clone(), detail: MADE_ANEW.to_owned() });
+            self.notes.push(Problem { path: segment.index.path.clone(), detail: REBUILT.to_owned() });
         }
         entry.part = Arc::new(part);
         self.unmergeable.retain(|unmergeable| *unmergeable != old);
@@ -186,7 +155,7 @@ impl Partition {
         }
     }
     /// Returns the number up to which everything is in segments; an error if a segment is unreadable.
-    fn flushed_whole(&self) -> Result<Seq, StoreError> {
+    pub(crate) fn flushed_whole(&self) -> Result<Seq, StoreError> {
         // A list must be complete: other programs would take a partial one for the whole collection.
         if let Some(why) = &self.refuses {
             return Err(Invalid::new(format!("the collection is read-only: {why}")).into());
@@ -212,7 +181,7 @@ impl Partition {
     }
 
     /// Returns the next segment to rewrite without dead rows, or to archive, for a list at this number.
-    fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
+    pub(crate) fn next_listing_job(&mut self, at: Seq) -> Option<Job> {
         let (i, work) = self.listable(at).find_map(|(i, _, meta, dead)| {
             // Folded before archiving: an archive has all rows of its segment, so the dead ones must be in another one.
             let fold = dead.then_some(Work::Fold { at: at.0, range: meta.range });
@@ -223,7 +192,7 @@ impl Partition {
     }
 
     /// Returns the files at this number, which are kept for `files_memory` from now on.
-    fn list(&mut self, at: Seq) -> Result<Files, StoreError> {
+    pub(crate) fn list(&mut self, at: Seq) -> Result<Files, StoreError> {
         self.flushed_whole()?;
         let mut files: Vec<u64> = self.listable(at).map(|(_, _, meta, _)| meta.file).collect();
         files.sort_unstable();

@@ -1,14 +1,14 @@
 //! Installs the outcome of a flush or merge in place of its inputs, under the partition's lock. Changes made while the
 //! job ran are carried over, and the manifest names the outcome before any reader sees it.
 
-use crate::catalog::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
-use crate::catalog::ranges::Range;
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency;
 use crate::ingest::partition::Partition;
 use crate::maintenance::job::{Job, Output, Work};
-use crate::maintenance::merge::{Merged, discard};
-use crate::maintenance::runs::RowMaps;
+use crate::manifest::ranges::Range;
+use crate::manifest::{Manifest, SegmentEntry, archive_name, segment_name};
+use crate::merge::runs::RowMaps;
+use crate::merge::segments::{Merged, discard};
 use crate::part::Entry;
 use crate::part::Part;
 use crate::part::dead::DeadRows;

@@ -1,13 +1,13 @@
 //! Jobs: flushes, merges and archiving, which take time but no lock.
 
-use super::merge::{Merged, discard, fold_into_segments, merge_to_segments, open_segments};
-use super::pace::Pace;
-use super::runs::{RowMaps, merge_runs_mapped};
-use crate::catalog::ranges::Range;
-use crate::collection::shared::Shared;
 use crate::error::StoreError;
+use crate::manifest::ranges::Range;
+use crate::merge::runs::{RowMaps, merge_runs_mapped};
+use crate::merge::segments::{Merged, discard, fold_into_segments, merge_to_segments, open_segments};
+use crate::pace::Pace;
 use crate::part::segment::Archive;
 use crate::part::{Context, Entry, Part};
+use crate::state::Shared;
 use meridian_model::Seq;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,16 +1,9 @@
-//! Background work on a collection: flushes, merges, the archive and retention.
+//! Background jobs on a partition: flushes, merges, archiving and rebuilds.
 //!
-//! Start at `schedule.rs`, which chooses a job under the partition's lock. A job runs outside it (`merge.rs`,
-//! `archive.rs`), and `install.rs` installs its outcome. `choice.rs` picks the segments to merge, `pace.rs` yields to
-//! requests, `expiry.rs` expires events past the retention.
+//! Start at `schedule.rs`, which chooses a job under the partition's lock. A job runs outside it (`job.rs`, `archive.rs`),
+//! and `install.rs` installs its outcome.
 
 pub(crate) mod archive;
-pub(crate) mod choice;
-mod cursor;
-pub(crate) mod expiry;
 pub(crate) mod install;
 pub(crate) mod job;
-pub(crate) mod merge;
-pub(crate) mod pace;
-pub(crate) mod runs;
 pub(crate) mod schedule;

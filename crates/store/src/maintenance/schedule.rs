@@ -20,9 +20,9 @@
 //! The chosen period is covered by at least three fewer.
 
 use super::job::{Job, Work, is_gone};
-use crate::catalog::manifest::segment_name;
 use crate::ingest::partition::Partition;
-use crate::maintenance::choice::{self, DEEP, RUNS_MERGED, Run};
+use crate::manifest::segment_name;
+use crate::merge::choice::{self, DEEP, RUNS_MERGED, Run};
 use crate::part::Entry;
 use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;

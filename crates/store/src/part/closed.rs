@@ -1,8 +1,8 @@
 //! A segment known only from its manifest entry.
 
 use super::Part;
-use crate::catalog::manifest::{SegmentEntry, Sketch, archive_name, rows_name, segment_name};
 use crate::error::StoreError;
+use crate::manifest::{SegmentEntry, Sketch, archive_name, rows_name, segment_name};
 use crate::part::segment::{Known, Segment, SegmentAccess};
 use crate::seams::Ahead;
 use meridian_index::ForestBuilder;

@@ -1,8 +1,8 @@
 //! The context in which a collection's rows are read: its schema, and the rule of its keys.
 
 use super::rows::KeyRule;
-use crate::catalog::manifest::Manifest;
-use crate::collection::stats::Counters;
+use crate::manifest::Manifest;
+use crate::stats::Counters;
 use meridian_model::{Batch, Invalid, Layout, Numbering, Schema};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 //! Sorted pairs of object and time lead to rows, so an object's events are adjacent, with the newest last. Objects are
 //! stored as hashes; a lookup compares the object itself on the rows found.
 
+use crate::codec::hash;
 use crate::codec::{Reader, put_i64, put_u32, put_u64};
-use crate::part::keys::hash;
 use meridian_model::{Batch, FieldColumn, Schema};
 use std::ops::RangeInclusive;
 

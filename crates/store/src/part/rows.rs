@@ -1,6 +1,6 @@
 //! Rows in all kinds of parts: blocks of a fixed number, and the keys of their ids.
 
-use crate::part::keys;
+use crate::codec::hash;
 use arrow_array::{Array as _, ArrayRef};
 use meridian_model::{IdRole, Seq};
 
@@ -27,7 +27,7 @@ impl KeyRule {
     /// Returns the key of an id as shown to readers; `None` if no event of the collection can have it.
     pub(crate) fn key_of(&self, id: &str) -> Option<u64> {
         match self.role {
-            IdRole::Given => Some(keys::hash(self.seed, id.as_bytes())),
+            IdRole::Given => Some(hash(self.seed, id.as_bytes())),
             IdRole::Made => Seq::from_id(id).ok().map(|seq| seq.0),
         }
     }

@@ -83,7 +83,7 @@ impl Run {
         self.index.get_or_init(|| {
             let rows = match (rule.role, self.batch.ids()) {
                 (IdRole::Given, Some(ids)) => {
-                    KeyRows::of(ids.iter().map(|id| crate::part::keys::hash(rule.seed, id.unwrap_or("").as_bytes())))
+                    KeyRows::of(ids.iter().map(|id| crate::codec::hash(rule.seed, id.unwrap_or("").as_bytes())))
                 }
                 _ => KeyRows::of(self.seqs.iter().copied()),
             };

@@ -1,15 +1,15 @@
 //! Reads and verifies everything.
 
 use crate::catalog::disk::MANIFEST;
-use crate::catalog::manifest::keys_name;
 use crate::catalog::sidecars::{read_dead, read_hidden};
+use crate::codec::hash;
 use crate::collection::Collection;
 use crate::error::{Problem, StoreError};
 use crate::ingest::idempotency;
+use crate::manifest::keys_name;
 use crate::part::dead::DeadRows;
-use crate::part::keys::hash;
 use crate::part::objects::ObjectRows;
-use crate::part::segment::Archive;
+use crate::part::segment::same_rows;
 use crate::part::{CHUNK_ROWS, Context, Fill, Part, PartView};
 use meridian_index::{Forest, ForestBuilder, Grid, PyramidBuilder};
 use meridian_model::{IdRole, Projection, Seq};
@@ -124,29 +124,6 @@ fn check_segment(part: &Arc<Part>, context: &Arc<Context>) -> Result<(), StoreEr
     check_keys(part, keys)?;
     check_objects(part, objects)?;
     check_time(&view, &schema)
-}
-
-/// Checks that the archive holds the rows of the segment, as it is served.
-pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError> {
-    let Some(segment) = part.segment() else { return Ok(()) };
-    let wrong = |what: &str| StoreError::corrupt(archive.path(), what);
-    for chunk in 0..part.rows.div_ceil(CHUNK_ROWS) {
-        let rows = chunk * CHUNK_ROWS..part.rows.min((chunk + 1) * CHUNK_ROWS);
-        if archive.seqs(chunk)? != segment.seqs(rows.clone())? {
-            return Err(wrong("its sequence numbers are not those of the segment"));
-        }
-        let mut column = 0;
-        while column < usize::from(segment.footer.columns) {
-            for array in archive.columns(chunk, column)? {
-                let served = segment.column(column, rows.clone(), Fill::Pass)?;
-                if served.is_none_or(|served| served.to_data() != array.to_data()) {
-                    return Err(wrong("its events are not those of the segment"));
-                }
-                column += 1;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Checks that every row is in the sidecar exactly once, under its key.

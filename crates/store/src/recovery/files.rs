@@ -1,12 +1,12 @@
 //! Opens the files of a partition: segments and their indexes. Damage is contained, and repaired if a second copy
 //! exists.
 
-use crate::catalog::manifest::{SegmentEntry, rows_name, segment_name};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
+use crate::manifest::{SegmentEntry, rows_name, segment_name};
 use crate::part::dead::DeadRows;
-use crate::part::segment::{RowsFile, Segment, rebuild, rebuild_from_rows};
+use crate::part::segment::{REBUILT, RowsFile, Segment, rebuild, rebuild_from_rows};
 use crate::part::{Entry, Part};
 use meridian_model::IdRole;
 use rayon::ThreadPoolBuilder;
@@ -15,9 +15,6 @@ use rayon::prelude::*;
 /// Max segments opened at a time. Each waits for a few small reads in sequence, so a disk can serve more of them at
 /// once than there are processors.
 const OPENERS: usize = 16;
-
-/// The message for a segment whose damage was found when a block was read, and was repaired.
-pub(crate) const MADE_ANEW: &str = "a block of it was damaged; it is rebuilt from its rows";
 
 impl Partition {
     /// Opens the segments and their indexes.
@@ -164,7 +161,7 @@ impl Partition {
             match segment.rebuild(file, self.context.rule) {
                 Ok(()) => {
                     tracing::warn!(path = %path.display(), "a damaged segment is rebuilt from its rows");
-                    mended.push(Problem { path, detail: MADE_ANEW.to_owned() });
+                    mended.push(Problem { path, detail: REBUILT.to_owned() });
                 }
                 Err(error) => tracing::error!(%error, "a damaged segment could not be rebuilt"),
             }

@@ -3,11 +3,11 @@
 
 use super::open::{Common, prepare};
 use crate::catalog::disk::MANIFEST;
-use crate::catalog::manifest::{Manifest, SegmentEntry};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::error::{Problem, StoreError};
 use crate::ingest::partition::Partition;
 use crate::ingest::tail::{Tail, is_followed};
+use crate::manifest::{Manifest, SegmentEntry};
 use crate::part::dead::DeadRows;
 use crate::part::segment::Segment;
 use crate::part::{Closed, Context, Entry, Part};

@@ -1,26 +1,27 @@
 //! Creates and opens partitions.
 
-use crate::bucket::Bucket;
 use crate::catalog::disk::MANIFEST;
 use crate::catalog::lineage::Lineage;
-use crate::catalog::manifest::Manifest;
 use crate::collection::Wake;
-use crate::collection::complete::Completeness;
-use crate::collection::shared::{Shared, State};
-use crate::collection::stats::Counters;
+use crate::disk_storage::DiskStorage;
 use crate::error::{Problem, StoreError};
 use crate::extents::Extents;
 use crate::ingest::idempotency::IdempotencyKeys;
-use crate::ingest::listeners::Listeners;
-use crate::ingest::memory::WriteMemory;
 use crate::ingest::partition::Partition;
-use crate::maintenance::pace::Load;
+use crate::manifest::Manifest;
 use crate::options::{Durability, Options};
+use crate::pace::Load;
 use crate::part::Context;
 use crate::part::cache::BlockCache;
-use crate::seams::{CommitError, Disk, DiskStorage, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
+use crate::seams::Bucket;
+use crate::seams::{CommitError, Disk, MemoryDisk, Newest, PartitionStorage, Proof, Seams, Storage};
 use crate::snapshot::Seen;
 use crate::snapshot::horizon::Horizon;
+use crate::state::complete::Completeness;
+use crate::state::listeners::Listeners;
+use crate::state::memory::WriteMemory;
+use crate::state::{Shared, State};
+use crate::stats::Counters;
 use arc_swap::ArcSwap;
 use meridian_model::policy::owner::{Committed, Rules, Takeover, TakeoverStep};
 use meridian_model::{Background, SeqLayout};

@@ -1,7 +1,7 @@
 //! The catalog, which decides which manifest of a partition is the newest.
 
-use crate::catalog::manifest::Manifest;
 use crate::error::{Problem, StoreError};
+use crate::manifest::Manifest;
 use meridian_model::Invalid;
 
 /// The manifests of one partition, each the successor of an earlier one. On disk a file and its copy; in a cluster

@@ -1,31 +1,38 @@
 //! The seams between the store and its environment: disk, clock and randomness. A partition keeps its data through
-//! three more: [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] provides all three).
+//! three more: [`WriteLog`], [`Catalog`] and [`Objects`] ([`Storage`] provides all three). Processes of a cluster share
+//! a [`Bucket`].
 //!
 //! Nothing in this crate opens a file, reads a clock, sleeps or draws a random number in any other way. So a test or a
 //! simulator controls all three. It can stop time, repeat a run from a seed, lose every unsynced byte, and make any
 //! call fail. Only waits of threads for one another, and the deadlines of their callers, are real time
 //! (`docs/simulation.md` lists them).
 
+mod bucket;
 mod catalog;
 mod clock;
+pub(crate) mod files;
 mod log_reader;
 mod memory;
 pub(crate) mod objects;
 mod random;
 mod real;
+mod record;
 mod storage;
 pub(crate) mod wait;
 mod write_log;
 
+pub use crate::manifest::FileEnd;
+pub use bucket::{Bucket, Put, Span, Upload};
 pub use catalog::{Catalog, CommitError, Newest, Proof};
 pub use clock::{Clock, ManualClock, SkewedClock, SystemClock};
 pub use log_reader::{LogReader, Seen};
 pub use memory::{CrashStyle, Failure, FaultKind, MemoryDisk, MemoryStorage, Seam};
-pub use objects::{Ahead, DiskObjects, FileEnd, Object, ObjectWriter, Objects};
+pub use objects::{Ahead, DiskObjects, Object, ObjectWriter, Objects};
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use real::RealDisk;
-pub use storage::{DiskStorage, PartitionStorage, Registry, Storage};
-pub use write_log::{AppendError, Kind, LogPlace, Record, Replayed, WriteLog};
+pub use record::{Kind, Record};
+pub use storage::{PartitionStorage, Registry, Storage};
+pub use write_log::{AppendError, LogPlace, Replayed, WriteLog};
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Objects: the immutable files of a partition, by name.
 
 use super::{Disk, DiskFile, OpenMode};
-use serde::{Deserialize, Serialize};
+use crate::manifest::FileEnd;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -69,20 +69,6 @@ pub trait Objects: Send + Sync + std::fmt::Debug {
 
     /// Returns the name of an object in messages.
     fn path(&self, name: &str) -> PathBuf;
-}
-
-/// The end of a file of blocks, as recorded in the manifest. It suffices to find the footer, and to tell the file from
-/// any other of its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileEnd {
-    /// Length of the file.
-    pub bytes: u64,
-    /// Offset of the footer.
-    pub footer: u64,
-    /// CRC32C of the footer, which has a checksum of each block.
-    pub crc32c: u32,
-    /// Version of the file format.
-    pub version: u32,
 }
 
 /// A range of an object that will be read soon.

@@ -1,10 +1,8 @@
 //! Where partitions store their data.
 
-use super::{Catalog, Disk, DiskObjects, LogReader, Objects, WriteLog, objects};
-use crate::catalog::disk::DiskCatalog;
+use super::{Catalog, LogReader, Objects, WriteLog};
 use crate::error::StoreError;
-use crate::extents::ExtentStats;
-use crate::log::Log;
+use crate::stats::ExtentStats;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,18 +93,4 @@ pub struct PartitionStorage {
     pub catalog: Arc<dyn Catalog>,
     /// Segments and their sidecars.
     pub objects: Arc<dyn Objects>,
-}
-
-/// Stores all of a partition in its folder.
-#[derive(Debug, Clone)]
-pub struct DiskStorage(pub Arc<dyn Disk>);
-
-impl Storage for DiskStorage {
-    fn partition(&self, dir: &Path, log_file_bytes: u64) -> PartitionStorage {
-        PartitionStorage {
-            log: Box::new(Log::closed(&self.0, &dir.join("log"), log_file_bytes)),
-            catalog: Arc::new(DiskCatalog::new(self.0.clone(), dir)),
-            objects: Arc::new(DiskObjects::new(self.0.clone(), objects::folder(dir))),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The write log, which makes a write durable before it is in a segment.
 
 use crate::error::StoreError;
-pub use crate::log::{Kind, Record};
+pub use crate::seams::Record;
 pub use meridian_model::policy::owner::LogPlace;
 
 /// The log of one partition: records in order of position. On disk files of the data folder, in a cluster a stream or a

@@ -1,15 +1,12 @@
 //! Snapshots, and how long earlier ones stay available.
 //!
-//! Start here. `since.rs` reads events written after a position, and `prior.rs` the earlier place of an object.
-//! `open.rs` opens a snapshot of a collection that another process writes.
+//! Start here. `horizon.rs` is the rule for how long; `open.rs` opens a snapshot of a collection that another process writes.
 
 pub(crate) mod horizon;
 mod open;
-pub(crate) mod prior;
-pub(crate) mod since;
 
 use crate::error::{Problem, StoreError};
-use crate::maintenance::pace::{InFlight, Load};
+use crate::pace::{InFlight, Load};
 use crate::part::opened::open_views;
 use crate::part::segment::Segment;
 use crate::part::{Context, Part, PartView};
@@ -224,6 +221,12 @@ impl Snapshot {
     pub fn rows(&self) -> u64 {
         self.parts.iter().map(|p| u64::from(p.rows())).sum()
     }
+}
+
+/// Returns the parts with rows that their snapshot sees.
+pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
+    let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
+    if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }
 }
 
 /// Returns true if an event within `bounds` may lie in the reach of a predicate.

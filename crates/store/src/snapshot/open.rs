@@ -1,15 +1,15 @@
 //! Opens a snapshot from a manifest and its objects alone: without partition, log or lock.
 
 use super::{Seen, Snapshot};
-use crate::catalog::manifest::Manifest;
 use crate::catalog::sidecars::{read_dead, read_hidden};
-use crate::collection::shared::seen_of;
-use crate::collection::stats::Counters;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::part::cache::BlockCache;
 use crate::part::segment::{Segment, SegmentAccess};
 use crate::part::{Context, Part, PartView};
 use crate::seams::Objects;
+use crate::snapshot::seen_of;
+use crate::stats::Counters;
 use meridian_model::{Mode, Seq};
 use std::sync::Arc;
 

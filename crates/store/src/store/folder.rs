@@ -1,8 +1,11 @@
 //! The data folder itself: created durably, marked as Meridian's, cleared of dropped collections.
 
 use crate::catalog::disk::{COPY, DROPPED, MANIFEST, read_manifest};
-use crate::codec::{read_file, replace_file};
 use crate::error::{Problem, StoreError};
+use crate::paths::LOST;
+use crate::seams::files::names;
+use crate::seams::files::read_file;
+use crate::seams::files::replace_file;
 use crate::seams::{Disk, DiskLock, Seams};
 use meridian_model::Invalid;
 use serde::Deserialize;
@@ -16,8 +19,6 @@ pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CANDIDATE: &str = "CANDIDATE";
 /// Name of the note that a restore is in progress in a folder, which has no marker yet.
 pub(crate) const RESTORING: &str = "RESTORING";
-/// Name of the folder in a partition's folder for files that a repair set aside.
-pub(crate) const LOST: &str = "lost";
 /// Version of the folder's format: raised when an older program could not read the folder as a whole.
 const FOLDER_VERSION: u32 = 1;
 /// Creates the folder and its parents, durably.
@@ -222,13 +223,4 @@ pub(crate) fn clear_partition(disk: &dyn Disk, dir: &Path) -> Result<(), StoreEr
 fn remove_folder(disk: &dyn Disk, folder: &Path) -> Result<(), StoreError> {
     disk.remove_dir(folder).map_err(StoreError::io("remove", folder))?;
     folder.parent().map_or(Ok(()), |above| disk.sync_dir(above).map_err(StoreError::io("sync", above)))
-}
-
-/// Returns the names in a folder; empty if it does not exist.
-pub(crate) fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, StoreError> {
-    match disk.list(dir) {
-        Ok(names) => Ok(names),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(Vec::new()),
-        Err(e) => Err(StoreError::io("list", dir)(e)),
-    }
 }

@@ -1,8 +1,9 @@
 //! Follows the collections of owners: their statements, and the pin that shows them what is read here.
 
-use crate::bucket::{Announcement, Bucket, BucketStorage, OWNER, Pin, Terms, said_groups, terms_of};
+use crate::bucket::{Announcement, BucketStorage, OWNER, Pin, Terms, said_groups, terms_of};
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::seams::Bucket;
 use crate::seams::Seams;
 use meridian_model::Seq;
 use meridian_model::policy::complete::Complete;

@@ -3,19 +3,15 @@
 //! A [`Watched`] disk forwards every call and records which file found no space. The record is cleared once a trial
 //! finds space again, so no client's write is needed for that.
 
+use crate::error::is_full;
 use crate::seams::{Disk, DiskFile, DiskLock, OpenMode};
 use parking_lot::Mutex;
-use std::io::{self, ErrorKind};
+use std::io::{self};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes that must fit for the disk not to be full: a small write, the marks of its log file and a manifest.
 const TRIAL_BYTES: usize = 256 << 10;
-
-/// Returns true if the error means that there is no space.
-pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-}
 
 /// The last file that found no space, until there is some.
 #[derive(Debug, Default)]

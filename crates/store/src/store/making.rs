@@ -1,8 +1,8 @@
 //! Creates and drops collections.
 
-use crate::catalog::manifest::{FIRST_FILE, Manifest};
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::manifest::{FIRST_FILE, Manifest};
 use crate::options::{Durability, Settings};
 use crate::store::{Store, partitions};
 use meridian_model::naming;
@@ -31,7 +31,7 @@ impl Store {
             let detail = "replicated collections need a cluster: this server keeps ephemeral and local ones";
             return Err(Invalid::field("durability", detail).into());
         }
-        crate::maintenance::expiry::check(&settings, &schema)?;
+        crate::expiry::check(&settings, &schema)?;
         partitions::check(&settings, &schema)?;
         if self.is_ephemeral() {
             settings.durability = Durability::Ephemeral;

@@ -1,13 +1,12 @@
 //! The store: a folder of collections, locked by one process.
 //!
-//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `damaged.rs` reports
-//! collections that cannot be opened, and `retrying.rs` retries them. `making.rs`, `renaming.rs` and `retyping.rs`
+//! Start here. `folder.rs` knows the layout of a data folder, and `opening.rs` opens it. `retrying.rs` retries collections
+//! that cannot be opened. `making.rs`, `renaming.rs` and `retyping.rs`
 //! change the set of collections. `records.rs` keeps small records for other crates.
 
 mod adopting;
 pub(crate) mod candidate;
 mod closing;
-pub(crate) mod damaged;
 mod directory;
 pub(crate) mod folder;
 mod follower;
@@ -25,11 +24,13 @@ mod threads;
 
 use crate::audit::{self, AuditLog};
 use crate::collection::{Collection, Wake};
+use crate::disk_storage::DiskStorage;
+use crate::error::damaged::Damaged;
 use crate::error::{Problem, StoreError};
 use crate::options::Options;
+use crate::paths::partition_dir;
 use crate::recovery::{Common, SharedResources};
-use crate::seams::{Disk, DiskLock, DiskStorage, MemoryDisk, Seams, Storage};
-use crate::store::damaged::Damaged;
+use crate::seams::{Disk, DiskLock, MemoryDisk, Seams, Storage};
 use crate::store::directory::Directory;
 use crate::store::folder::{LOCK, MARKER, check_marker, make_root};
 use crate::store::following::Following;
@@ -282,16 +283,6 @@ impl Store {
         problems
     }
 
-    /// Returns the folder of the first partition of a collection in a data folder.
-    pub fn partition_dir(root: &Path, tenant: &str, name: &str) -> PathBuf {
-        Store::dir_of(root, tenant, name, 0)
-    }
-
-    /// Returns the folder of a partition of a collection in a data folder.
-    pub fn dir_of(root: &Path, tenant: &str, name: &str, partition: u32) -> PathBuf {
-        root.join("tenants").join(tenant).join(name).join(partitions::folder(partition))
-    }
-
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
@@ -342,7 +333,7 @@ impl Store {
 
 impl Inner {
     pub(crate) fn dir_of(&self, tenant: &str, name: &str, partition: u32) -> PathBuf {
-        Store::dir_of(&self.root, tenant, name, partition)
+        partition_dir(&self.root, tenant, name, partition)
     }
 
     fn check_open(&self) -> Result<(), StoreError> {

@@ -1,12 +1,13 @@
 //! Opens a data folder, each collection on its own, so that a damaged one does not stop the others.
 
 use crate::catalog::disk::MANIFEST;
-use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
+use crate::error::damaged::{Damaged, RESTORED, RETRIED};
+use crate::manifest::Manifest;
 use crate::options::PARTITIONS_MAX;
+use crate::seams::files::names;
 use crate::store::Inner;
-use crate::store::damaged::{Damaged, RESTORED, RETRIED};
-use crate::store::folder::{Standing, names, standing};
+use crate::store::folder::{Standing, standing};
 use crate::store::partitions::Partitions;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;

@@ -9,14 +9,16 @@
 //! all. The others adopt the state of the first partition (`adopting.rs`).
 
 use crate::catalog::disk::{DROPPED, MANIFEST};
-use crate::catalog::manifest::Manifest;
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::options::{PARTITIONS_MAX, Settings};
+use crate::paths::number_of;
 use crate::recovery;
 use crate::seams::CommitError;
+use crate::seams::files::names;
 use crate::store::Inner;
-use crate::store::folder::{Standing, clear, clear_partition, names, standing};
+use crate::store::folder::{Standing, clear, clear_partition, standing};
 use crate::store::opening::OPENERS;
 use meridian_model::{IdRole, Invalid, Mode, Schema};
 use parking_lot::Mutex;
@@ -28,18 +30,6 @@ use std::thread::Builder;
 
 /// A store's partitions of a collection, in order.
 pub type Partitions = Arc<[Arc<Collection>]>;
-
-/// Returns the name of the folder of a partition.
-pub(crate) fn folder(partition: u32) -> String {
-    format!("p{partition}")
-}
-
-/// Returns the partition that has a folder of this name.
-pub(crate) fn number_of(name: &str) -> Option<u32> {
-    let number = name.strip_prefix('p')?.parse().ok().filter(|number| *number < u32::from(PARTITIONS_MAX))?;
-    // One name for each: `p01` is not a valid one.
-    (folder(number) == name).then_some(number)
-}
 
 /// Checks that a collection of this schema can have the number of partitions in its settings.
 pub(crate) fn check(settings: &Settings, schema: &Schema) -> Result<(), Invalid> {
@@ -239,19 +229,4 @@ pub(crate) fn align(partitions: &[Arc<Collection>]) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_partition_has_one_name() {
-        for partition in [0, 1, 9, 10, 255] {
-            assert_eq!(number_of(&folder(partition)), Some(partition));
-        }
-        for other in ["p", "p01", "p256", "q0", "p-1", "p0.new", "0"] {
-            assert_eq!(number_of(other), None, "{other}");
-        }
-    }
 }

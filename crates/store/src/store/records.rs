@@ -1,10 +1,13 @@
 //! Small records that other crates keep in the data folder, each in its own file.
 
 use crate::audit;
-use crate::codec::{frame, read_file, replace_file_as, unframe};
+use crate::codec::{frame, unframe};
 use crate::error::{Problem, StoreError};
+use crate::paths::{check_record_name, is_plain};
+use crate::seams::files::names;
+use crate::seams::files::read_file;
+use crate::seams::files::replace_file_as;
 use crate::seams::{Disk, OpenMode};
-use crate::store::folder::names;
 use meridian_model::Invalid;
 use parking_lot::Mutex;
 use std::io::ErrorKind;
@@ -230,21 +233,7 @@ impl Records {
 }
 
 fn place(dir: &Path, name: &str) -> Result<PathBuf, StoreError> {
-    check_name(name).map(|()| dir.join(name))
-}
-
-/// Checks that a record may have this name.
-pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
-    match is_plain(name) {
-        true => Ok(()),
-        false => Err(Invalid::new(format!("{name:?} cannot name a record: expected letters, digits, - and _")).into()),
-    }
-}
-
-/// Returns true if it consists of letters, digits, `-` and `_`, and is not too long.
-fn is_plain(name: &str) -> bool {
-    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
-    (1..=128).contains(&name.len()) && name.bytes().all(fits)
+    check_record_name(name).map(|()| dir.join(name))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! Columns are identified by number, in the log and in segments, so a collection that holds any keeps its types.
 //! Without any, the manifest is all there is: it is replaced atomically, and a crash leaves either schema.
 
-use crate::catalog::manifest::Manifest;
 use crate::collection::Collection;
 use crate::error::StoreError;
-use crate::maintenance::expiry;
+use crate::expiry;
+use crate::manifest::Manifest;
 use crate::options::Settings;
 use crate::store::making::mark_dropped;
 use crate::store::{Inner, Store, partitions};

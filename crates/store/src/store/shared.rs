@@ -1,12 +1,13 @@
 //! A store whose collections are in a bucket: the owner's, and those of read-only servers.
 
-use crate::bucket::{Bucket, BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, check_whole, lease_of, terms_of};
+use crate::bucket::{BucketStorage, PIN_TTL, ReadOnly, Terms, check_log, check_whole, lease_of, terms_of};
 use crate::error::StoreError;
-use crate::extents::ExtentStats;
 use crate::options::Options;
 use crate::part::opened::TreeStats;
 use crate::recovery::SharedResources;
+use crate::seams::Bucket;
 use crate::seams::{Disk, Seams, Storage};
+use crate::stats::ExtentStats;
 use crate::store::following::Following;
 use crate::store::{Inner, Opening, Store};
 use crate::stream::SharedLog;

@@ -5,7 +5,7 @@
 
 use super::message::{Header, Kind, hash_of, records_of};
 use crate::error::StoreError;
-use crate::log::Record;
+use crate::seams::Record;
 use crate::seams::Replayed;
 use std::path::{Path, PathBuf};
 

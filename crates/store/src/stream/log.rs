@@ -12,7 +12,7 @@ use super::message::{Header, Kind, group_of, hash_of};
 use super::publish::{Failure, Published, publish};
 use super::{Stream, Streams};
 use crate::error::StoreError;
-use crate::log::Record;
+use crate::seams::Record;
 use crate::seams::{AppendError, LogPlace, Replayed, Seams, WriteLog};
 use bytes::Bytes;
 use meridian_model::Invalid;

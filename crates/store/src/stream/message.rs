@@ -21,7 +21,8 @@
 //! header, checksum and hash cover the whole group.
 
 use crate::codec::{Reader, put_i64, put_u8, put_u16, put_u32, put_u64};
-use crate::log::{Kind as RecordKind, Record};
+use crate::seams::Kind as RecordKind;
+use crate::seams::Record;
 use bytes::Bytes;
 
 pub(super) const HEADER_BYTES: usize = 48;

@@ -3,7 +3,7 @@
 use super::message::{Header, Kind, records_of};
 use super::{Stream, Streams};
 use crate::error::StoreError;
-use crate::log::Record;
+use crate::seams::Record;
 use crate::seams::{LogPlace, LogReader, Seen};
 use bytes::Bytes;
 use std::io;

@@ -4,11 +4,11 @@ use crate::world::{Event, World, batch, schema};
 use meridian_model::IdRole;
 use meridian_store::bucket::{BucketStorage, MemoryBucket};
 use meridian_store::seams::{
-    AppendError, CommitError, Disk, DiskStorage, Kind, ManualClock, MemoryDisk, MemoryStorage, PartitionStorage,
-    Record, Seams, SeededRandom, Storage,
+    AppendError, CommitError, Disk, Kind, ManualClock, MemoryDisk, MemoryStorage, PartitionStorage, Record, Seams,
+    SeededRandom, Storage,
 };
 use meridian_store::stream::{MemoryStreams, Streams};
-use meridian_store::{Manifest, Settings, SharedLog, Store, Write};
+use meridian_store::{DiskStorage, Manifest, Settings, SharedLog, Store, Write, partition_dir};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn an_object_that_replaces_another_does_so_whole() {
 fn first_manifest() -> Manifest {
     let world = World::new();
     let (_store, _c) = world.with_collection(IdRole::Given);
-    let dir = Store::partition_dir(Path::new("/data"), "t", "c");
+    let dir = partition_dir(Path::new("/data"), "t", "c", 0);
     let newest = DiskStorage(Arc::new(world.disk.clone())).partition(&dir, 0).catalog.newest().unwrap();
     newest.expect("the collection was made").manifest
 }
@@ -214,7 +214,7 @@ fn a_second_process_reads_what_the_first_has_flushed() {
     assert!(Store::open(world.options.clone(), world.seams()).is_err(), "the folder is locked");
     let before: Vec<PathBuf> = world.disk.files().into_iter().map(|(path, _)| path).collect();
     let other: Arc<dyn Disk> = Arc::new(world.disk.clone());
-    let storage = DiskStorage(other).partition(&Store::partition_dir(store.root(), "t", "c"), 0);
+    let storage = DiskStorage(other).partition(&partition_dir(store.root(), "t", "c", 0), 0);
     let newest = storage.catalog.newest().unwrap().unwrap();
     let snapshot = meridian_store::Snapshot::open(&newest.manifest, storage.objects, 1 << 20, 5).unwrap();
     assert_eq!(crate::world::content(&snapshot), flushed);

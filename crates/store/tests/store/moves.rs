@@ -5,12 +5,12 @@ use crate::bucket::{Fate, Writes, open, seams};
 use crate::stream::Cluster;
 use crate::world::{Event, batch, content, options, schema};
 use meridian_model::{IdRole, Mode, RecordChange, Schema};
-use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket, Put, check};
+use meridian_store::bucket::{Bucket, BucketFault, MemoryBucket, Put};
 use meridian_store::seams::Seams;
 use meridian_store::stream::MemoryStreams;
 use meridian_store::{
     Backup, BackupFolder, BackupScope, ControlPlane, Durability, Options, Restore, Settings, SharedLog, Store,
-    StoreError, Write, WriteError,
+    StoreError, Write, WriteError, check_bucket,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn what_a_cluster_has_goes_into_a_folder_and_back() {
     restore.to_bucket(&here, &to, SharedLog::Bucket, &mut |more| bytes += more).unwrap();
     assert!(bytes > 0);
     assert_eq!(records(&control(&other)), noted);
-    assert_eq!(check(&to, &seams()).unwrap().problems, []);
+    assert_eq!(check_bucket(&to, &seams()).unwrap().problems, []);
     // A read-only server needs no owner to show flushed writes.
     let reader = Store::open_read_only(options(), seams(), to).unwrap();
     assert_eq!(all(&reader), before);

@@ -347,7 +347,7 @@ fn a_check_of_a_bucket_reads_the_log_of_every_partition() {
         }
         let check = || {
             let bucket: Arc<dyn meridian_store::Bucket> = Arc::new(bucket.clone());
-            meridian_store::bucket::check(&bucket, &Seams::real()).unwrap().problems
+            meridian_store::check_bucket(&bucket, &Seams::real()).unwrap().problems
         };
         assert_eq!(check(), []);
         let folder = format!("tenants/t/c/p{harmed}/00000000/wal/");

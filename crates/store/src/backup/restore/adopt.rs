@@ -2,8 +2,8 @@
 
 use super::super::{Saved, SavedFile};
 use super::source::Source;
-use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::options::{Durability, Settings};
 use crate::recovery;
 use crate::seams::Objects;

@@ -11,10 +11,10 @@
 use super::super::Saved;
 use super::adopt::settings_there;
 use super::source::Source;
-use crate::catalog::manifest::{FIRST_FILE, Imported, Manifest};
 use crate::catalog::sidecars::{read_dead, read_hidden};
 use crate::collection::Collection;
 use crate::error::StoreError;
+use crate::manifest::{FIRST_FILE, Imported, Manifest};
 use crate::options::Settings;
 use crate::part::segment::PlainRows;
 use crate::store::{Store, partitions};

@@ -1,9 +1,10 @@
 //! The data folder that a restore creates.
 
 use super::super::Backup;
-use crate::codec::{read_file, replace_file};
 use crate::error::StoreError;
 use crate::seams::Disk;
+use crate::seams::files::read_file;
+use crate::seams::files::replace_file;
 use crate::store::Store;
 use crate::store::folder::{LOCK, MARKER, RESTORING, make_root};
 use meridian_model::Invalid;

@@ -1,10 +1,11 @@
 //! The pin of this process, as a reader writes it.
 
 use super::{FOLDER, MAGIC, PinContent, VERSION, ttl_us};
+use crate::bucket::Serves;
 use crate::bucket::create::{Created, create};
-use crate::bucket::{Bucket, Serves};
 use crate::codec::frame;
 use crate::error::StoreError;
+use crate::seams::Bucket;
 use crate::seams::Clock;
 use meridian_model::policy::pins::InUse;
 use parking_lot::Mutex;

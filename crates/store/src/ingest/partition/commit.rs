@@ -5,8 +5,9 @@ use crate::error::{StoreError, WriteError};
 use crate::ingest::bodies::{encode_expiry, encode_targets};
 use crate::ingest::idempotency::Remembered;
 use crate::ingest::stage::{Change, Outcome, Stage, Staging, kind_of};
-use crate::log::{Kind, Record};
 use crate::seams::AppendError;
+use crate::seams::Kind;
+use crate::seams::Record;
 use meridian_observe as observe;
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! Changes to the schema or settings of a partition, by its manifest.
 
 use super::Partition;
-use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::options::Settings;
 use crate::part::Context;
 use crate::seams::CommitError;

@@ -7,20 +7,22 @@
 mod commit;
 mod import;
 mod manifest;
+mod sidecars;
 
 use crate::catalog::lineage::Lineage;
-use crate::catalog::manifest::{Manifest, SegmentEntry};
-use crate::collection::shared::{Shared, State, seen_of};
 use crate::error::{Problem, StoreError};
 use crate::ingest::bodies::encode_events;
 use crate::ingest::idempotency::{IdempotencyKeys, Remembered};
 use crate::ingest::stage::{Change, Events, Outcome};
 use crate::ingest::tail::Tail;
-use crate::maintenance::choice::{RUNS_MERGED, tier};
-use crate::maintenance::runs::merge_runs;
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::merge::choice::{RUNS_MERGED, tier};
+use crate::merge::runs::merge_runs;
 use crate::part::{Context, Entry, Part, PartView};
 use crate::seams::WriteLog;
 use crate::snapshot::Seen;
+use crate::snapshot::seen_of;
+use crate::state::{Shared, State};
 use meridian_model::{Mode, Seq};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

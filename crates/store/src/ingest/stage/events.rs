@@ -1,9 +1,10 @@
 //! Events ready to be stored: sorted, hashed and checked before they are compared with the collection.
 
-use crate::log::Kind;
+use crate::codec::hash;
 use crate::part::Context;
-use crate::part::keys::{KeyRows, hash};
+use crate::part::keys::KeyRows;
 use crate::part::objects::ObjectRows;
+use crate::seams::Kind;
 use meridian_index::{Grid, Key};
 use meridian_model::{Batch, IdRole, Invalid, Mode};
 

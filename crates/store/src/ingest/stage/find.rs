@@ -4,8 +4,9 @@
 use super::Stage;
 use super::events::Target;
 use super::newest::RowLocation;
+use crate::codec::hash;
 use crate::error::StoreError;
-use crate::part::keys::{KeyRows, hash};
+use crate::part::keys::KeyRows;
 use arrow_array::StringArray;
 use meridian_model::{IdRole, Seq};
 

@@ -13,7 +13,7 @@ pub(crate) use newest::RowLocation;
 
 use self::newest::NewestCache;
 use crate::error::{StoreError, WriteError};
-use crate::maintenance::expiry::{Expiry, expired_rows};
+use crate::expiry::{Expiry, expired_rows};
 use crate::part::dead::DeadRows;
 use crate::part::{Context, Entry, Part};
 use meridian_index::sort_order;

@@ -6,16 +6,17 @@
 
 use super::RowSource;
 use crate::error::StoreError;
-use crate::maintenance::pace::Pace;
+use crate::manifest::ArchiveEntry;
+use crate::pace::Pace;
 use crate::part::rows::CHUNK_ROWS;
-use crate::seams::{FileEnd, Object, ObjectWriter, Objects};
+use crate::part::{Fill, Part};
+use crate::seams::{Object, ObjectWriter, Objects};
 use arrow_array::ArrayRef;
 use bytes::Bytes;
 use meridian_formats::{GeoParquetWriter, RestFile as Directory, WriteError};
 use meridian_model::{Schema, Seq};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -30,24 +31,6 @@ const CHECKED_BYTES: u64 = 16 << 10;
 const WRITE_BYTES: usize = 1 << 20;
 /// Key in the directory that holds the checksums: 8 hexadecimal digits each.
 const CHECKSUMS_NOTE: &str = "meridian.crc32c";
-
-/// The manifest's entry of an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ArchiveEntry {
-    /// Length of the file.
-    pub(crate) bytes: u64,
-    /// Offset of the directory; pages lie before it.
-    pub(crate) directory: u64,
-    /// CRC32C of the directory.
-    pub(crate) crc32c: u32,
-}
-
-impl ArchiveEntry {
-    /// Returns the same as a [`FileEnd`].
-    pub(crate) fn end(&self) -> FileEnd {
-        FileEnd { bytes: self.bytes, footer: self.directory, crc32c: self.crc32c, version: 1 }
-    }
-}
 
 /// Writes the rows of a part, a chunk at a time. The caller syncs the names.
 pub(crate) fn write(
@@ -348,4 +331,27 @@ impl ChunkReader for Pages {
         }
         open.read(start..end).map_err(|e| ParquetError::External(Box::new(e)))
     }
+}
+
+/// Checks that the archive holds the rows of the segment, as it is served.
+pub(crate) fn same_rows(part: &Part, archive: &Archive) -> Result<(), StoreError> {
+    let Some(segment) = part.segment() else { return Ok(()) };
+    let wrong = |what: &str| StoreError::corrupt(archive.path(), what);
+    for chunk in 0..part.rows.div_ceil(CHUNK_ROWS) {
+        let rows = chunk * CHUNK_ROWS..part.rows.min((chunk + 1) * CHUNK_ROWS);
+        if archive.seqs(chunk)? != segment.seqs(rows.clone())? {
+            return Err(wrong("its sequence numbers are not those of the segment"));
+        }
+        let mut column = 0;
+        while column < usize::from(segment.footer.columns) {
+            for array in archive.columns(chunk, column)? {
+                let served = segment.column(column, rows.clone(), Fill::Pass)?;
+                if served.is_none_or(|served| served.to_data() != array.to_data()) {
+                    return Err(wrong("its events are not those of the segment"));
+                }
+                column += 1;
+            }
+        }
+    }
+    Ok(())
 }

@@ -3,7 +3,8 @@
 
 use crate::codec::{Reader, put_u32, put_u64};
 use crate::error::StoreError;
-use crate::seams::{Ahead, FileEnd, Object, ObjectWriter, Objects};
+use crate::manifest::FileEnd;
+use crate::seams::{Ahead, Object, ObjectWriter, Objects};
 use arrow_buffer::Buffer;
 use std::io::ErrorKind;
 use std::ops::Range;

@@ -29,11 +29,11 @@ use meridian_model::{Batch, Schema};
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(crate) use archive::{Archive, ArchiveEntry, write as write_archive};
+pub(crate) use archive::{Archive, same_rows, write as write_archive};
 pub(crate) use footer::{Footer, ObjectPages, TimeColumns};
 pub(crate) use open::{Known, Segment, SegmentAccess, seq_max_of};
 pub(crate) use plain::PlainRows;
-pub(crate) use rebuild::{rebuild, rebuild_from, rebuild_from_rows};
+pub(crate) use rebuild::{REBUILT, rebuild, rebuild_from, rebuild_from_rows};
 pub(crate) use rows::{PAGE_BYTES, PAGE_ROWS_MIN, RowsFile};
 pub(crate) use write::{SegmentWriter, Written, rows_max};
 

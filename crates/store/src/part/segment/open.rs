@@ -1,17 +1,19 @@
 //! Opens, retires and repairs segments.
 
-use super::archive::{Archive, ArchiveEntry};
+use super::archive::Archive;
 use super::blocks::{BlockFile, BlockRef};
 use super::rebuild::{rebuild, rebuild_from_rows};
 use super::rows::RowsFile;
 use super::{Footer, MAGIC};
-use crate::catalog::manifest::{Sketch, archive_name, rows_name, segment_name};
-use crate::collection::stats::Counters;
 use crate::error::{Problem, StoreError};
+use crate::manifest::ArchiveEntry;
+use crate::manifest::FileEnd;
+use crate::manifest::{Sketch, archive_name, rows_name, segment_name};
 use crate::part::cache::BlockCache;
 use crate::part::removal::{Pin, Removal};
 use crate::part::rows::KeyRule;
-use crate::seams::{FileEnd, Objects};
+use crate::seams::Objects;
+use crate::stats::Counters;
 use arc_swap::ArcSwapOption;
 use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Field};

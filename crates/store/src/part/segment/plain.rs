@@ -3,8 +3,8 @@
 use super::archive::Archive;
 use super::rebuild::{archived_chunk, chunk_of_rows};
 use super::rows::RowsFile;
-use crate::catalog::manifest::{SegmentEntry, archive_name, rows_name};
 use crate::error::StoreError;
+use crate::manifest::{SegmentEntry, archive_name, rows_name};
 use crate::part::rows::CHUNK_ROWS;
 use crate::seams::Objects;
 use meridian_model::{Batch, Layout, Schema};

@@ -16,6 +16,9 @@ use meridian_index::Grid;
 use meridian_model::{Batch, Layout, Schema};
 use std::sync::Arc;
 
+/// The note for a segment whose damage was found when a block was read, and was repaired.
+pub(crate) const REBUILT: &str = "a block of it was damaged; it is rebuilt from its rows";
+
 /// A chunk of rows: its columns and sequence numbers.
 pub(super) type Chunk = (Vec<Option<ArrayRef>>, Vec<u64>);
 

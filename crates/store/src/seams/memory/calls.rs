@@ -3,7 +3,7 @@
 use super::crash::scatter;
 use super::faults::{FaultKind, eio};
 use super::{Change, MemoryDisk, MemoryFile, MemoryLock, NameChange, Node, State, apply};
-use crate::part::keys::hash;
+use crate::codec::hash;
 use crate::seams::{Disk, DiskFile, DiskLock, OpenMode};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};

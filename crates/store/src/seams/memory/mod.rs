@@ -15,7 +15,7 @@ pub use faults::FaultKind;
 pub use storage::{Failure, MemoryStorage, Seam};
 
 use super::DiskLock;
-use crate::part::keys::hash;
+use crate::codec::hash;
 use faults::Faults;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

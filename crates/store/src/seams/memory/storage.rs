@@ -3,8 +3,8 @@
 //! Handles of one partition share its state, as processes share a bucket. A call may fail before it takes effect, or
 //! after it (a lost acknowledgement). It may also take effect later, long after its writer gave up (a stalled writer).
 
-use crate::catalog::manifest::Manifest;
 use crate::error::StoreError;
+use crate::manifest::Manifest;
 use crate::seams::{
     AppendError, Catalog, CommitError, LogPlace, Newest, Object, ObjectWriter, Objects, PartitionStorage, Proof,
     Record, Replayed, Storage, WriteLog,

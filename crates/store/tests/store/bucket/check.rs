@@ -1,13 +1,14 @@
 //! A check of a bucket reports each missing or damaged object, and nothing while an owner is at work.
 
 use super::{Fate, Process, seams, write};
-use meridian_store::bucket::{self, Bucket, Checked, MemoryBucket};
+use meridian_store::bucket::{Bucket, MemoryBucket};
 use meridian_store::{Act, ControlPlane, Lease};
+use meridian_store::{Checked, check_bucket};
 use std::sync::Arc;
 use std::time::Duration;
 
 fn checked(bucket: &MemoryBucket) -> Checked {
-    bucket::check(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), &seams()).unwrap()
+    check_bucket(&(Arc::new(bucket.clone()) as Arc<dyn Bucket>), &seams()).unwrap()
 }
 
 /// Returns the result of a check, as text.
@@ -56,7 +57,7 @@ fn a_sound_bucket_is_in_order_and_only_a_pin_is_written() {
 fn a_bucket_that_no_cluster_has_used_is_not_in_order() {
     let bucket = MemoryBucket::new();
     let shared: Arc<dyn Bucket> = Arc::new(bucket.clone());
-    let refused = bucket::check(&shared, &seams()).unwrap_err().to_string();
+    let refused = check_bucket(&shared, &seams()).unwrap_err().to_string();
     assert!(refused.contains("no owner ever was there"), "{refused}");
     assert!(bucket.objects().is_empty(), "it leaves nothing there");
     Lease::new(&shared, "owner", "n", "host:1", Duration::from_secs(3), &seams()).turn().unwrap();

@@ -177,7 +177,7 @@ fn golden_buckets_of_all_levels_open() {
         let control = control(&memory);
         assert_eq!(control.records("access").get("token-1").unwrap().as_deref(), Some(&b"{}"[..]));
         assert_eq!(control.records("saved").names().unwrap(), ["looked"]);
-        let problems = meridian_store::bucket::check(&bucket, &seams()).unwrap().problems;
+        let problems = meridian_store::check_bucket(&bucket, &seams()).unwrap().problems;
         assert!(problems.is_empty(), "{problems:?}");
         let reader = Store::open_read_only(options(), seams(), bucket).unwrap();
         assert_eq!(reader.problems(), []);

@@ -10,7 +10,7 @@ use meridian_model::IdRole;
 use meridian_store::seams::{
     Clock, Failure, ManualClock, MemoryDisk, MemoryStorage, Random, Seam, Seams, SeededRandom, Storage,
 };
-use meridian_store::{Collection, Settings, Store, Write, WriteError};
+use meridian_store::{Collection, Settings, Store, Write, WriteError, partition_dir};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn start(storage: &MemoryStorage, make: bool) -> Process {
     if !make {
         // A separate data folder, in which the collection is listed.
         drop(Store::open(options(), seams.clone()).unwrap());
-        seams.disk.create_dir(&Store::partition_dir(Path::new("/data"), "t", "c")).unwrap();
+        seams.disk.create_dir(&partition_dir(Path::new("/data"), "t", "c", 0)).unwrap();
     }
     let shared = Arc::new(storage.clone()) as Arc<dyn Storage>;
     let store = Store::open_over(options(), seams, |_| shared).unwrap();

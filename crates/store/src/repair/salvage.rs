@@ -6,12 +6,12 @@
 
 use super::{PartitionRepair, SEGMENTS};
 use crate::catalog::disk::{MANIFEST, read_manifest};
-use crate::catalog::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
 use crate::catalog::sidecars::{dead_of_all, files_of, read_dead, read_hidden};
 use crate::error::StoreError;
 use crate::ingest::idempotency;
 use crate::ingest::partition::Partition;
 use crate::log::Log;
+use crate::manifest::{Manifest, SegmentEntry, dead_name, keys_name, segment_name};
 use crate::part::dead::DeadRows;
 use crate::part::{CHUNK_ROWS, Fill};
 use crate::recovery::leftovers::number_of;
@@ -112,7 +112,7 @@ impl PartitionRepair<'_> {
     /// Returns the deaths of a segment in the newest earlier file that has them: deaths are only ever added.
     fn older_deaths(&self, meta: &SegmentEntry, file: u64) -> Result<DeadRows, StoreError> {
         let dir = self.dir.join("segments");
-        let mut older: Vec<u64> = crate::store::folder::names(self.disk(), &dir)?
+        let mut older: Vec<u64> = crate::seams::files::names(self.disk(), &dir)?
             .iter()
             .filter(|name| name.ends_with(".dead"))
             .filter_map(|name| number_of(name).filter(|number| *number < file))

@@ -1,9 +1,10 @@
 //! Errors, grouped by what the caller can do about them.
 
-use crate::store::damaged::Damaged;
-use crate::store::full;
+pub(crate) mod damaged;
+
+pub use damaged::Damaged;
 use meridian_model::{Invalid, Seq};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Why a call to the store failed.
@@ -106,7 +107,7 @@ impl StoreError {
 
     /// Returns true if the cause is a full disk.
     pub fn is_full(&self) -> bool {
-        matches!(self, StoreError::Io { source, .. } if full::is_full(source))
+        matches!(self, StoreError::Io { source, .. } if is_full(source))
     }
 
     /// Returns true if bytes are damaged or missing, and not merely unreadable for now.
@@ -264,4 +265,9 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.detail)
     }
+}
+
+/// Returns true if the error means that there is no space.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }

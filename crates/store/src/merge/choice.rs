@@ -4,7 +4,7 @@
 //! Ranges are dyadic, so the runs over one instant are nested. A query about that instant reads one or more segments of
 //! each. `docs/compaction.md` states the resulting bounds, and the tests measure them.
 
-use crate::catalog::ranges::Range;
+use crate::manifest::ranges::Range;
 use std::collections::BTreeMap;
 
 /// Number of runs of similar size that are merged into one.

@@ -1,9 +1,9 @@
 //! The records and the audit log that all processes of a cluster share.
 
-use super::Bucket;
-use super::records::SharedRecords;
 use crate::audit::{Act, SharedAudit};
+use crate::bucket::{RECORDS, SharedRecords};
 use crate::error::StoreError;
+use crate::seams::Bucket;
 use crate::seams::Seams;
 use crate::store::Store;
 use meridian_model::RecordChange;
@@ -11,9 +11,6 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-
-/// The prefix of names of records.
-pub(super) const RECORDS: &str = "records/";
 
 /// Tokens, tenants, users, sessions, saved searches and the audit log, in a bucket.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! Finds the existing segments by reading their files.
 
 use super::PartitionRepair;
-use crate::catalog::manifest::{SegmentEntry, archive_name, rows_name};
 use crate::error::StoreError;
-use crate::maintenance::merge::range_of;
+use crate::manifest::{SegmentEntry, archive_name, rows_name};
+use crate::merge::segments::range_of;
 use crate::part::segment::{Archive, RowsFile, SegmentAccess, rebuild, rebuild_from, rebuild_from_rows};
 use crate::part::{KeyRule, Part, PartView};
 use crate::recovery::leftovers::number_of;
+use crate::seams::files::names;
 use crate::seams::objects::HALF;
-use crate::store::folder::names;
 use meridian_model::{IdRole, Schema};
 use std::collections::BTreeSet;
 use std::sync::Arc;

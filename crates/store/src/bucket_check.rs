@@ -2,11 +2,12 @@
 //!
 //! It reads like a read-only server, so it writes only the pin that keeps the objects in place.
 
-use super::log::BucketLog;
-use super::storage::BucketStorage;
-use super::{Bucket, ControlPlane, ReadOnly, Survey, check_whole, groups_of, kind, terms_of};
+use crate::bucket::{BucketLog, BucketStorage, ReadOnly, Survey, check_whole, groups_of, kind, renewing, terms_of};
+use crate::control::ControlPlane;
 use crate::error::{Problem, StoreError};
 use crate::options::{Options, PARTITIONS_MAX};
+use crate::paths::partition_dir;
+use crate::seams::Bucket;
 use crate::seams::{MemoryDisk, Registry, Seams, Storage};
 use crate::store::Store;
 use crate::stream::SharedLog;
@@ -14,14 +15,10 @@ use meridian_model::Invalid;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::Builder;
 use std::time::Duration;
 
 /// Placeholder for the data folder, which does not exist; object names do not contain it.
 const ROOT: &str = "/data";
-/// How often the pin is renewed; a pin holds for much longer.
-const RENEW: Duration = Duration::from_secs(5);
 /// Max reads of a log whose owner flushes meanwhile.
 const TRIES: usize = 4;
 
@@ -42,7 +39,7 @@ pub struct Checked {
 /// # Errors
 /// [`StoreError::Invalid`] for a bucket that no cluster has used, and if the bucket does not answer. Damage is reported
 /// in [`Checked::problems`].
-pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreError> {
+pub fn check_bucket(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreError> {
     check_whole(bucket.as_ref())?;
     let options = Options { background: false, ..Options::at(ROOT) };
     let own = Seams { disk: Arc::new(MemoryDisk::new()), ..seams.clone() };
@@ -70,7 +67,7 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     };
     if logs {
         for (tenant, name) in &all {
-            let dir = |partition| Store::dir_of(Path::new(ROOT), tenant, name, partition);
+            let dir = |partition| partition_dir(Path::new(ROOT), tenant, name, partition);
             // Problems of the first manifest are reported with its collection.
             let first = storage.partition(&dir(0), 0).catalog.newest().ok().flatten();
             let partitions = first.map_or(1, |first| first.manifest.settings.partitions.min(PARTITIONS_MAX));
@@ -84,23 +81,6 @@ pub fn check(bucket: &Arc<dyn Bucket>, seams: &Seams) -> Result<Checked, StoreEr
     let mut seen = BTreeSet::new();
     problems.retain(|problem| seen.insert((problem.path.clone(), problem.detail.clone())));
     Ok(Checked { problems, collections: all.len(), logs })
-}
-
-/// Runs `work` while the pin is renewed.
-pub(crate) fn renewing<T>(renew: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
-    let (done, waits) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        let renew = move || {
-            while waits.recv_timeout(RENEW) == Err(RecvTimeoutError::Timeout) {
-                renew();
-            }
-        };
-        // Without a thread, objects still stay for the owner's grace period.
-        let _renewing = Builder::new().spawn_scoped(scope, renew);
-        // Dropped at the end, even if `work` panics: that stops the thread.
-        let _done = done;
-        work()
-    })
 }
 
 /// Returns problems of a partition's log after its newest manifest.

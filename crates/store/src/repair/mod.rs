@@ -20,16 +20,17 @@ pub use report::Repair;
 
 use crate::catalog::disk::{COPY, MANIFEST, read_manifest, read_newest, write};
 use crate::catalog::lineage::Lineage;
-use crate::catalog::manifest::Manifest;
 use crate::catalog::sidecars::{files_of, needed_files};
 use crate::collection::Collection;
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
+use crate::manifest::Manifest;
 use crate::options::{Durability, PARTITIONS_MAX};
+use crate::paths::LOST;
 use crate::recovery::{self, Common, make_folders, prepare};
+use crate::seams::files::names;
 use crate::seams::objects::HALF;
 use crate::seams::{Catalog, CommitError, Disk, Newest, Objects, Proof};
-use crate::store::folder::{LOST, names};
 use crate::store::partitions::align;
 use crate::store::{Inner, Store};
 use report::Report;
@@ -277,8 +278,8 @@ impl PartitionRepair<'_> {
 
     /// Copies a file that is about to be replaced.
     fn keep_copy(&self, dir: &Path, name: &str) -> Result<(), StoreError> {
-        let Ok(bytes) = crate::codec::read_file(self.disk(), &dir.join(name)) else { return Ok(()) };
-        crate::codec::replace_file(self.disk(), &self.place_for(name)?, &bytes)
+        let Ok(bytes) = crate::seams::files::read_file(self.disk(), &dir.join(name)) else { return Ok(()) };
+        crate::seams::files::replace_file(self.disk(), &self.place_for(name)?, &bytes)
     }
 
     /// Moves files of a folder of the collection to the folder `lost`.

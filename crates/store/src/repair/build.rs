@@ -3,18 +3,18 @@
 use super::survey::{Found, Reading};
 use super::{PartitionRepair, SEGMENTS};
 use crate::catalog::disk::{COPY, MANIFEST, read_manifest};
-use crate::catalog::manifest::{KeysEntry, Manifest};
 use crate::catalog::sidecars::files_of;
-use crate::collection::stats::Counters;
 use crate::error::StoreError;
 use crate::ingest::idempotency;
 use crate::log::Log;
+use crate::manifest::{KeysEntry, Manifest};
 use crate::options::Settings;
 use crate::part::segment::SegmentAccess;
+use crate::paths::partition_dir;
 use crate::recovery::leftovers::number_of;
 use crate::recovery::log_dir;
-use crate::store::Store;
-use crate::store::folder::names;
+use crate::seams::files::names;
+use crate::stats::Counters;
 use meridian_model::seq::SeqLayout;
 use meridian_model::{Schema, Seq};
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl PartitionRepair<'_> {
     /// Returns the manifest of another partition with the most fields: all share schema, settings and creation time.
     fn sibling(&self) -> Option<Manifest> {
         let others = (0..self.of.1).filter(|other| *other != self.of.0);
-        let dirs = others.map(|other| Store::dir_of(self.root, self.tenant, self.name, other));
+        let dirs = others.map(|other| partition_dir(self.root, self.tenant, self.name, other));
         let read =
             |dir: PathBuf| [MANIFEST, COPY].iter().find_map(|name| read_manifest(self.disk(), &dir.join(name)).ok());
         dirs.filter_map(read).max_by_key(|manifest| manifest.schema.fields.len())

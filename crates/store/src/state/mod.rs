@@ -1,13 +1,13 @@
 //! State that the partition, its readers and its jobs share.
 
-use crate::catalog::manifest::Imported;
-use crate::collection::complete::Completeness;
-use crate::collection::stats::Counters;
+pub(crate) mod complete;
+pub(crate) mod listeners;
+pub(crate) mod memory;
+
 use crate::error::{Problem, StoreError};
-use crate::ingest::listeners::Listeners;
-use crate::ingest::memory::WriteMemory;
-use crate::maintenance::pace::Load;
+use crate::manifest::Imported;
 use crate::options::{Options, Settings};
+use crate::pace::Load;
 use crate::part::cache::BlockCache;
 use crate::part::removal::Removal;
 use crate::part::segment::SegmentAccess;
@@ -15,6 +15,10 @@ use crate::part::{Context, PartView};
 use crate::seams::{Objects, Seams};
 use crate::snapshot::Seen;
 use crate::snapshot::horizon::Horizon;
+use crate::state::complete::Completeness;
+use crate::state::listeners::Listeners;
+use crate::state::memory::WriteMemory;
+use crate::stats::Counters;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -106,10 +110,4 @@ impl Drop for Shared {
         // Also for a partition that was never closed, such as one of a collection that could not be opened completely.
         self.memory_all.change(&self.tenant, self.memory.swap(0, Ordering::AcqRel), 0);
     }
-}
-
-/// Returns the parts with rows that their snapshot sees.
-pub(crate) fn seen_of(views: &Arc<[PartView]>) -> Arc<[PartView]> {
-    let gone = |v: &PartView| v.dead.all_dead(v.part.rows, v.seq);
-    if views.iter().any(gone) { views.iter().filter(|v| !gone(v)).cloned().collect() } else { views.clone() }
 }

@@ -1,6 +1,6 @@
 //! Subscribers to writes.
 
-use crate::catalog::manifest::Manifest;
+use crate::manifest::Manifest;
 use meridian_model::{Batch, Subscriber, WrittenBatch};
 use parking_lot::RwLock;
 use std::sync::Arc;

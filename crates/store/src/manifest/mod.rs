@@ -2,12 +2,13 @@
 //!
 //! Every manifest takes a file number, so `next_file` is its version: it shows which of two is newer.
 
-use crate::catalog::ranges::Range;
+pub(crate) mod ranges;
+
 use crate::codec::{frame, unframe};
 use crate::error::StoreError;
+use crate::manifest::ranges::Range;
 use crate::options::Settings;
-use crate::part::segment::ArchiveEntry;
-use crate::seams::{FileEnd, LogPlace};
+use meridian_model::policy::owner::LogPlace;
 use meridian_model::policy::owner::first_of_next_epoch;
 use meridian_model::seq::SeqLayout;
 use meridian_model::{Bounds, Numbering, Positions, Schema};
@@ -114,6 +115,38 @@ pub(crate) struct Sketch {
     pub(crate) trees: (u64, u32),
     /// The end of the Arrow rows.
     pub(crate) rows: FileEnd,
+}
+
+/// The manifest's entry of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ArchiveEntry {
+    /// Length of the file.
+    pub(crate) bytes: u64,
+    /// Offset of the directory; pages lie before it.
+    pub(crate) directory: u64,
+    /// CRC32C of the directory.
+    pub(crate) crc32c: u32,
+}
+
+impl ArchiveEntry {
+    /// Returns the same as a [`FileEnd`].
+    pub(crate) fn end(&self) -> FileEnd {
+        FileEnd { bytes: self.bytes, footer: self.directory, crc32c: self.crc32c, version: 1 }
+    }
+}
+
+/// The end of a file of blocks, as recorded in the manifest. It suffices to find the footer, and to tell the file from
+/// any other of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEnd {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Offset of the footer.
+    pub footer: u64,
+    /// CRC32C of the footer, which has a checksum of each block.
+    pub crc32c: u32,
+    /// Version of the file format.
+    pub version: u32,
 }
 
 /// A file of idempotency keys.

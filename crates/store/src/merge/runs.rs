@@ -1,9 +1,9 @@
 //! Merges memory trees in memory.
 
-use crate::collection::shared::Shared;
 use crate::error::StoreError;
 use crate::part::dead::{DROPPED, DeadRows};
 use crate::part::{Context, Entry, Part};
+use crate::state::Shared;
 use meridian_index::Key;
 use meridian_model::Batch;
 

@@ -9,7 +9,7 @@ use crate::part::Entry;
 use crate::part::dead::DeadRows;
 use crate::part::{CHUNK_ROWS, PartView};
 use crate::recovery::leftovers::number_of;
-use crate::store::folder::names;
+use crate::seams::files::names;
 use meridian_model::{Mode, Projection, Seq};
 use roaring::RoaringTreemap;
 use std::collections::HashMap;

@@ -1,15 +1,15 @@
 //! Merges parts into segments.
 
 use super::cursor::{Cursor, MergedRows, Pick};
-use super::pace::Pace;
 use super::runs::RowMaps;
-use crate::catalog::manifest::{rows_name, segment_name};
-use crate::catalog::ranges::{Range as TimeRange, bin_of, cut};
-use crate::collection::shared::Shared;
 use crate::error::StoreError;
+use crate::manifest::ranges::{Range as TimeRange, bin_of, cut};
+use crate::manifest::{rows_name, segment_name};
+use crate::pace::Pace;
 use crate::part::dead::DROPPED;
 use crate::part::segment::{SegmentWriter, Written, rows_max};
 use crate::part::{CHUNK_ROWS, Context, Entry, Part};
+use crate::state::Shared;
 use meridian_index::Key;
 use meridian_model::Schema;
 use std::collections::BTreeMap;

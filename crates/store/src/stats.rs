@@ -191,3 +191,26 @@ impl CollectionStats {
         self.bytes_written() as f64 / self.bytes_taken as f64
     }
 }
+
+/// Counters of the cache of remote objects since the process began, and its size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExtentStats {
+    /// Extents found in memory.
+    pub memory_hits: u64,
+    /// Extents not found there.
+    pub memory_misses: u64,
+    /// Extents found on disk.
+    pub disk_hits: u64,
+    /// Extents looked up on disk without success.
+    pub disk_misses: u64,
+    /// Extents that were damaged on disk and read again.
+    pub damaged: u64,
+    /// Bytes read from the bucket.
+    pub bytes_fetched: u64,
+    /// Range requests to the bucket.
+    pub ranges_fetched: u64,
+    /// Bytes held in memory.
+    pub memory_bytes: u64,
+    /// Bytes held on disk.
+    pub disk_bytes: u64,
+}

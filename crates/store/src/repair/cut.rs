@@ -1,9 +1,9 @@
 //! Rewrites partly damaged segments without the unreadable blocks of rows.
 
 use super::PartitionRepair;
-use crate::catalog::manifest::{SegmentEntry, segment_name};
 use crate::error::StoreError;
 use crate::ingest::partition::Partition;
+use crate::manifest::{SegmentEntry, segment_name};
 use crate::part::Entry;
 use crate::part::dead::DROPPED;
 use crate::part::dead::DeadRows;
