@@ -1,60 +1,16 @@
 //! A server's collections.
 
 use crate::audit::AuditLog;
-use crate::cluster::ScanReads;
 use crate::collection::Collection;
+use crate::operation::Operation;
 use crate::records::{BackupOf, Records};
-use meridian_model::{Background, Invalid, Schema, Subscriber};
-use meridian_store::{Backup, Damaged, ExtentStats, Flusher, KEEPS_NAME, Settings, StoreError, TreeStats};
-use std::fmt::Debug;
+use meridian_model::{Invalid, Schema, Subscriber};
+use meridian_store::{Backup, Damaged, Flusher, KEEPS_NAME, Settings, StoreError};
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Figure {
-    /// How its value changes.
-    pub kind: FigureKind,
-    /// Its name.
-    pub name: &'static str,
-    /// The meaning of the count, as a sentence.
-    pub help: &'static str,
-    /// Its value.
-    pub value: u64,
-}
-
-/// How the value of a metric changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FigureKind {
-    /// It only grows.
-    Counter,
-    /// It goes up and down.
-    Gauge,
-}
-
-/// Returns metrics.
-pub type Figures = Arc<dyn Fn() -> Vec<Figure> + Send + Sync>;
-
-/// A partition held by a process, and its position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// Tenant of the collection.
-    pub tenant: Arc<str>,
-    /// Name of the collection.
-    pub collection: Arc<str>,
-    /// Creation time of the collection, in microseconds since 1970.
-    pub made: i64,
-    /// Number of the partition.
-    pub partition: usize,
-    /// Number of partitions of the collection.
-    pub partitions: u16,
-    /// Position of its last write.
-    pub position: u64,
-}
-
 /// The collections of a server, by tenant and name.
-pub trait Backend: Flusher + Debug + Send + Sync {
+pub trait Backend: Operation + Flusher {
     /// Returns the collection with this name; `None` if it does not exist or is damaged. Returns at once.
     ///
     /// # Errors
@@ -125,19 +81,8 @@ pub trait Backend: Flusher + Debug + Send + Sync {
         Ok(())
     }
 
-    /// Guarantees each tenant a share of the memory for writes, by its weight. Returns at once.
-    fn guarantee(&self, weights: &[(Arc<str>, u32)]);
-
-    /// Charges tenants for the maintenance of their collections, from now on. Only the first call counts.
-    fn charge_to(&self, background: Arc<dyn Background>);
-
     /// Notifies a subscriber of every write from now on, in any collection.
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>);
-
-    /// Returns the partitions held by this process itself. Returns at once.
-    fn held(&self) -> Vec<Held> {
-        Vec::new()
-    }
 
     /// Returns the small records of one kind, stored beside the collections; there may be none yet.
     fn records(&self, kind: &'static str) -> Arc<dyn Records>;
@@ -150,37 +95,4 @@ pub trait Backend: Flusher + Debug + Send + Sync {
     /// A file that cannot be read completely, an error of the disk or of `out`, [`StoreError::Closed`] once
     /// `cancelled` returns true.
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError>;
-
-    /// Returns metrics of queries served by other processes, or for them. Returns at once.
-    fn figures(&self) -> Vec<Figure> {
-        Vec::new()
-    }
-
-    /// Returns the outcomes of eventual reads at scan servers; `None` if this process uses none. Returns at once.
-    fn scan_reads(&self) -> Option<ScanReads> {
-        None
-    }
-
-    /// Returns true if results show what another process has flushed, and not every acknowledged write. Returns at
-    /// once.
-    fn follows(&self) -> bool {
-        false
-    }
-
-    /// Returns the caches of a bucket in this process, of objects and of segment trees; `None` if it reads no bucket.
-    fn bucket_cache(&self) -> Option<(ExtentStats, TreeStats)> {
-        None
-    }
-
-    /// Returns true if everything is stored in memory only.
-    fn is_ephemeral(&self) -> bool;
-
-    /// Returns the folder of the collections' files, if it is on this machine.
-    fn data_folder(&self) -> Option<&Path>;
-
-    /// Returns true if a write failed on a full disk since [`Backend::full_disk`] last found space. Returns at once.
-    fn met_full_disk(&self) -> bool;
-
-    /// Returns the file for which the disk has no space; `None` if there is space again. Writes about 100 KiB to check.
-    fn full_disk(&self) -> Option<PathBuf>;
 }

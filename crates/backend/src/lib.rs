@@ -1,7 +1,8 @@
 //! The interface between the crates that serve clients (`api`, `saved`, `federation`) and the crates that store and
 //! query (`store`, `query`).
 //!
-//! [`Backend`] is a server's collections, [`Collection`] is one of them. Callers hold them as trait objects and know
+//! [`Backend`] is a server's collections, [`Collection`] is one of them: each a small trait over a few others, by idea.
+//! Callers hold them as trait objects and know
 //! neither a data folder nor the parts of a snapshot. So collections on other machines can be served through the same
 //! calls. [`Embedded`] keeps them in this process. A collection of several partitions is assembled from these
 //! (`partitioned/`). The contents of a cluster's bucket are in [`cluster`].
@@ -20,23 +21,33 @@ mod backend;
 pub mod cluster;
 mod collection;
 mod embedded;
+mod history;
+mod lookups;
 pub mod measured;
+mod operation;
 mod partitioned;
+mod queries;
 mod read;
 mod records;
 mod scheduler;
 mod view;
+mod writes;
 mod written;
 
 pub use audit::AuditLog;
-pub use backend::{Backend, Figure, FigureKind, Figures, Held};
-pub use collection::{Append, Collection, DeleteFault, PartialDelete};
+pub use backend::Backend;
+pub use collection::Collection;
 pub use embedded::Embedded;
+pub use history::History;
+pub use lookups::Lookups;
+pub use operation::{Figure, FigureKind, Figures, Held, Operation};
 pub use partitioned::{Part, Partitioned};
+pub use queries::Queries;
 pub use read::{At, Changes, Eventual, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::{BackupOf, RecordSource, Records};
 pub use scheduler::PermitScheduler;
 pub use view::View;
+pub use writes::{Append, DeleteFault, PartialDelete, Writes};
 pub use written::{Deleted, Files, Written};
 
 // The types used by this interface. They belong to the crates below; callers need nothing else from those.

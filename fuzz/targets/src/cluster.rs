@@ -8,12 +8,12 @@ use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::policy::groups::Groups;
 use meridian_model::policy::level::LEVEL;
 use meridian_store::bucket::{
-    Bucket, Condition, Levels, MemoryBucket, Node, OrderKind, Orders, Peers, Put, Roll, ScanServers, Upload, check,
+    Bucket, Condition, Levels, MemoryBucket, Node, OrderKind, Orders, Peers, Put, Roll, ScanServers, Upload,
     decide_groups, expect_log, groups_of, terms_of,
 };
 use meridian_store::seams::{MemoryDisk, Seams};
 use meridian_store::stream::{MemoryStreams, Streams, fuzzed};
-use meridian_store::{Act, ControlPlane, Lease, SharedLog, Store, StoreError, Write};
+use meridian_store::{Act, ControlPlane, Lease, SharedLog, Store, StoreError, Write, check_bucket};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -203,7 +203,7 @@ pub fn cluster_object(bytes: &[u8]) {
         let page = control.audit().page(n - 1, 10, &|_| true).unwrap();
         assert!(page.lines.iter().any(|line| line.n == n), "line {n} was stored");
     }
-    let _ = check(&bucket, &own);
+    let _ = check_bucket(&bucket, &own);
 }
 
 /// Opens a store, writes to the collection and reopens the store: acknowledged writes must exist.

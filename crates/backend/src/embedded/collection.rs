@@ -2,10 +2,14 @@
 
 use super::commit::CommitExecutor;
 use super::rows::{LocalRows, pass_rows};
-use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
+use crate::collection::Collection;
+use crate::history::History;
+use crate::lookups::Lookups;
 use crate::measured::counted;
 use crate::partitioned::{Part, imported};
+use crate::queries::Queries;
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Invalid, Positions, Projection, Schema, Seq, Seqs};
@@ -107,8 +111,6 @@ impl Collection for Local {
         stats() -> CollectionStats;
         change(fields: Vec<Field>, settings: Option<Settings>) -> Result<(), StoreError>;
         removed_by(settings: &Settings) -> Result<u64, StoreError>;
-        has_room() -> bool;
-        room_wait() -> Duration;
     }
 
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
@@ -116,16 +118,15 @@ impl Collection for Local {
         Ok(held.map(|own| Arc::new(Local { own, ..self.clone() }) as Arc<dyn Part>))
     }
 
-    fn position(&self) -> Positions {
-        Positions::one(self.collection().position())
+    fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        self.collection().files(deadline.into_std(), cancelled).map(Files::from)
     }
+}
 
-    fn oldest(&self) -> Seqs {
-        Seqs::one(self.collection().oldest())
-    }
-
-    fn head(&self, at: &At) -> Option<Head> {
-        self.snapshot(at.clone()).ok().map(|snapshot| Head::of(&snapshot))
+impl Writes for Local {
+    of_the_store! {
+        has_room() -> bool;
+        room_wait() -> Duration;
     }
 
     fn write(&self, write: Write) -> Result<Written, WriteError> {
@@ -134,15 +135,6 @@ impl Collection for Local {
 
     fn delete(&self, ids: &[String]) -> Result<Deleted, WriteError> {
         self.collection().delete(ids).map(Deleted::from)
-    }
-
-    of_a_snapshot! {
-        explain(Items) -> Explanation;
-        aggregate(Aggregate) -> Aggregated;
-        density(Density) -> DensityCounts;
-        tile(Tile) -> TileResult;
-        track(Track) -> TrackResult;
-        passages(Passages) -> PassagesResult;
     }
 
     fn request_room(&self) -> Result<bool, WriteError> {
@@ -178,19 +170,20 @@ impl Collection for Local {
         }
         Ok(all)
     }
+}
 
-    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
-        // The history, because an id names an event even if a newer one of its object hides it.
-        let snapshot = self.collection().history();
-        let value = match snapshot.find(id)? {
-            None => None,
-            Some((view, row)) => {
-                let batch = view.read(row..row + 1, &Projection::all(&snapshot.layout))?;
-                let seq = view.seqs(row..row + 1)?.first().copied().unwrap_or_default();
-                Some((batch, Seq(seq)))
-            }
-        };
-        Ok(Read { head: Head::of(&snapshot), value })
+impl Queries for Local {
+    of_a_snapshot! {
+        explain(Items) -> Explanation;
+        aggregate(Aggregate) -> Aggregated;
+        density(Density) -> DensityCounts;
+        tile(Tile) -> TileResult;
+        track(Track) -> TrackResult;
+        passages(Passages) -> PassagesResult;
+    }
+
+    fn head(&self, at: &At) -> Option<Head> {
+        self.snapshot(at.clone()).ok().map(|snapshot| Head::of(&snapshot))
     }
 
     fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
@@ -220,6 +213,22 @@ impl Collection for Local {
         let (count, stats) = meridian_query::count(&self.snapshot(at)?, predicate, tested_max, control)?;
         counted(&mut scan, &stats);
         Ok(count)
+    }
+}
+
+impl Lookups for Local {
+    fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
+        // The history, because an id names an event even if a newer one of its object hides it.
+        let snapshot = self.collection().history();
+        let value = match snapshot.find(id)? {
+            None => None,
+            Some((view, row)) => {
+                let batch = view.read(row..row + 1, &Projection::all(&snapshot.layout))?;
+                let seq = view.seqs(row..row + 1)?.first().copied().unwrap_or_default();
+                Some((batch, Seq(seq)))
+            }
+        };
+        Ok(Read { head: Head::of(&snapshot), value })
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
@@ -267,6 +276,16 @@ impl Collection for Local {
         pass_rows(&snapshot, 1, std::iter::once((part, row, None)), sink)?;
         Ok(true)
     }
+}
+
+impl History for Local {
+    fn position(&self) -> Positions {
+        Positions::one(self.collection().position())
+    }
+
+    fn oldest(&self) -> Seqs {
+        Seqs::one(self.collection().oldest())
+    }
 
     fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
         Ok(Box::new(self.collection().written_after(the_one(after)?, max)?.in_steps_of(step_bytes)))
@@ -279,10 +298,6 @@ impl Collection for Local {
 
     fn prior_events(&self) -> Box<dyn PriorEvents> {
         Box::new(self.collection().prior_events())
-    }
-
-    fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        self.collection().files(deadline.into_std(), cancelled).map(Files::from)
     }
 }
 

@@ -5,8 +5,9 @@ mod commit;
 mod rows;
 
 use crate::audit::AuditLog;
-use crate::backend::{Backend, Figure, Figures, Held};
+use crate::backend::Backend;
 use crate::collection::Collection;
+use crate::operation::{Figure, Figures, Held, Operation};
 use crate::partitioned::{Part, Partitioned};
 use crate::records::{BackupOf, RecordSource, Records};
 use collection::Local;
@@ -129,28 +130,8 @@ impl Backend for Embedded {
         self.store.adopt(tenant, name)
     }
 
-    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
-        self.store.guarantee(weights.iter().cloned());
-    }
-
-    fn charge_to(&self, background: Arc<dyn Background>) {
-        self.store.charge_to(background);
-    }
-
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
         self.store.subscribe(subscriber);
-    }
-
-    fn held(&self) -> Vec<Held> {
-        let held = |one: &Arc<meridian_store::Collection>| Held {
-            tenant: one.tenant().into(),
-            collection: one.name().into(),
-            made: one.created(),
-            partition: one.partition() as usize,
-            partitions: one.settings().partitions,
-            position: one.position(),
-        };
-        self.store.collections().iter().map(held).collect()
     }
 
     fn records(&self, kind: &'static str) -> Arc<dyn Records> {
@@ -170,6 +151,28 @@ impl Backend for Embedded {
                 Err(Invalid::new(detail).into())
             }
         }
+    }
+}
+
+impl Operation for Embedded {
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.store.guarantee(weights.iter().cloned());
+    }
+
+    fn charge_to(&self, background: Arc<dyn Background>) {
+        self.store.charge_to(background);
+    }
+
+    fn held(&self) -> Vec<Held> {
+        let held = |one: &Arc<meridian_store::Collection>| Held {
+            tenant: one.tenant().into(),
+            collection: one.name().into(),
+            made: one.created(),
+            partition: one.partition() as usize,
+            partitions: one.settings().partitions,
+            position: one.position(),
+        };
+        self.store.collections().iter().map(held).collect()
     }
 
     fn figures(&self) -> Vec<Figure> {

@@ -1,8 +1,9 @@
 //! Changes of all partitions, and the state of objects before them.
 
-use super::{Part, shape};
+use super::{Part, Partitioned, imported, shape};
+use crate::history::History;
 use crate::read::{Changes, PriorEvents};
-use meridian_model::{Batch, Layout, Projection, Schema, Seq, Seqs};
+use meridian_model::{Batch, Layout, Positions, Projection, Schema, Seq, Seqs};
 use meridian_store::{Problem, StoreError};
 use std::sync::Arc;
 
@@ -96,5 +97,33 @@ impl PriorEvents for Prior {
             }
         }
         Ok(best.map(|(_, event, seq)| (event.project(columns), seq)))
+    }
+}
+
+impl History for Partitioned {
+    fn position(&self) -> Positions {
+        self.vector(|part| part.position().at(0))
+    }
+
+    fn oldest(&self) -> Seqs {
+        self.vector(|part| part.oldest().at(0))
+    }
+
+    fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
+        let each = max.div_ceil(self.parts.len());
+        imported::check_after(self.first().imported().as_ref(), after, self.parts.len())?;
+        open(&self.parts, 0, |number, part| part.changes_after(&Seqs::one(after.at(number)), each, step_bytes))
+    }
+
+    fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
+        let parts: Vec<&dyn Part> = self.parts.iter().map(|part| &**part).collect();
+        let (after, left_out) = imported::pass(&parts, after)?;
+        open(&self.parts, left_out, |number, part| {
+            part.changes_between(&Positions::one(after.at(number)), &Positions::one(upto.at(number)), max)
+        })
+    }
+
+    fn prior_events(&self) -> Box<dyn PriorEvents> {
+        Box::new(Prior { parts: self.parts.iter().map(|part| part.prior_events()).collect() })
     }
 }

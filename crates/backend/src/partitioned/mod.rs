@@ -13,23 +13,24 @@
 mod changes;
 mod gather;
 pub(crate) mod imported;
+mod queries;
 mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
 mod write;
 
-use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
-use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
+use crate::collection::Collection;
+use crate::history::History;
+use crate::lookups::Lookups;
+use crate::read::{At, Head, Near, Read, RowSink};
+use crate::writes::{Append, DeleteFault, PartialDelete, Writes};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
-use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, SeqLayout, Seqs, partition_of};
+use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Schema, Seq, SeqLayout, Seqs, partition_of};
 use meridian_query::partial::{Partial, RowStream, WireError};
 use meridian_query::wire::Question;
-use meridian_query::{
-    Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Order, Passages,
-    PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
-};
+use meridian_query::{Control, Items, QueryError, Tile};
 use meridian_store::seams::Random;
 use meridian_store::{CollectionStats, Gone, Imported, Problem, Settings, StoreError, Write, WriteError};
 use std::ops::Range;
@@ -167,17 +168,6 @@ fn other_answer() -> QueryError {
     Invalid::new("a partition answered another question").into()
 }
 
-/// Implements queries whose partial results are merged and finished here.
-macro_rules! of_partials {
-    ($($name:ident($question:ident) -> $answer:ty, $part:ident: $finish:expr;)*) => {
-        $(fn $name(&self, at: At, question: &$question, control: &Control) -> Result<Read<$answer>, QueryError> {
-            let Read { head, value } = self.ask(&at, &Question::$question(question.clone()), control)?;
-            let Partial::$part(part) = value else { return Err(other_answer()) };
-            Ok(Read { head, value: $finish(part, question, control)? })
-        })*
-    };
-}
-
 impl Collection for Partitioned {
     fn name(&self) -> &str {
         self.first().name()
@@ -205,14 +195,6 @@ impl Collection for Partitioned {
         all
     }
 
-    fn position(&self) -> Positions {
-        self.vector(|part| part.position().at(0))
-    }
-
-    fn oldest(&self) -> Seqs {
-        self.vector(|part| part.oldest().at(0))
-    }
-
     fn part(&self, number: usize) -> Result<Option<Arc<dyn Part>>, StoreError> {
         Ok(self.parts.get(number).cloned())
     }
@@ -225,6 +207,19 @@ impl Collection for Partitioned {
         self.parts.iter().try_fold(0u64, |all, part| Ok(all.saturating_add(part.removed_by(settings)?)))
     }
 
+    fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
+        let (mut seqs, mut paths, mut kept_until) = (Vec::new(), Vec::new(), i64::MAX);
+        for part in &self.parts {
+            let files = part.files(deadline, cancelled)?;
+            seqs.push(files.seq.at(0));
+            paths.extend(files.paths);
+            kept_until = kept_until.min(files.kept_until);
+        }
+        Ok(Files { seq: seqs.into_iter().collect(), paths, kept_until })
+    }
+}
+
+impl Writes for Partitioned {
     fn request_room(&self) -> Result<bool, WriteError> {
         // All are asked, as each has its own flush to make.
         self.parts.iter().try_fold(true, |room, part| Ok(part.request_room()? && room))
@@ -240,12 +235,6 @@ impl Collection for Partitioned {
 
     fn append(&self, write: Write, deadline: Instant) -> Result<Append, WriteError> {
         write::append(&self.parts, &self.schema(), write, deadline)
-    }
-
-    fn head(&self, at: &At) -> Option<Head> {
-        let ats = self.each(at).ok()?;
-        let heads = self.parts.iter().zip(ats).map(|(part, at)| part.head(&at));
-        join(heads.collect::<Option<_>>()?).ok()
     }
 
     fn write(&self, write: Write) -> Result<Written, WriteError> {
@@ -265,7 +254,9 @@ impl Collection for Partitioned {
         let ats = self.each(&at).map_err(not_started)?;
         write::delete_matching(&self.parts, ats, predicate, control)
     }
+}
 
+impl Lookups for Partitioned {
     fn event(&self, id: &str) -> Result<Read<Option<(Batch, Seq)>>, StoreError> {
         let positions = self.position();
         let (asked, mut missing) = (self.parts_of(id), Vec::<Problem>::new());
@@ -281,67 +272,6 @@ impl Collection for Partitioned {
             }
         }
         Err(StoreError::Closed)
-    }
-
-    fn items(&self, at: At, question: &Items, control: &Control) -> Result<Box<dyn Rows>, QueryError> {
-        Ok(Box::new(rows::open(&self.parts, self.each(&at)?, question, control)?))
-    }
-
-    fn cuts(&self, at: At, parts: usize, control: &Control) -> Result<Vec<Cursor>, QueryError> {
-        let mut all = Vec::new();
-        for (part, at) in self.parts.iter().zip(self.each(&at)?) {
-            all.extend(part.cuts(at, parts, control)?);
-        }
-        Ok(joined_cuts(all, parts))
-    }
-
-    fn count(
-        &self,
-        at: At,
-        predicate: &Predicate,
-        tested_max: u64,
-        control: &Control,
-    ) -> Result<Option<u64>, QueryError> {
-        let mut all = Some(0u64);
-        for (part, at) in self.parts.iter().zip(self.each(&at)?) {
-            // One that gives up makes the total unknown, so the others need not count.
-            let Some(known) = all else { break };
-            all = part.count(at, predicate, tested_max, control)?.map(|count| known.saturating_add(count));
-        }
-        Ok(all)
-    }
-
-    fn partial(&self, at: At, question: &Question, control: &Control) -> Result<Read<Partial>, QueryError> {
-        self.ask(&at, question, control)
-    }
-
-    fn explain(&self, at: At, question: &Items, control: &Control) -> Result<Read<Explanation>, QueryError> {
-        let (mut heads, mut plan, mut stats, mut found) = (Vec::new(), Vec::new(), Stats::default(), 0u64);
-        for (number, (part, at)) in self.parts.iter().zip(self.each(&at)?).enumerate() {
-            let Read { head, value } = part.explain(at, question, control)?;
-            heads.push(head);
-            plan.extend(value.plan.into_iter().map(|step| format!("partition {number}: {step}")));
-            stats.merge(&value.stats);
-            found = found.saturating_add(value.returned);
-        }
-        // The rows returned by the merge.
-        let of_page = question.limit.map_or(found, |limit| found.min(limit as u64));
-        let returned = match (&question.order, &question.after) {
-            (Order::Near { k: Some(k), .. }, after) => {
-                let given = if let Some(Cursor::Near { given, .. }) = after { *given } else { 0 };
-                of_page.min((*k as u64).saturating_sub(given))
-            }
-            _ => of_page,
-        };
-        Ok(Read { head: join(heads)?, value: Explanation { plan, stats, returned } })
-    }
-
-    of_partials! {
-        aggregate(Aggregate) -> Aggregated, Groups: |part: Box<meridian_query::partial::PartialGroups>, q, c| part.finish(q, c);
-        density(Density) -> DensityCounts, Grid: |part: meridian_query::partial::PartialGrid, _, _| Ok::<_, QueryError>(part.finish());
-        tile(Tile) -> TileResult, Tile: |part: meridian_query::partial::PartialTile, q, _| Ok::<_, QueryError>(part.finish(q));
-        track(Track) -> TrackResult, Track: |part: meridian_query::partial::PartialTrack, q, c| part.finish(q, c);
-        passages(Passages) -> PassagesResult, Passages: |part: meridian_query::partial::PartialPassages, q, _| Ok::<_, QueryError>(part.finish(q));
     }
 
     fn near(&self, question: &Near, rows_max: Option<usize>, sink: &mut dyn RowSink) -> Result<bool, StoreError> {
@@ -363,35 +293,6 @@ impl Collection for Partitioned {
 
     fn sample(&self, random: &dyn Random, control: &Control, sink: &mut dyn RowSink) -> Result<bool, QueryError> {
         gather::sample(&self.parts, random, control, sink)
-    }
-
-    fn changes_after(&self, after: &Seqs, max: usize, step_bytes: usize) -> Result<Box<dyn Changes>, StoreError> {
-        let each = max.div_ceil(self.parts.len());
-        imported::check_after(self.first().imported().as_ref(), after, self.parts.len())?;
-        changes::open(&self.parts, 0, |number, part| part.changes_after(&Seqs::one(after.at(number)), each, step_bytes))
-    }
-
-    fn changes_between(&self, after: &Positions, upto: &Positions, max: usize) -> Result<Box<dyn Changes>, StoreError> {
-        let parts: Vec<&dyn Part> = self.parts.iter().map(|part| &**part).collect();
-        let (after, left_out) = imported::pass(&parts, after)?;
-        changes::open(&self.parts, left_out, |number, part| {
-            part.changes_between(&Positions::one(after.at(number)), &Positions::one(upto.at(number)), max)
-        })
-    }
-
-    fn prior_events(&self) -> Box<dyn PriorEvents> {
-        Box::new(changes::Prior { parts: self.parts.iter().map(|part| part.prior_events()).collect() })
-    }
-
-    fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError> {
-        let (mut seqs, mut paths, mut kept_until) = (Vec::new(), Vec::new(), i64::MAX);
-        for part in &self.parts {
-            let files = part.files(deadline, cancelled)?;
-            seqs.push(files.seq.at(0));
-            paths.extend(files.paths);
-            kept_until = kept_until.min(files.kept_until);
-        }
-        Ok(Files { seq: seqs.into_iter().collect(), paths, kept_until })
     }
 }
 

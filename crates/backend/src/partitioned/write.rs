@@ -2,8 +2,8 @@
 
 use super::Part;
 use super::split::{Share, split, twice};
-use crate::collection::{Append, PartialDelete};
 use crate::read::At;
+use crate::writes::{Append, PartialDelete};
 use crate::written::{Deleted, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Field, Positions, Schema, Seq, SeqLayout};

@@ -15,8 +15,8 @@ use crate::wire::described::Description;
 use crate::wire::fault::{Fault, WireDamaged};
 use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Figure, Flusher, RecordSource, Records, Settings,
-    StoreError,
+    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Figure, Flusher, Operation, RecordSource, Records,
+    Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use parking_lot::Mutex;
@@ -234,6 +234,25 @@ impl Backend for RemoteBackend {
         removed
     }
 
+    fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
+        self.follow(subscriber, false);
+    }
+
+    fn records(&self, kind: &'static str) -> Arc<dyn Records> {
+        self.records.records(kind)
+    }
+
+    fn audit(&self) -> Arc<dyn AuditLog> {
+        self.records.audit()
+    }
+
+    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
+        // Records are stored beside the collections, where this process reads them itself. The owner only flushes.
+        self.records.backup(self, what, out)
+    }
+}
+
+impl Operation for RemoteBackend {
     fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
         let weights: Vec<(String, u32)> =
             weights.iter().map(|(tenant, weight)| (tenant.to_string(), *weight)).collect();
@@ -251,29 +270,12 @@ impl Backend for RemoteBackend {
         // Maintenance runs at the owner, which charges its own tenants.
     }
 
-    fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
-        self.follow(subscriber, false);
-    }
-
-    fn records(&self, kind: &'static str) -> Arc<dyn Records> {
-        self.records.records(kind)
-    }
-
-    fn audit(&self) -> Arc<dyn AuditLog> {
-        self.records.audit()
-    }
-
     fn figures(&self) -> Vec<Figure> {
         self.shared.scans.as_ref().map(|scans| scans.figures()).unwrap_or_default()
     }
 
     fn scan_reads(&self) -> Option<ScanReads> {
         self.shared.scans.as_ref().map(|scans| scans.reads())
-    }
-
-    fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
-        // Records are stored beside the collections, where this process reads them itself. The owner only flushes.
-        self.records.backup(self, what, out)
     }
 
     fn is_ephemeral(&self) -> bool {

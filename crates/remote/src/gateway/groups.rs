@@ -8,6 +8,8 @@
 //! While the owner of the first partition is away, its known collections stay usable, so writes to the other partitions
 //! continue.
 
+mod operation;
+
 use super::backend::{FLUSH_MAX, RemoteBackend};
 use super::calls::{SOON, one};
 use super::engine::{Engine, Patience};
@@ -20,18 +22,16 @@ use crate::wire::call::{Call, Do};
 use crate::wire::described::{CollectionRef, Description};
 use crate::wire::fault::{Fault, WireDamaged};
 use bytes::Bytes;
-use meridian_backend::cluster::ScanReads;
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, CollectionStats, Damaged, Figure, Flusher, Part, Partitioned,
+    AuditLog, Backend, Backup, BackupOf, Collection, CollectionStats, Damaged, Flusher, Part, Partitioned,
     RecordSource, Records, Settings, StoreError,
 };
 use meridian_model::policy::groups::{Group, Groups};
-use meridian_model::{Background, Positions, Schema, Subscriber};
+use meridian_model::{Positions, Schema, Subscriber};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -348,14 +348,6 @@ impl Backend for GroupsBackend {
         Ok(removed)
     }
 
-    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
-        self.owners.iter().for_each(|owner| owner.guarantee(weights));
-    }
-
-    fn charge_to(&self, _: Arc<dyn Background>) {
-        // Maintenance runs at the owners, which charge their own tenants.
-    }
-
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
         let parts = self.groups != Groups::ONE;
         self.owners.iter().for_each(|owner| owner.follow(subscriber.clone(), parts));
@@ -369,32 +361,7 @@ impl Backend for GroupsBackend {
         self.owners[0].audit()
     }
 
-    fn figures(&self) -> Vec<Figure> {
-        // The figures of all groups, since they share the client of the scan servers.
-        self.owners[0].figures()
-    }
-
-    fn scan_reads(&self) -> Option<ScanReads> {
-        self.owners[0].scan_reads()
-    }
-
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         self.records.backup(self, what, out)
-    }
-
-    fn is_ephemeral(&self) -> bool {
-        self.owners[0].is_ephemeral()
-    }
-
-    fn data_folder(&self) -> Option<&Path> {
-        None
-    }
-
-    fn met_full_disk(&self) -> bool {
-        self.owners.iter().any(|owner| owner.met_full_disk())
-    }
-
-    fn full_disk(&self) -> Option<PathBuf> {
-        self.owners.iter().find_map(|owner| owner.full_disk())
     }
 }

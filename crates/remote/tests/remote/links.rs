@@ -2,7 +2,7 @@
 
 use super::proxy::Proxy;
 use super::world::{Group, Owner, PATIENCE, PROCESS, TENANT, World, control, fleet, gateway, ships, store};
-use meridian_backend::{At, Backend, Collection, Rows, StoreError, Write, WriteError};
+use meridian_backend::{At, Backend, Collection, Operation, Rows, StoreError, Write, WriteError};
 use meridian_model::IdRole;
 use meridian_observe::{Current, EndedSpan, Figures, Kind, Sampling, SpanSink, Tracer};
 use meridian_query::{CancelFlag, Control, Items, QueryError};

@@ -1,7 +1,7 @@
 //! A backend that temporarily knows nothing of one of its collections, and does not know whether it created another.
 
 use meridian_backend::{
-    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Records, Settings, StoreError,
+    AuditLog, Backend, Backup, BackupOf, Collection, Damaged, Flusher, Operation, Records, Settings, StoreError,
 };
 use meridian_model::{Background, Positions, Schema, Subscriber};
 use std::io::Write;
@@ -77,14 +77,6 @@ impl Backend for Reluctant {
         self.backend.remove(tenant, name)
     }
 
-    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
-        self.backend.guarantee(weights);
-    }
-
-    fn charge_to(&self, background: Arc<dyn Background>) {
-        self.backend.charge_to(background);
-    }
-
     fn subscribe(&self, subscriber: Arc<dyn Subscriber>) {
         self.backend.subscribe(subscriber);
     }
@@ -99,6 +91,16 @@ impl Backend for Reluctant {
 
     fn backup(&self, what: &BackupOf<'_>, out: &mut dyn Write) -> Result<Backup, StoreError> {
         self.backend.backup(what, out)
+    }
+}
+
+impl Operation for Reluctant {
+    fn guarantee(&self, weights: &[(Arc<str>, u32)]) {
+        self.backend.guarantee(weights);
+    }
+
+    fn charge_to(&self, background: Arc<dyn Background>) {
+        self.backend.charge_to(background);
     }
 
     fn is_ephemeral(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::proxy::Proxy;
 use super::world::{Owner, PATIENCE, Ship, TENANT, control, fleet, ships, store};
-use meridian_backend::{At, Backend, Collection, Embedded, Eventual, Seams, Settings, Write};
+use meridian_backend::{At, Backend, Collection, Embedded, Eventual, Operation, Seams, Settings, Write};
 use meridian_model::policy::busy::Limits;
 use meridian_model::policy::selector::{Absent, Fallback, Hedging, Profiles};
 use meridian_model::{IdRole, Schema, Seqs, schema_spec};
