@@ -1,13 +1,12 @@
 //! Commits a group of writes: staged, logged, then visible.
 
-use super::{Done, Partition, Request};
+use super::{Done, Key, Partition, Request};
 use crate::error::{StoreError, WriteError};
 use crate::ingest::bodies::{encode_expiry, encode_targets};
 use crate::ingest::idempotency::Remembered;
 use crate::ingest::stage::{Change, Outcome, Stage, Staging, kind_of};
-use crate::seams::AppendError;
-use crate::seams::Kind;
-use crate::seams::Record;
+use crate::options::Options;
+use crate::seams::{AppendError, Kind, Record};
 use meridian_observe as observe;
 use std::collections::HashMap;
 
@@ -30,28 +29,11 @@ impl Partition {
         let mut records = Vec::new();
         // Keys first used in this group, each with the outcome of its write.
         let mut fresh: HashMap<String, Remembered> = HashMap::new();
-        // An ephemeral collection runs the same code without a log, so both kinds have the same semantics.
-        let (durable, mut taken) = (self.log.is_some(), 0);
+        let mut taken = 0;
         for request in group {
-            if let Some(key) = &request.key {
-                // A retry may be in the same group as its first attempt, so keys of the group count as well.
-                let known = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now));
-                if let Some(known) = known {
-                    let (position, events) = (known.position, u64::from(known.events));
-                    let reused = WriteError::KeyReused { position, partition: None, events };
-                    answers.push(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
-                    continue;
-                }
-                // Forgetting a key early would let a retry be stored twice: with no room for one more, the write is
-                // refused.
-                if self.keys.len() + fresh.len() >= self.shared.options.keys_max {
-                    answers.push(Err(WriteError::Busy(format!(
-                        "{} idempotency keys within {} s are as many as are remembered: send without a key, or later",
-                        self.shared.options.keys_max,
-                        self.shared.options.key_memory.as_secs()
-                    ))));
-                    continue;
-                }
+            if let Some(known) = request.key.as_ref().and_then(|key| self.recall(key, &fresh, now)) {
+                answers.push(known);
+                continue;
             }
             // A refused write takes no position and leaves the stage untouched, so the next request of the group is not
             // affected.
@@ -83,45 +65,8 @@ impl Partition {
             Ok(staging) => staging,
             Err(e) => return fail_stored(answers, || WriteError::Refused(e.to_string())),
         };
-        if durable && let Some(log) = &mut self.log {
-            // Charged to the write that leads the group, since its thread works for all of them.
-            let sync = observe::stage(observe::Stage::Sync);
-            let (appended, shared) = (log.append(&records), log.is_shared());
-            drop(sync);
-            match appended {
-                Ok(bytes) => {
-                    self.shared.counters.add_log_bytes(bytes);
-                    self.shared.counters.add_syncs(1);
-                }
-                Err(AppendError::Clean(e)) => {
-                    if e.is_full() {
-                        let what = if shared { "log" } else { "disk" };
-                        let text = format!("the {what} is full ({e}); nothing of the write is stored");
-                        return fail_stored(answers, || WriteError::Full(text.clone()));
-                    }
-                    let text = format!("{e}; nothing of the write is stored");
-                    return fail_stored(answers, || WriteError::Busy(text.clone()));
-                }
-                // The next process that opens the collection determines the outcome.
-                Err(AppendError::Unknown(e)) if shared => {
-                    let why = format!("the log of the cluster does not answer: {e}");
-                    self.outdate(why.clone());
-                    return fail_stored(answers, || WriteError::Unknown(why.clone()));
-                }
-                Err(AppendError::Unknown(e)) => {
-                    let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
-                    // Refuses writes until it is reopened: a later group could follow one that a restart does not find.
-                    self.outdate(why.clone());
-                    return fail_stored(answers, || WriteError::Failed(why.clone()));
-                }
-                Err(AppendError::Fenced(e)) => {
-                    // Nothing of the group is stored, and the state of this process may already be behind the new
-                    // writer.
-                    let why = e.to_string();
-                    self.outdate(why.clone());
-                    return fail_stored(answers, || WriteError::refused(&why, shared));
-                }
-            }
+        if let Err(error) = self.make_durable(&records) {
+            return fail_stored(answers, error);
         }
         // From here on the group is durable, so nothing below may fail: keys, then parts, then the new state, then the
         // subscribers.
@@ -136,6 +81,72 @@ impl Partition {
         // Notified last: a subscriber that reads at once finds the events.
         self.shared.listeners.tell(&self.manifest, written);
         answers
+    }
+
+    /// Returns the outcome of a write under a known key, or its refusal if no more keys can be remembered; `None` for a
+    /// write to stage.
+    fn recall(&self, key: &Key, fresh: &HashMap<String, Remembered>, now: i64) -> Option<Result<Done, WriteError>> {
+        // A retry may be in the same group as its first attempt, so keys of the group count as well.
+        if let Some(known) = fresh.get(&key.text).copied().or_else(|| self.keys.get(key.text.as_bytes(), now)) {
+            let (position, events) = (known.position, u64::from(known.events));
+            let reused = WriteError::KeyReused { position, partition: None, events };
+            return Some(if known.fits(key.batch) { Ok(Done::Duplicate(known)) } else { Err(reused) });
+        }
+        // Forgetting a key early would let a retry be stored twice: with no room for one more, the write is refused.
+        let Options { keys_max, key_memory, .. } = self.shared.options.as_ref();
+        (self.keys.len() + fresh.len() >= *keys_max).then(|| {
+            Err(WriteError::Busy(format!(
+                "{keys_max} idempotency keys within {} s are as many as are remembered: send without a key, or later",
+                key_memory.as_secs()
+            )))
+        })
+    }
+
+    /// Appends a group to the log. An ephemeral collection has none, and runs the same code otherwise, so both kinds have
+    /// the same semantics.
+    ///
+    /// # Errors
+    /// A constructor of the error that each write of the group fails with.
+    fn make_durable(&mut self, records: &[Record]) -> Result<(), Box<dyn Fn() -> WriteError>> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        // Charged to the write that leads the group, since its thread works for all of them.
+        let sync = observe::stage(observe::Stage::Sync);
+        let (appended, shared) = (log.append(records), log.is_shared());
+        drop(sync);
+        match appended {
+            Ok(bytes) => {
+                self.shared.counters.add_log_bytes(bytes);
+                self.shared.counters.add_syncs(1);
+                Ok(())
+            }
+            Err(AppendError::Clean(e)) if e.is_full() => {
+                let what = if shared { "log" } else { "disk" };
+                let text = format!("the {what} is full ({e}); nothing of the write is stored");
+                Err(Box::new(move || WriteError::Full(text.clone())))
+            }
+            Err(AppendError::Clean(e)) => {
+                let text = format!("{e}; nothing of the write is stored");
+                Err(Box::new(move || WriteError::Busy(text.clone())))
+            }
+            // The next process that opens the collection determines the outcome.
+            Err(AppendError::Unknown(e)) if shared => {
+                let why = format!("the log of the cluster does not answer: {e}");
+                self.outdate(why.clone());
+                Err(Box::new(move || WriteError::Unknown(why.clone())))
+            }
+            Err(AppendError::Unknown(e)) => {
+                let why = format!("{e}: the content of the disk is unknown; restart once the disk works");
+                // Refuses writes until it is reopened: a later group could follow one that a restart does not find.
+                self.outdate(why.clone());
+                Err(Box::new(move || WriteError::Failed(why.clone())))
+            }
+            Err(AppendError::Fenced(e)) => {
+                // Nothing of the group is stored, and the state of this process may already be behind the new writer.
+                let why = e.to_string();
+                self.outdate(why.clone());
+                Err(Box::new(move || WriteError::refused(&why, shared)))
+            }
+        }
     }
 
     /// Makes a staged group visible.
