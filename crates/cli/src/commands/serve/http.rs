@@ -1,11 +1,11 @@
 //! Serves clients over HTTP, from any source of collections.
 
+use super::greeting::{self, Greeting};
 use crate::certificates::Certificates;
 use crate::config::Config;
 use crate::control;
 use crate::failure::Failure;
 use crate::machine;
-use crate::output::say;
 use crate::traces;
 use crate::units;
 use meridian_admission::identity::Fault;
@@ -21,9 +21,6 @@ use std::sync::atomic::Ordering;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// The command that creates the first token, without the location of the tokens.
-const FIRST_TOKEN: &str = "meridian token create --role operator";
 
 /// The listeners for clients, bound before anything slow begins, so that a wrong address is reported at once.
 pub(super) struct ClientListeners {
@@ -68,6 +65,18 @@ impl ClientListeners {
     #[cfg(feature = "cluster")]
     pub(super) fn is_secure(&self) -> bool {
         self.certificates.is_some()
+    }
+}
+
+/// Warns if the settings let the server take more memory than the process may use.
+fn warn_of_memory(config: &Config) {
+    let wanted = config.memory_bytes();
+    if let Some(there) = machine::memory().filter(|there| *there < wanted) {
+        tracing::warn!(
+            "the settings let the server take {}, and this process may use {}: it could be killed",
+            units::size_short(wanted),
+            units::size_short(there)
+        );
     }
 }
 
@@ -126,7 +135,8 @@ pub(super) async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
     let ClientListeners { certificates, listener, flight, monitors, address } = listeners;
-    let Source { backend, place, folder, bucket, membership, mut drained } = source;
+    let tokens_at = greeting::tokens_at(&source);
+    let Source { backend, place, folder, membership, mut drained, .. } = source;
     let hosts = Hosts::new(&config.server, address);
     let refused = |e: Fault| match e {
         // The error is in a file named in the settings.
@@ -134,14 +144,7 @@ pub(super) async fn serve(
         other => Failure::Refused(format!("cannot open what is {place}: {other}")),
     };
     let memory = config.memory_text();
-    let (wanted, there) = (config.memory_bytes(), machine::memory());
-    if let Some(there) = there.filter(|there| *there < wanted) {
-        tracing::warn!(
-            "the settings let the server take {}, and this process may use {}: it could be killed",
-            units::size_short(wanted),
-            units::size_short(there)
-        );
-    }
+    warn_of_memory(&config);
     let (tracer, sender) = traces::start(&config.traces, seams)?;
     #[cfg(feature = "cluster")]
     let mut joins = None;
@@ -165,64 +168,30 @@ pub(super) async fn serve(
     };
     let state = AppState::with(backend.clone(), seams, config.server, tracer, member).map_err(refused)?;
     // Decided after the folder is open, which holds the tokens, and before the first connection.
-    let open = state.registry.is_empty();
-    // Named in hints: otherwise the command would create a token in another folder.
-    let tokens_at = match (&bucket, &folder) {
-        (Some(bucket), _) if bucket.starts_with("s3://") => format!("--bucket {bucket} --config FILE"),
-        (Some(bucket), _) => format!("--bucket {bucket}"),
-        (None, Some(folder)) => format!("--data {}", folder.display()),
-        (None, None) => "--url http://127.0.0.1:PORT".to_owned(),
+    let greeting = Greeting {
+        address,
+        flight: flight.as_ref().map(|(_, address)| *address),
+        is_secure: certificates.is_some(),
+        is_open: state.registry.is_empty(),
+        tokens_at,
     };
-    let flight_address = flight.as_ref().map(|(_, address)| *address);
-    let addresses = [Some(("--listen", address)), flight_address.map(|address| ("--flight", address))];
-    let beyond = addresses.into_iter().flatten().find(|(_, address)| !address.ip().to_canonical().is_loopback());
-    if let Some((option, address)) = beyond.filter(|_| open) {
-        return Err(Failure::Usage(format!(
-            "{option} {address}: no token exists, so everyone who reaches this address could do anything: create one \
-             first with `{FIRST_TOKEN} {tokens_at}`"
-        )));
-    }
+    greeting.check()?;
     let (mut collections, mut events) = (0, 0);
     for tenant in state.registry.tenants() {
         let all = backend.list(&tenant.name)?;
         collections += all.len();
         events += all.iter().map(|collection| collection.stats().events).sum::<u64>();
     }
-    let scheme = if certificates.is_some() { "https" } else { "http" };
-    let map = if cfg!(feature = "map") { format!("map {scheme}://{address}/map   ") } else { String::new() };
     // A full or read-only disk must not keep the server from serving existing data.
     let control = folder.as_deref().and_then(|folder| {
         let made = control::listen(folder).and_then(UnixListener::from_std);
         made.inspect_err(|e| tracing::warn!(error = %e, "there is no control socket: `meridian token` needs --url"))
             .ok()
     });
-    say(&format!(
-        "Meridian {} serves {collections} collections, {} events on {scheme}://{address} ({place})\n\
-         {map}API {scheme}://{address}/   end with Ctrl-C\n\
-         answers to {hosts}; other names get 421 (--host, server.hosts)\n\
-         {memory}",
-        env!("CARGO_PKG_VERSION"),
-        units::count_text(events),
-    ));
-    if open {
-        say(&format!(
-            "no token exists: open to programs on this machine. `{FIRST_TOKEN} {tokens_at}` makes the first; \
-             a proxy, or any other address, needs one"
-        ));
-    }
+    greeting.say(&place, (collections, events), &hosts, &memory);
     let tls = certificates.as_ref().map(Certificates::tls);
     if let Some(warning) = certificates.as_ref().and_then(Certificates::warning) {
         tracing::warn!("{warning}");
-    }
-    if let Some(address) = flight_address {
-        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
-        say(&format!("Arrow Flight {scheme}://{address}"));
-    }
-    if tls.is_none() && beyond.is_some() {
-        say(
-            "without TLS: everyone between this server and its clients can read and change what they send, tokens included \
-             (--tls-cert, --tls-key, or a proxy that speaks TLS)",
-        );
     }
     let followed = certificates.map(Certificates::follow).transpose();
     let followed = followed.map_err(|e| Failure::Refused(format!("cannot watch for signals: {e}")))?;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cluster")]
 pub(crate) mod cluster;
+mod greeting;
 mod http;
 mod seams;
 
