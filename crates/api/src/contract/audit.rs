@@ -15,7 +15,7 @@ pub struct AuditLine {
     pub time: String,
     /// The id of the request.
     pub request: String,
-    /// Who: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
+    /// The caller: a token's id, `user:NAME`, `jwt:ISSUER:SUBJECT`, `socket`, `local` or `anonymous`.
     pub who: String,
     /// The tenant that it concerns; empty for the server.
     pub tenant: String,
@@ -31,10 +31,10 @@ pub struct AuditLine {
     /// The request, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// The status of the response; absent in the line that says that the act began.
+    /// The status of the response; absent in the line that records the start of the act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The line that says that this act began.
+    /// The line that records the start of this act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub began: Option<u64>,
     /// The number of this line when it was first written; that one was removed to make room.

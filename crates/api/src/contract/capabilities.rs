@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Landing {
     /// Name of the server.
     pub title: &'static str,
-    /// What it does.
+    /// Its role.
     pub description: &'static str,
     /// Links to everything else.
     pub links: Vec<Link>,
@@ -72,7 +72,7 @@ pub struct ProblemDetails {
 /// One mistake of a body.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Mistake {
-    /// What is wrong.
+    /// The error.
     pub detail: String,
     /// The property at fault.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -119,7 +119,7 @@ pub struct Files {
     pub files: Vec<String>,
     /// When they may be deleted at the earliest.
     pub kept_until: String,
-    /// What the paths are relative to; absent if they are absolute.
+    /// The folder that the paths are relative to; absent if they are absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<&'static str>,
 }

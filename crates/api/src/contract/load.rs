@@ -24,7 +24,7 @@ pub struct Load {
     pub search_wait_ms: f64,
     /// Memory by purpose.
     pub memory: Vec<MemoryLoad>,
-    /// The tenants that work, wait or were refused of late, busiest first; at most 20.
+    /// The tenants with running, waiting or recently refused requests, busiest first; at most 20.
     pub tenants: Vec<TenantLoad>,
     /// All tenants.
     pub tenants_in_all: u64,
@@ -82,13 +82,13 @@ pub struct TenantLoad {
     pub classes: Vec<ClassLoad>,
     /// Processor time since the start, in seconds.
     pub processor_s: f64,
-    /// Processors that it used of late, on average; absent where that is not known yet.
+    /// Processors used recently, on average; absent until that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<f64>,
     /// Requests refused since the start, by reason: a quota, or `queue_full`, `waited` and `deadline` for want of a
     /// slot.
     pub refused: BTreeMap<&'static str, u64>,
-    /// The same of late; absent where that is not known yet.
+    /// The same over the last seconds; absent until that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_of_late: Option<BTreeMap<&'static str, u64>>,
     /// The quotas that are set.

@@ -15,7 +15,7 @@ pub struct SearchAnswer {
     pub status: SearchStatus,
     /// The URL of its packets.
     pub packets: String,
-    /// Whether it was running already, for the same caller and question.
+    /// Whether the same caller's search was already running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<bool>,
 }

@@ -149,7 +149,7 @@ pub struct Layer {
 pub struct VectorLayer {
     /// Its name.
     pub id: String,
-    /// What it is about.
+    /// Its subject.
     pub description: String,
     /// Min zoom level.
     pub minzoom: u8,

@@ -99,7 +99,7 @@ fn parameters() -> Value {
         ),
         (
             "consistency",
-            "`immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers answer it, and `Age` says what it shows. A scan server answers `eventual` alone.",
+            "`immediate` shows every acknowledged write. `eventual` may miss the newest ones: in a cluster, scan servers serve it, and `Age` states the staleness. A scan server serves `eventual` only.",
             json!({ "type": "string", "enum": ["immediate", "eventual"], "default": "immediate" }),
         ),
         (

@@ -51,7 +51,7 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
 }
 
-/// Who owns a group of partitions.
+/// The owner of a group of partitions.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "ClusterGroup")]
 pub struct GroupOwner {
@@ -61,7 +61,7 @@ pub struct GroupOwner {
     pub owner: Option<Owner>,
 }
 
-/// What the lease says of its holder.
+/// The holder, by its lease.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Owner {
     /// Whether it still owns the collections.
@@ -105,7 +105,7 @@ pub struct Collection {
     pub tenant: String,
     /// Its name.
     pub collection: String,
-    /// Why a part of it is unreadable; then what that part says is null.
+    /// Why a part of it cannot be read; its values are then null.
     pub error: Option<String>,
     /// Number of partitions.
     pub partitions: Option<u64>,
@@ -122,13 +122,13 @@ pub struct Collection {
     pub rows: Option<u64>,
     /// Bytes of these segments.
     pub bytes: Option<u64>,
-    /// What the log holds that no manifest covers yet.
+    /// Records of the log that no manifest covers yet.
     pub tail: Option<Tail>,
     /// The segments have every write that was acknowledged before this time, according to the owner.
     pub complete: Option<String>,
     /// Time since then.
     pub complete_age_ms: Option<i64>,
-    /// What readers use of it; null: none reads it.
+    /// The objects of it that readers use; null without a reader.
     pub pinned: Option<Pinned>,
 }
 
@@ -138,7 +138,7 @@ pub struct Collection {
 #[schemars(rename = "Position")]
 #[expect(dead_code, reason = "it only describes")]
 enum PositionDocument {
-    /// Of one partition.
+    /// The status of one partition.
     One(u64),
     /// With several partitions, in their order.
     Several(Vec<u64>),
@@ -154,7 +154,7 @@ pub struct Tail {
     pub bytes: Option<u64>,
 }
 
-/// What readers use of a collection.
+/// The objects of a collection that readers use.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Pinned {
     /// How many use it.
@@ -177,7 +177,7 @@ pub struct Reader {
     pub counts: Option<bool>,
     /// Collections that it reads.
     pub collections: u64,
-    /// What a scan server says that answers gateways; null of others.
+    /// The report of a scan server; null for other roles.
     pub scan: Option<Scan>,
     /// Why its pin is unreadable.
     pub error: Option<String>,
@@ -199,7 +199,7 @@ pub struct Scan {
     pub waiting: u64,
 }
 
-/// A gateway or a scan server, as it says of itself.
+/// A gateway or a scan server, by its own report.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "ClusterServer")]
 pub struct Server {
@@ -213,17 +213,17 @@ pub struct Server {
     pub address: Option<String>,
     /// Its version of Meridian.
     pub version: Option<String>,
-    /// Time since it said so; it does every 15 s at the latest.
+    /// Time since its last report, which it renews every 15 s at the latest.
     pub age_ms: Option<i64>,
-    /// Whether it said so of late; null: the time is not known.
+    /// Whether its report is recent; null if the time is unknown.
     pub counts: Option<bool>,
     /// Its work; null if it does not say.
     pub load: Option<ServerLoad>,
-    /// Why what it says is unreadable.
+    /// Why its report cannot be read.
     pub error: Option<String>,
 }
 
-/// A process, by what it says on the roll.
+/// A process, by its entry on the roll.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "ClusterNode")]
 pub struct Node {
@@ -237,15 +237,15 @@ pub struct Node {
     pub program: String,
     /// The forms of objects that it reads and writes, as a number that grows with versions.
     pub level: u32,
-    /// What it does.
+    /// Its role.
     pub condition: Condition,
     /// Names of the leases that it holds.
     pub leases: Vec<String>,
-    /// Time since it said so; it does after two thirds of a lease.
+    /// Time since its last report, which it renews after two thirds of a lease.
     pub age_ms: Option<i64>,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "NodeCondition")]

@@ -59,7 +59,7 @@ pub struct ServerLoad {
     pub scan_reads: Option<ScanReads>,
 }
 
-/// What a server found in its caches of blocks, and what it fetched.
+/// Hits of a server's block caches, and bytes fetched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Caches {

@@ -25,7 +25,7 @@ Every checksum is verified, and each collection must have as many events as in t
 be empty; no process may use it. It becomes valid in the last step, so an interrupted restore leaves one that does not
 open: run it again. Secrets come back with the key that the backup was made with.
 With --bucket file:///srv/bucket the collections and records of a cluster are made, also from the backup of a server, as a
-folder is made from that of a cluster. --partitions divides the events of each collection anew: events keep their ids, and
+folder is made from that of a cluster. --partitions divides the events of each collection again: events keep their ids, and
 idempotency keys are not kept.
 docs/backup.md has more.")]
 pub struct RestoreArgs {

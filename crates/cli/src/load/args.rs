@@ -88,7 +88,7 @@ pub struct LoadArgs {
     /// Word that means no value in CSV, such as NA; may be repeated
     #[arg(long, value_name = "WORD", help_heading = "Values")]
     pub null: Vec<String>,
-    /// What to do with invalid events: refuse the input, skip them, or repair polygons and skip the rest
+    /// How to handle invalid events: refuse the input, skip them, or repair polygons and skip the rest
     #[arg(long, default_value = "refuse", value_parser = ["refuse", "skip", "repair"], help_heading = "Invalid events")]
     pub invalid: String,
     /// File for the events that are left out, a JSON object a line: input, line, field, reason, event

@@ -10,7 +10,7 @@ use clap::Args;
 use meridian_model::policy::groups::{Group, Groups};
 use meridian_store::bucket::{Condition, Node, OrderKind, Survey, Surveyed, Terms, lease_of};
 
-/// Pass the collections from their owner to another one that stands by, without failed requests
+/// Pass the collections from their owner to a standby, without failed requests
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ pub(super) struct HandoverArgs {
     /// groups]
     #[arg(value_name = "COLLECTION/PARTITION")]
     partition: Option<String>,
-    /// Name of the next owner [default: the best that stands by]
+    /// Name of the next owner [default: the best standby]
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use meridian_lab_results::LabError;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 From a URL to figures:
-  meridian lab run first.toml                 drives what the file says and leaves a results folder
+  meridian lab run first.toml                 drives the scenario and leaves a results folder
   meridian lab run first.toml --set arrival.rate=200 --out results/at-200
   meridian lab report results/at-200          makes a page and pictures of it
   meridian lab breakpoint first.toml          finds the load up to which the objectives hold

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 Examples:
   meridian lab report lab-results/first-20260102T030405
 
-The page is one file that works from the disk; its first paragraph says how it went. The same pictures lie beside it in
+The page is one file that works from the disk; its first paragraph sums it up. The same pictures lie beside it in
 pictures/, as SVG and PNG.")]
 pub struct ReportArgs {
     /// The results folder

@@ -12,7 +12,7 @@ use meridian_lab_results::folder::{Group, Quantiles};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// Send load to a target as a scenario says, and write a results folder
+/// Drive a target with the load of a scenario, and write a results folder
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -25,7 +25,7 @@ Examples:
   meridian lab simulate server.toml --calibrate results/at-50 --fit stage.answer.service.mean_s --edge p95_s=0.1
   meridian lab simulate pipeline.toml --calibrate spans.jsonl
 
-The same seed gives the same run. docs/simulate.md says what the models leave out.")]
+The same seed gives the same run. docs/simulate.md lists what the models leave out.")]
 pub struct SimulateArgs {
     /// The scenario
     #[arg(value_name = "SCENARIO.toml")]

@@ -13,7 +13,7 @@ Examples:
   meridian provider test flood-warnings.toml --answer recorded.xml  reads a recorded answer with it
   meridian provider test wikipedia --question '{\"keywords\":\"flood\"}' --ask
 
-docs/providers/README.md says how a declaration is written.")]
+docs/providers/README.md describes declarations.")]
 pub struct ProviderArgs {
     #[command(subcommand)]
     command: Command,
