@@ -24,8 +24,8 @@ use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, SeqLayout, Seqs, partition_of};
-use meridian_query::partial::{Partial, RowStream, WireError};
-use meridian_query::wire::Question;
+use meridian_query::partial::{Partial, RowStream};
+use meridian_query::wire::{Question, WireError};
 use meridian_query::{
     Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Order, Passages,
     PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
