@@ -1,18 +1,17 @@
-//! One collection.
+//! One collection, and one partition of a collection.
 
-use crate::partitioned::Part;
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, Positions, Schema, Seq, Seqs};
-use meridian_query::partial::Partial;
+use meridian_query::partial::{Partial, RowStream};
 use meridian_query::wire::Question;
 use meridian_query::{
     Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Passages, PassagesResult,
     QueryError, Tile, TileResult, Track, TrackResult,
 };
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Settings, StoreError, Write, WriteError};
+use meridian_store::{CollectionStats, Imported, Settings, StoreError, Write, WriteError};
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -179,4 +178,28 @@ pub trait Collection: Debug + Send + Sync {
 
     /// Writes everything to GeoParquet files that hold exactly what one snapshot shows, and returns their names.
     fn files(&self, deadline: Instant, cancelled: &dyn Fn() -> bool) -> Result<Files, StoreError>;
+}
+
+/// One partition of a collection, in this or another process.
+pub trait Part: Collection {
+    /// Returns events in an order, each with its place in it. Returns one more than the limit, if there are as many.
+    ///
+    /// # Errors
+    /// As [`Collection::items`].
+    fn rows(
+        &self,
+        at: At,
+        question: &Items,
+        control: &Control,
+    ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
+
+    /// Returns which of its events a restore has divided among a different number of partitions, if any.
+    fn imported(&self) -> Option<Imported>;
+
+    /// Records that another process shows this snapshot now. It is kept for as long as a page token that names it,
+    /// unless it is gone already.
+    fn note_use(&self, seq: Seq);
+
+    /// Returns the number of existing events with positions after `after`, up to and including `upto`.
+    fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError>;
 }

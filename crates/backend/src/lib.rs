@@ -30,9 +30,9 @@ mod written;
 
 pub use audit::AuditLog;
 pub use backend::{Backend, Figure, FigureKind, Figures, Held};
-pub use collection::{Append, Collection, DeleteFault, PartialDelete};
+pub use collection::{Append, Collection, DeleteFault, Part, PartialDelete};
 pub use embedded::Embedded;
-pub use partitioned::{Part, Partitioned};
+pub use partitioned::Partitioned;
 pub use read::{At, Changes, Eventual, Head, Near, PriorEvents, Read, RowSink, Rows};
 pub use records::{BackupOf, RecordSource, Records};
 pub use scheduler::PermitScheduler;

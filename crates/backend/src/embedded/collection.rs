@@ -2,9 +2,9 @@
 
 use super::commit::CommitExecutor;
 use super::rows::{LocalRows, pass_rows};
-use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
+use crate::collection::{Append, Collection, DeleteFault, Part, PartialDelete};
 use crate::measured::counted;
-use crate::partitioned::{Part, imported};
+use crate::partitioned::imported;
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;

@@ -6,8 +6,8 @@ mod rows;
 
 use crate::audit::AuditLog;
 use crate::backend::{Backend, Figure, Figures, Held};
-use crate::collection::Collection;
-use crate::partitioned::{Part, Partitioned};
+use crate::collection::{Collection, Part};
+use crate::partitioned::Partitioned;
 use crate::records::{BackupOf, RecordSource, Records};
 use collection::Local;
 use commit::CommitExecutor;

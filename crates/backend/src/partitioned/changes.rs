@@ -1,6 +1,7 @@
 //! Changes of all partitions, and the state of objects before them.
 
-use super::{Part, shape};
+use super::shape;
+use crate::collection::Part;
 use crate::read::{Changes, PriorEvents};
 use meridian_model::{Batch, Layout, Projection, Schema, Seq, Seqs};
 use meridian_store::{Problem, StoreError};

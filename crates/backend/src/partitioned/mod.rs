@@ -19,46 +19,22 @@ mod split;
 mod tests;
 mod write;
 
-use crate::collection::{Append, Collection, DeleteFault, PartialDelete};
+use crate::collection::{Append, Collection, DeleteFault, Part, PartialDelete};
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::written::{Deleted, Files, Written};
 use meridian_model::filter::Predicate;
 use meridian_model::{Batch, Field, IdRole, Invalid, Layout, Positions, Schema, Seq, SeqLayout, Seqs, partition_of};
-use meridian_query::partial::{Partial, RowStream};
+use meridian_query::partial::Partial;
 use meridian_query::wire::{Question, WireError};
 use meridian_query::{
     Aggregate, Aggregated, Control, Cursor, Density, DensityCounts, Explanation, Items, Order, Passages,
     PassagesResult, QueryError, Stats, Tile, TileResult, Track, TrackResult, joined_cuts,
 };
 use meridian_store::seams::Random;
-use meridian_store::{CollectionStats, Gone, Imported, Problem, Settings, StoreError, Write, WriteError};
+use meridian_store::{CollectionStats, Gone, Problem, Settings, StoreError, Write, WriteError};
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};
-
-/// One partition of a collection, in this or another process.
-pub trait Part: Collection {
-    /// Returns events in an order, each with its place in it. Returns one more than the limit, if there are as many.
-    ///
-    /// # Errors
-    /// As [`Collection::items`].
-    fn rows(
-        &self,
-        at: At,
-        question: &Items,
-        control: &Control,
-    ) -> Result<(Head, Box<dyn RowStream + Send>), QueryError>;
-
-    /// Returns which of its events a restore has divided among a different number of partitions, if any.
-    fn imported(&self) -> Option<Imported>;
-
-    /// Records that another process shows this snapshot now. It is kept for as long as a page token that names it,
-    /// unless it is gone already.
-    fn note_use(&self, seq: Seq);
-
-    /// Returns the number of existing events with positions after `after`, up to and including `upto`.
-    fn count_between(&self, after: u64, upto: u64) -> Result<u64, StoreError>;
-}
 
 /// A collection assembled from its partitions.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Writes and deletions, partition by partition: each is whole in a partition, and not across them.
 
-use super::Part;
 use super::split::{Share, split, twice};
-use crate::collection::{Append, PartialDelete};
+use crate::collection::{Append, Part, PartialDelete};
 use crate::read::At;
 use crate::written::{Deleted, Written};
 use meridian_model::filter::Predicate;
