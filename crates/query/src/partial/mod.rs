@@ -5,6 +5,9 @@
 //! averages, empty windows, simplified lines and drawn tiles. A single snapshot counts as one partition, so there is
 //! one code path.
 //!
+//! Aggregates, grids, tiles, tracks and passages define and finish their partial results beside their queries. This
+//! module merges and encodes them.
+//!
 //! Merged counts, mins, maxes and integer sums are exact, float sums within 1e-12 of the sum of magnitudes. Rows come
 //! with their [`Cursor`](crate::Cursor)s, are merged by these ([`MergedRows`]), and are paged like the rows of one
 //! snapshot.
