@@ -2,7 +2,7 @@
 
 use crate::history::History;
 use crate::lookups::Lookups;
-use crate::partitioned::Part;
+use crate::part::Part;
 use crate::queries::Queries;
 use crate::writes::Writes;
 use crate::written::Files;

@@ -8,7 +8,6 @@ mod args;
 #[cfg(feature = "cluster")]
 mod calls;
 mod certificates;
-mod client;
 mod collection;
 mod commands;
 mod config;

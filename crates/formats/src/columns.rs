@@ -1,9 +1,9 @@
 //! Arrow columns of any customary type, read value by value.
 
 use crate::options::ReadOptions;
-use crate::shape::{Shape, coord};
-use crate::survey::Survey;
-use crate::values::{blame, epoch, set_text, shorten};
+use crate::shape::Shape;
+use crate::survey::{Survey, coord};
+use crate::values::{blame, epoch, set_text};
 use crate::{instant, wkb, wkt};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -19,6 +19,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use jiff::tz::TimeZone;
 use meridian_model::builder::Value;
+use meridian_model::error::shorten;
 use meridian_model::{BatchBuilder, FieldType, Invalid};
 
 /// A column, in one of the few forms from which values are read.

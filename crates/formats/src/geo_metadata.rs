@@ -79,7 +79,7 @@ fn check_crs(crs: &Value, column: &str) -> Result<(), Invalid> {
         return Ok(());
     }
     let name = crs["name"].as_str().or(crs.as_str()).unwrap_or("of another name");
-    let name = crate::values::shorten(name);
+    let name = meridian_model::error::shorten(name);
     Err(Invalid::field(
         column,
         format!(

@@ -1,9 +1,9 @@
 //! Fast parsing and formatting of instants: the common shape here, everything else through the model.
 
 use crate::options::ReadOptions;
-use crate::values::shorten;
 use jiff::tz::TimeZone;
 use meridian_model::civil::{civil_from_days, days_from_civil};
+use meridian_model::error::shorten;
 use meridian_model::{FieldType, Invalid, time};
 
 /// Reads a value of a field of this kind (date or instant), in the form that the options name or in RFC 3339.

@@ -26,6 +26,7 @@ mod infer;
 mod input;
 mod instant;
 mod json;
+mod json_text;
 mod options;
 mod read;
 mod reference;
@@ -35,7 +36,6 @@ mod roles;
 mod rows;
 mod shape;
 mod survey;
-mod table;
 mod values;
 mod wkb;
 mod wkb_out;
@@ -59,6 +59,6 @@ pub use write::{EventWriter, FeatureWriter, Features, GeoParquetError, GeoParque
 /// Values as the writers put them into JSON, for other writers of JSON.
 pub mod text {
     pub use crate::instant::write as instant;
+    pub use crate::json_text::float;
     pub use crate::write::csv_quote as csv;
-    pub use crate::write::text::float;
 }

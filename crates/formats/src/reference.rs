@@ -1,6 +1,6 @@
 //! Reference systems named by files, and the command that converts a file of another one.
 
-use crate::values::shorten;
+use meridian_model::error::shorten;
 use meridian_model::{Crs, Invalid};
 
 /// Placeholder in messages for the name of the input, which this crate does not know.

@@ -1,6 +1,6 @@
 //! GeoParquet as a store keeps it: recovers the physical columns of events from the columns of the file.
 
-use crate::write::seq_column;
+use crate::write::{SCHEMA_NOTE, seq_column};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array};
@@ -32,9 +32,6 @@ pub struct RestFile {
     /// First row of each row group, and the number of rows.
     starts: Vec<u32>,
 }
-
-/// Key under which the schema is kept, as JSON: types and roles that Parquet cannot express.
-pub(crate) const SCHEMA_NOTE: &str = "meridian.schema";
 
 fn note<'a>(metadata: &'a ArrowReaderMetadata, key: &str) -> Option<&'a str> {
     let notes = metadata.metadata().file_metadata().key_value_metadata()?;

@@ -276,7 +276,7 @@ impl Roles {
                 } else {
                     format!("no such field; the fields are {}", list(&known))
                 };
-                Err(Invalid::field(crate::values::shorten(name), detail))
+                Err(Invalid::field(meridian_model::error::shorten(name), detail))
             }
         }
     }
@@ -285,7 +285,7 @@ impl Roles {
 /// Formats a list of names for messages, truncated if there are too many.
 pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 40;
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|n| crate::values::shorten(n)).collect();
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|n| meridian_model::error::shorten(n)).collect();
     let more = names.len().saturating_sub(SHOWN);
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }

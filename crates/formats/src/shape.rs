@@ -53,20 +53,6 @@ impl Shape {
     }
 }
 
-/// Max distance in degrees beyond the edge of the world at which a coordinate is taken as the edge.
-///
-/// This is the rounding noise of reprojection (0.1 mm), which occurs in real files (`180.00000000000006`).
-const EDGE: f64 = 1e-9;
-
-/// Returns a position without rounding noise at the edges of the world.
-#[inline]
-pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
-    let snap = |value: f64, edge: f64| {
-        if value.abs() > edge && value.abs() <= edge + EDGE { edge.copysign(value) } else { value }
-    };
-    Coord { x: snap(lon, 180.0), y: snap(lat, 90.0) }
-}
-
 /// Reads a GeoJSON geometry; `None` for null.
 pub(crate) fn read(json: &mut Json<'_>, survey: &mut Survey) -> Result<Option<Shape>, Invalid> {
     if json.null()? {
@@ -140,7 +126,7 @@ fn read_coordinates(kind: &str, json: &mut Json<'_>, survey: &mut Survey) -> Res
         other => {
             return Err(Invalid::new(format!(
                 "{:?} is not a type of geometry: expected Point, LineString, Polygon, MultiPoint, MultiLineString or MultiPolygon",
-                crate::values::shorten(other)
+                meridian_model::error::shorten(other)
             )));
         }
     }))

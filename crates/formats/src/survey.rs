@@ -1,9 +1,22 @@
 //! Rules for reading positions and shapes, and the notes on the current event.
 
 use crate::options::{ReadOptions, Unknown};
-use crate::shape::coord;
 use geo_types::{Coord, LineString, Polygon};
 use meridian_model::{BatchBuilder, Crs, IdRole, Invalid, mend};
+
+/// Max distance in degrees beyond the edge of the world at which a coordinate is taken as the edge.
+///
+/// This is the rounding noise of reprojection (0.1 mm), which occurs in real files (`180.00000000000006`).
+const EDGE: f64 = 1e-9;
+
+/// Returns a position without rounding noise at the edges of the world.
+#[inline]
+pub(crate) fn coord(lon: f64, lat: f64) -> Coord<f64> {
+    let snap = |value: f64, edge: f64| {
+        if value.abs() > edge && value.abs() <= edge + EDGE { edge.copysign(value) } else { value }
+    };
+    Coord { x: snap(lon, 180.0), y: snap(lat, 90.0) }
+}
 
 /// Omissions and changes of one event, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

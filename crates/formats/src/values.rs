@@ -4,9 +4,8 @@ use crate::instant;
 use crate::json::{Json, Number, Scalar};
 use crate::options::ReadOptions;
 use meridian_model::builder::Value;
+use meridian_model::error::shorten;
 use meridian_model::{BatchBuilder, FieldType, Invalid};
-
-pub(crate) use meridian_model::builder::shorten;
 
 /// Characters that may surround a value in a text table.
 pub(crate) const BLANKS: [char; 2] = [' ', '\t'];

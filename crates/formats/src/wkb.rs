@@ -1,8 +1,8 @@
 //! Well-known binary: a reader that trusts no input, and GeoJSON and WKT straight from the bytes.
 
+use crate::json_text::coordinate;
 use crate::shape::Shape;
 use crate::survey::Survey;
-use crate::write::coordinate;
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point};
 use meridian_model::Invalid;
 use meridian_model::geometry::VERTICES_MAX;

@@ -127,7 +127,7 @@ pub(crate) fn read(text: &str, survey: &mut Survey) -> Result<Option<Shape>, Inv
         && word.trim().eq_ignore_ascii_case("srid")
     {
         if number.trim() != "4326" {
-            let srid = crate::values::shorten(number.trim());
+            let srid = meridian_model::error::shorten(number.trim());
             return Err(Invalid::new(format!("geometry in EPSG:{srid}: expected longitude and latitude (4326)")));
         }
         rest = after;

@@ -28,16 +28,6 @@ const VERSION: u8 = 2;
 /// Max number of trees: one per size class, which is a byte.
 const TREES_MAX: usize = 256;
 const FIELD_BYTES: usize = 8;
-/// Bytes of a node's box, and of its summary of one integer or float field.
-const BOX_BYTES: usize = 48;
-const INT_BYTES: usize = 4 + 16 + 8 + 8;
-const FLOAT_BYTES: usize = 4 + 8 + 8 + 8;
-
-/// Bytes of one node.
-pub(crate) fn node_bytes(fields: &[NumericField]) -> usize {
-    BOX_BYTES + fields.iter().map(|f| if f.float { FLOAT_BYTES } else { INT_BYTES }).sum::<usize>()
-}
-
 impl Forest {
     /// Total number of rows.
     pub fn rows(&self) -> u32 {

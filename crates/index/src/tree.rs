@@ -1,6 +1,6 @@
 //! The aggregate tree: packed, immutable, walked from the root.
 
-use crate::nodes::{Nodes, NumericField};
+use crate::nodes::{Nodes, NumericField, node_bytes};
 use crate::summary::{Number, Summary};
 use meridian_model::Bounds;
 use meridian_model::filter::{FieldRange, Region, Relation};
@@ -224,7 +224,7 @@ impl Tree {
 
     /// Bytes used by the nodes.
     pub fn bytes(&self) -> usize {
-        self.nodes() * crate::forest::node_bytes(&self.fields)
+        self.nodes() * node_bytes(&self.fields)
     }
 
     /// The top node; `None` for an empty tree.

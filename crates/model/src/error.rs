@@ -67,6 +67,14 @@ pub fn cut(sentence: impl fmt::Display) -> String {
     Cut::of(sentence, CUT_BYTES)
 }
 
+/// The first 40 characters of a text, for messages.
+pub fn shorten(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
 /// A writer that keeps the beginning and the end of its output.
 struct Cut {
     beginning: String,

@@ -23,6 +23,7 @@ pub mod layout;
 mod memory;
 pub mod mend;
 pub mod naming;
+mod planar;
 pub mod policy;
 mod record_change;
 mod record_part;

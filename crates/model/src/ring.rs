@@ -4,7 +4,7 @@
 //! sorting. Joining that tree with itself tests only segments whose boxes meet: near-linear for real outlines. Pairs
 //! are counted, and a ring that needs too many is rejected.
 
-use crate::filter::planar::{Sides, box_union, boxes_touch, segment_box};
+use crate::planar::{Sides, box_union, boxes_touch, segment_box};
 use geo::{Intersects, Kernel, Orientation};
 use geo_types::{Coord, Line};
 

@@ -13,6 +13,8 @@ use tokio::time::timeout;
 
 /// Timeout of a call.
 pub(crate) const CALL: Duration = Duration::from_secs(10);
+/// Timeout of an acknowledgement.
+pub(crate) const ACK: Duration = Duration::from_secs(5);
 
 /// Runs calls on a runtime that has timers and the connection's tasks, while the calling thread waits. No thread of
 /// that runtime may call: a task that it has to run would wait for this thread.

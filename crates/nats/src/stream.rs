@@ -1,12 +1,11 @@
 //! The messages of one stream.
 
-use crate::calls::Calls;
+use crate::calls::{ACK, Calls};
 use crate::fault::outcome_of;
-use crate::streams::{ACK, bytes_max};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, ReplayPolicy, pull};
 use async_nats::jetstream::context::Context;
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream as JetStream};
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream as JetStream};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use meridian_store::stream::{Bounds, PublishOutcome, Stream};
@@ -23,6 +22,10 @@ const BATCH: Duration = Duration::from_secs(30);
 const EMPTY_MAX: u32 = 20;
 /// Pause after an empty batch.
 const EMPTY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Space of a stream reserved for owner records, beyond the limit of groups. So a full stream can still be taken over
+/// thousands of times.
+pub(crate) const RESERVE: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct NatsStream {
@@ -71,6 +74,16 @@ impl NatsStream {
             ..pull::Config::default()
         };
         self.stream.create_consumer(config).await.map_err(io::Error::other)
+    }
+}
+
+/// Returns the max bytes that groups may take of a stream. The stream's own limit counts: it may be from an earlier
+/// version, or set by an operator.
+fn bytes_max(config: &Config) -> u64 {
+    match u64::try_from(config.max_bytes) {
+        Ok(0) | Err(_) => u64::MAX,
+        // A small one splits its space.
+        Ok(bytes) => bytes - RESERVE.min(bytes / 2),
     }
 }
 
@@ -154,5 +167,17 @@ impl Stream for NatsStream {
 
     fn bytes_max(&self) -> u64 {
         bytes_max(&self.stream.cached_info().config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_leave_room_for_owner_records() {
+        let of = |max_bytes| bytes_max(&Config { max_bytes, ..Config::default() });
+        let expected = [(-1, u64::MAX), (0, u64::MAX), (1, 1), (1 << 20, 1 << 19), (65 << 20, 64 << 20)];
+        expected.into_iter().for_each(|(max_bytes, expected)| assert_eq!(of(max_bytes), expected, "{max_bytes}"));
     }
 }

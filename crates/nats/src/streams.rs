@@ -1,9 +1,9 @@
 //! Streams: created, opened, removed.
 
-use crate::calls::Calls;
+use crate::calls::{ACK, Calls};
 use crate::fault::NAME_TAKEN;
 use crate::options::NatsOptions;
-use crate::stream::NatsStream;
+use crate::stream::{NatsStream, RESERVE};
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{
@@ -22,11 +22,6 @@ use std::time::Duration;
 const MESSAGE_MAX: usize = 1 << 20;
 /// Bytes of a message besides its payload: the header with the expected number, with room to spare.
 const HEADERS: usize = 512;
-/// Space of a stream reserved for owner records, beyond the limit of groups. So a full stream can still be taken over
-/// thousands of times.
-const RESERVE: u64 = 1 << 20;
-/// Timeout of an acknowledgement.
-pub(crate) const ACK: Duration = Duration::from_secs(5);
 
 /// The streams of one account.
 #[derive(Debug)]
@@ -98,16 +93,6 @@ fn stream_of(name: &str) -> String {
 /// cannot have the same subject.
 fn subject_of(name: &str) -> String {
     format!("m.{}", BASE64URL_NOPAD.encode(&Sha256::digest(name)[..8]))
-}
-
-/// Returns the max bytes that groups may take of a stream. The stream's own limit counts: it may be from an earlier
-/// version, or set by an operator.
-pub(crate) fn bytes_max(config: &Config) -> u64 {
-    match u64::try_from(config.max_bytes) {
-        Ok(0) | Err(_) => u64::MAX,
-        // A small one splits its space.
-        Ok(bytes) => bytes - RESERVE.min(bytes / 2),
-    }
 }
 
 /// Returns a required setting that a stream lacks: otherwise it drops messages, or acknowledges them before they are
@@ -206,13 +191,6 @@ mod tests {
         let all: std::collections::BTreeSet<String> = (0..1000).map(of).collect();
         assert_eq!(all.len(), 1000);
         assert!(all.iter().all(|subject| subject.len() == 13 && subject.starts_with("m.")));
-    }
-
-    #[test]
-    fn groups_leave_room_for_owner_records() {
-        let of = |max_bytes| bytes_max(&Config { max_bytes, ..Config::default() });
-        let expected = [(-1, u64::MAX), (0, u64::MAX), (1, 1), (1 << 20, 1 << 19), (65 << 20, 64 << 20)];
-        expected.into_iter().for_each(|(max_bytes, expected)| assert_eq!(of(max_bytes), expected, "{max_bytes}"));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The request that a thread works on.
 
+use crate::sink::Kind;
 use crate::slot::Slot;
-use crate::span::{Kind, Span};
-use crate::tracer::Trace;
-use crate::work::Work;
+use crate::span::Span;
+use crate::trace::Trace;
+use crate::work::{Measured, Stage, Work};
 use std::cell::RefCell;
 use std::fmt;
 use std::pin::pin;
@@ -45,7 +46,7 @@ thread_local! {
         const { RefCell::new(Current { request: None, trace: None, work: None, slot: None }) };
 }
 
-pub(crate) fn with<T>(look: impl FnOnce(&Current) -> T) -> T {
+fn with<T>(look: impl FnOnce(&Current) -> T) -> T {
     CURRENT.with_borrow(look)
 }
 
@@ -57,6 +58,11 @@ pub fn current() -> Current {
 /// Starts a span of the current work; no span without a sampled trace.
 pub fn span(name: &'static str) -> Span {
     with(|current| current.span(name))
+}
+
+/// Begins a stage of the current work. If the work is not measured, that costs one read of a thread-local value.
+pub fn stage(stage: Stage) -> Measured {
+    with(|current| current.stage(stage))
 }
 
 /// Measures the current work from now on, until the enclosing scope ends.
@@ -83,11 +89,49 @@ impl Current {
         self.trace.as_ref().map_or(Span::none(), |trace| trace.child(name, Kind::Internal))
     }
 
+    /// Begins a stage of this work.
+    pub fn stage(&self, stage: Stage) -> Measured {
+        Measured::begin(stage, self.work.as_ref(), || self.span(stage.name()))
+    }
+
     /// Runs a closure on this thread as part of this work.
     pub fn run<T>(mut self, work: impl FnOnce() -> T) -> T {
         let _swapped = Swapped::new(&mut self);
         work()
     }
+}
+
+impl Span {
+    /// Returns the current work as part of this span; unchanged for a no-op span.
+    pub fn current(&self) -> Current {
+        self.within(current())
+    }
+
+    /// Returns work as part of this span; unchanged for a no-op span.
+    pub fn within(&self, mut work: Current) -> Current {
+        if let Some(place) = self.place() {
+            work.trace = Some(place);
+        }
+        work
+    }
+
+    /// Runs a closure as part of the span.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.is_recorded() { self.current().run(work) } else { work() }
+    }
+}
+
+/// Runs `wait`, which waits for another process on this thread. The work holds no slot meanwhile, so other work runs.
+/// Once `over` reports that the work is no longer wanted, it does not wait for its turn.
+pub fn away<T>(over: &dyn Fn() -> bool, wait: impl FnOnce() -> T) -> T {
+    // Upgraded before the wait, so that the same slot that was given back is taken again.
+    let Some(slot) = with(|current| current.slot.as_ref().and_then(Weak::upgrade)) else {
+        return wait();
+    };
+    slot.rest();
+    let outcome = wait();
+    slot.wake(over);
+    outcome
 }
 
 /// Runs a future as part of this work.

@@ -10,14 +10,18 @@
 
 mod context;
 mod current;
+mod sink;
 mod slot;
 mod span;
+mod trace;
 mod tracer;
 mod work;
 
 pub use context::{Parent, TRACEPARENT, TRACESTATE};
-pub use current::{Current, RequestId, current, hold, measure, span, within};
-pub use slot::{Slot, away};
-pub use span::{EndedSpan, Kind, Span, Value};
-pub use tracer::{Clock, Figures, Sampling, SpanSink, Trace, Tracer};
-pub use work::{Count, Measured, Stage, Stopwatch, Work, stage};
+pub use current::{Current, RequestId, away, current, hold, measure, span, stage, within};
+pub use sink::{EndedSpan, Figures, Kind, SpanSink, Value};
+pub use slot::Slot;
+pub use span::Span;
+pub use trace::{Clock, Trace};
+pub use tracer::{Sampling, Tracer};
+pub use work::{Count, Measured, Stage, Stopwatch, Work};

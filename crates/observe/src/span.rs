@@ -1,76 +1,9 @@
 //! Spans: each measures one stage of a request, from its start until it is dropped.
 
-use crate::current::Current;
-use crate::tracer::Trace;
+use crate::sink::{EndedSpan, Kind, Value};
+use crate::trace::Trace;
 use std::borrow::Cow;
-use std::sync::Arc;
-
-/// The role of a span, as defined by OpenTelemetry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A stage within this program.
-    Internal,
-    /// A request that this program serves.
-    Server,
-    /// A request that this program makes.
-    Client,
-}
-
-/// The value of an attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// A number.
-    Int(i64),
-    /// Text from a bounded set, never an id or a value from a client's filter.
-    Text(Arc<str>),
-    /// A static text of this program.
-    Name(&'static str),
-}
-
-impl From<u64> for Value {
-    fn from(n: u64) -> Value {
-        Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<&'static str> for Value {
-    fn from(name: &'static str) -> Value {
-        Value::Name(name)
-    }
-}
-
-impl From<Arc<str>> for Value {
-    fn from(text: Arc<str>) -> Value {
-        Value::Text(text)
-    }
-}
-
-/// A span that has ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EndedSpan {
-    /// Its trace id.
-    pub trace: u128,
-    /// Its number within the trace.
-    pub span: u64,
-    /// The parent span; 0 for the root of a trace.
-    pub parent: u64,
-    /// Whether the parent span belongs to another program.
-    pub parent_is_remote: bool,
-    /// The vendor-specific entries of the trace.
-    pub state: Option<Arc<str>>,
-    /// Its name.
-    pub name: Cow<'static, str>,
-    /// Its role.
-    pub kind: Kind,
-    /// Start, in nanoseconds since 1970.
-    pub start: u64,
-    /// End, in nanoseconds since 1970; not before the start.
-    pub end: u64,
-    /// Attributes: counts and names.
-    pub attributes: Vec<(&'static str, Value)>,
-    /// Whether the stage failed.
-    pub failed: bool,
-}
+use std::sync::atomic::Ordering;
 
 /// A stage that is measured until the span is dropped; no span if the work is not recorded.
 #[derive(Debug)]
@@ -89,13 +22,18 @@ impl Span {
         Span(None)
     }
 
-    pub(crate) fn begin(place: Trace, ended: EndedSpan) -> Span {
+    fn begin(place: Trace, ended: EndedSpan) -> Span {
         Span(Some(Box::new(Open { place, ended })))
     }
 
     /// Returns whether the span is recorded.
     pub fn is_recorded(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Returns the place of the span, if it is recorded.
+    pub(crate) fn place(&self) -> Option<Trace> {
+        self.0.as_ref().map(|open| open.place.clone())
     }
 
     /// Adds an attribute.
@@ -119,27 +57,6 @@ impl Span {
         }
     }
 
-    /// Returns the current work as part of this span; unchanged for a no-op span.
-    pub fn current(&self) -> Current {
-        self.within(crate::current())
-    }
-
-    /// Returns work as part of this span; unchanged for a no-op span.
-    pub fn within(&self, mut work: Current) -> Current {
-        if let Some(open) = &self.0 {
-            work.trace = Some(open.place.clone());
-        }
-        work
-    }
-
-    /// Runs a closure as part of the span.
-    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        match self.0 {
-            Some(_) => self.current().run(work),
-            None => work(),
-        }
-    }
-
     /// Splits off the first `nanos` nanoseconds as a separate sibling span.
     pub fn split_off(&mut self, name: &'static str, nanos: u64) {
         let Some(open) = &mut self.0 else { return };
@@ -152,6 +69,45 @@ impl Span {
     }
 }
 
+impl Trace {
+    /// Starts a child span of this place; no span if the trace is not recorded.
+    pub fn child(&self, name: impl Into<Cow<'static, str>>, kind: Kind) -> Span {
+        if self.left.is_none() {
+            return Span::none();
+        }
+        self.open(name.into(), kind, false)
+    }
+
+    /// Starts a sibling of this place's span.
+    fn sibling(&self, parent: u64, name: &'static str) -> Span {
+        Trace { span: parent, ..self.clone() }.child(name, Kind::Internal)
+    }
+
+    pub(crate) fn open(&self, name: Cow<'static, str>, kind: Kind, parent_is_remote: bool) -> Span {
+        let Some(left) = &self.left else { return Span::none() };
+        // Relaxed: only a count. Spans of one trace may end on many threads.
+        let taken = left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if taken.is_err() {
+            return Span::none();
+        }
+        let place = Trace { span: self.recorder.number().max(1), ..self.clone() };
+        let ended = EndedSpan {
+            trace: self.id,
+            span: place.span,
+            parent: self.span,
+            parent_is_remote,
+            state: self.state.clone(),
+            name,
+            kind,
+            start: self.recorder.now(),
+            end: 0,
+            attributes: Vec::new(),
+            failed: false,
+        };
+        Span::begin(place, ended)
+    }
+}
+
 impl Drop for Span {
     fn drop(&mut self) {
         if let Some(open) = self.0.take() {
@@ -159,9 +115,9 @@ impl Drop for Span {
             // A span that was split off already has its end.
             if ended.end == 0 {
                 // A clock that was set back must not produce a negative duration.
-                ended.end = place.now().max(ended.start);
+                ended.end = place.recorder.now().max(ended.start);
             }
-            place.end(ended);
+            place.recorder.sink.take(ended);
         }
     }
 }

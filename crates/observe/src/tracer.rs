@@ -1,37 +1,14 @@
-//! Decides which traces are recorded, and numbers their spans.
+//! Decides which traces are recorded, and starts them.
 
 use crate::context::Parent;
-use crate::span::{EndedSpan, Kind, Span};
-use std::borrow::Cow;
-use std::fmt;
+use crate::sink::{Figures, Kind, SpanSink};
+use crate::span::Span;
+use crate::trace::{Clock, Recorder, Trace};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Max spans of one trace in this server, which also limits a long stream of chunks.
 const SPANS_MAX: u32 = 512;
-
-/// Nanoseconds since 1970.
-pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
-
-/// Takes ended spans. It must not block.
-pub trait SpanSink: fmt::Debug + Send + Sync {
-    /// Takes one span.
-    fn take(&self, span: EndedSpan);
-
-    /// Returns the counts of span outcomes.
-    fn figures(&self) -> Figures;
-}
-
-/// Outcomes of ended spans, since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Accepted by the collector.
-    pub exported: u64,
-    /// Dropped because the queue was full.
-    pub dropped: u64,
-    /// Lost because the collector was unreachable or refused them.
-    pub failed: u64,
-}
 
 /// Which traces are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,32 +24,12 @@ pub struct Sampling {
 #[derive(Debug, Clone, Default)]
 pub struct Tracer(Option<Arc<Inner>>);
 
+#[derive(Debug)]
 struct Inner {
     /// A trace is recorded if the lower half of its id is below this value; `None` records all.
     below: Option<u64>,
     parents: PerSecond,
-    clock: Clock,
-    /// Randomizes trace and span numbers.
-    seed: u64,
-    numbers: AtomicU64,
-    sink: Arc<dyn SpanSink>,
-}
-
-impl fmt::Debug for Inner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").field("sink", &self.sink).finish_non_exhaustive()
-    }
-}
-
-/// The position of work in a trace.
-#[derive(Debug, Clone)]
-pub struct Trace {
-    id: u128,
-    span: u64,
-    state: Option<Arc<str>>,
-    tracer: Arc<Inner>,
-    /// Number of spans that may still be recorded; `None` if the trace is not.
-    left: Option<Arc<AtomicU32>>,
+    recorder: Arc<Recorder>,
 }
 
 impl Tracer {
@@ -80,7 +37,7 @@ impl Tracer {
     pub fn new(sampling: Sampling, clock: Clock, seed: u64, sink: Arc<dyn SpanSink>) -> Tracer {
         let below = (sampling.ratio < 1.0).then_some((sampling.ratio * u64::MAX as f64) as u64);
         let parents = PerSecond { max: sampling.parents_per_second, state: AtomicU64::new(0) };
-        Tracer(Some(Arc::new(Inner { below, parents, clock, seed, numbers: AtomicU64::new(0), sink })))
+        Tracer(Some(Arc::new(Inner { below, parents, recorder: Arc::new(Recorder::new(clock, seed, sink)) })))
     }
 
     /// Returns whether it may record anything.
@@ -90,7 +47,7 @@ impl Tracer {
 
     /// Returns the outcomes of the spans; `None` if nothing is recorded.
     pub fn figures(&self) -> Option<Figures> {
-        self.0.as_ref().map(|inner| inner.sink.figures())
+        self.0.as_ref().map(|inner| inner.recorder.sink.figures())
     }
 
     /// Starts a request, within its caller's trace if there is one. Returns its place and its span. A request that is
@@ -105,17 +62,17 @@ impl Tracer {
         match parent() {
             Some(parent) => {
                 // The clock is read only for callers that record; most requests have none.
-                let sampled = parent.sampled && tracer.parents.admits((tracer.clock)());
+                let sampled = parent.sampled && tracer.parents.admits(tracer.recorder.now());
                 let left = sampled.then(|| Arc::new(AtomicU32::new(SPANS_MAX)));
                 let Parent { trace, span, state, .. } = parent;
-                let above = Trace { id: trace, span, state, tracer: tracer.clone(), left };
+                let above = Trace { id: trace, span, state, recorder: tracer.recorder.clone(), left };
                 let span = above.open(name.into(), kind, true);
-                (Some(span.current().trace.filter(|_| span.is_recorded()).unwrap_or(above)), span)
+                (Some(span.place().unwrap_or(above)), span)
             }
             None => {
                 let Some(above) = self.root() else { return (None, Span::none()) };
                 let span = above.open(name.into(), kind, false);
-                (span.current().trace, span)
+                (span.place(), span)
             }
         }
     }
@@ -125,90 +82,18 @@ impl Tracer {
     pub fn root(&self) -> Option<Trace> {
         let tracer = self.0.as_ref()?;
         // The lower half of the id doubles as the sampling draw, so an unrecorded request costs one number.
-        let low = tracer.number();
+        let low = tracer.recorder.number();
         if tracer.below.is_some_and(|below| low >= below) {
             return None;
         }
-        let id = u128::from(tracer.number()) << 64 | u128::from(low.max(1));
+        let id = u128::from(tracer.recorder.number()) << 64 | u128::from(low.max(1));
         let left = Some(Arc::new(AtomicU32::new(SPANS_MAX)));
-        Some(Trace { id, span: 0, state: None, tracer: tracer.clone(), left })
-    }
-}
-
-impl Inner {
-    /// Returns a number not drawn before: SplitMix64 (Steele, Lea and Flood 2014) over a counter.
-    fn number(&self) -> u64 {
-        let n = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.seed.wrapping_add(n);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
-impl Trace {
-    /// Returns the trace id: 32 hexadecimal digits.
-    pub fn id(&self) -> String {
-        format!("{:032x}", self.id)
-    }
-
-    /// Returns whether the trace is recorded.
-    pub fn is_recorded(&self) -> bool {
-        self.left.is_some()
-    }
-
-    /// Returns the parent that outgoing requests of this work pass on.
-    pub fn to_pass_on(&self) -> Parent {
-        Parent { trace: self.id, span: self.span, sampled: self.is_recorded(), state: self.state.clone() }
-    }
-
-    /// Starts a child span of this place; no span if the trace is not recorded.
-    pub fn child(&self, name: impl Into<Cow<'static, str>>, kind: Kind) -> Span {
-        if self.left.is_none() {
-            return Span::none();
-        }
-        self.open(name.into(), kind, false)
-    }
-
-    /// Starts a sibling of this place's span.
-    pub(crate) fn sibling(&self, parent: u64, name: &'static str) -> Span {
-        Trace { span: parent, ..self.clone() }.child(name, Kind::Internal)
-    }
-
-    fn open(&self, name: Cow<'static, str>, kind: Kind, parent_is_remote: bool) -> Span {
-        let Some(left) = &self.left else { return Span::none() };
-        // Relaxed: only a count. Spans of one trace may end on many threads.
-        let taken = left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if taken.is_err() {
-            return Span::none();
-        }
-        let place = Trace { span: self.tracer.number().max(1), ..self.clone() };
-        let ended = EndedSpan {
-            trace: self.id,
-            span: place.span,
-            parent: self.span,
-            parent_is_remote,
-            state: self.state.clone(),
-            name,
-            kind,
-            start: self.now(),
-            end: 0,
-            attributes: Vec::new(),
-            failed: false,
-        };
-        Span::begin(place, ended)
-    }
-
-    pub(crate) fn now(&self) -> u64 {
-        (self.tracer.clock)()
-    }
-
-    pub(crate) fn end(&self, span: EndedSpan) {
-        self.tracer.sink.take(span);
+        Some(Trace { id, span: 0, state: None, recorder: tracer.recorder.clone(), left })
     }
 }
 
 /// A lock-free limit per second: the second is in the upper half of a number, the count in the lower.
+#[derive(Debug)]
 struct PerSecond {
     max: u32,
     state: AtomicU64,
@@ -229,7 +114,7 @@ impl PerSecond {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Current, Value, span};
+    use crate::{Current, EndedSpan, Value, span};
     use parking_lot::Mutex;
 
     #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! The cost of a request by stage: one measurement for its `Server-Timing`, the log of slow requests and its spans.
 
-use crate::current::Current;
 use crate::span::Span;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -147,20 +146,13 @@ pub struct Measured {
     began: Option<(Arc<Work>, u64)>,
 }
 
-/// Begins a stage of the current work. If the work is not measured, that costs one read of a thread-local value.
-pub fn stage(stage: Stage) -> Measured {
-    crate::current::with(|current| current.stage(stage))
-}
-
-impl Current {
-    /// Begins a stage of this work.
-    pub fn stage(&self, stage: Stage) -> Measured {
-        let began = self.work.as_ref().map(|work| (work.clone(), work.now()));
-        Measured { span: self.span(stage.name()), stage, began }
-    }
-}
-
 impl Measured {
+    /// Begins a stage of work, measured if there is a cost to add to.
+    pub(crate) fn begin(stage: Stage, work: Option<&Arc<Work>>, span: impl FnOnce() -> Span) -> Measured {
+        let began = work.map(|work| (work.clone(), work.now()));
+        Measured { span: span(), stage, began }
+    }
+
     /// Adds to the counts of the work.
     pub fn count(&mut self, counts: &[(Count, u64)]) {
         for (count, n) in counts {
@@ -193,6 +185,7 @@ impl Drop for Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Current, stage};
 
     #[test]
     fn stages_add_up_and_counts_too() {

@@ -1,13 +1,27 @@
 //! The values of the `by` fields.
 
-use crate::aggregate::ByValue;
 use crate::hash::NumberMap;
 use arrow_array::Array;
 use meridian_model::{FieldColumn, Invalid};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Max number of distinct values of the `by` field.
 pub const BY_VALUES_MAX: usize = 100_000;
+
+/// A group's value of a `by` field.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ByValue {
+    /// False or true.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// Text.
+    Text(String),
+    /// Null.
+    Null,
+}
 
 /// The values of the `by` field, numbered in order of first occurrence.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 
 use crate::control::Stats;
 use crate::reach::Reach;
-use crate::scan::Scan;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{Node, NodeRef, Tree};
 use meridian_model::filter::{Predicate, Relation};
@@ -77,25 +76,7 @@ impl Candidates {
         }
     }
 
-    /// The rows of a part that a query must read, from `from` on.
-    pub(crate) fn of(scan: &mut Scan, part: u32, from: u32) -> Candidates {
-        let trees = scan.part(part).trees().to_vec();
-        Candidates::sought(scan, part, Candidates::new(trees, from))
-    }
-
-    /// The rows of one tree of a part that a query must read, from `from` on.
-    pub(crate) fn of_tree(scan: &mut Scan, part: u32, tree: usize, from: u32) -> Candidates {
-        let trees = scan.part(part).trees()[tree..tree + 1].to_vec();
-        Candidates::sought(scan, part, Candidates::new(trees, from))
-    }
-
-    /// The same rows, limited to the reach of the query.
-    fn sought(scan: &mut Scan, part: u32, all: Candidates) -> Candidates {
-        let all = all.in_stretches(scan.stretches(part));
-        Candidates { sieve: scan.sieve(part), reach: scan.reach, ..all }
-    }
-
-    /// The same rows in runs of limited size, as [`Scan::stretches`] returns it.
+    /// The same rows in runs of limited size, as [`crate::scan::Scan::stretches`] returns it.
     pub(crate) fn in_stretches(self, (stretch, stretch_whole): (u32, u32)) -> Candidates {
         Candidates { stretch, stretch_whole, ..self }
     }

@@ -201,7 +201,7 @@ pub(crate) fn count_part(
     cells: &impl Cells,
     counts: &mut [u64],
 ) -> Result<(), QueryError> {
-    let mut candidates = Candidates::of(scan, part, 0);
+    let mut candidates = scan.candidates(part, 0);
     count_candidates(scan, part, &mut candidates, columns, cells, counts)
 }
 

@@ -80,6 +80,11 @@ pub trait Scheduler: Send + Sync + std::fmt::Debug {
     fn read_too_much(&self);
 }
 
+/// Number of processors of this machine that the process may use.
+pub(crate) fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Bytes of events that a query may read, shared by its threads.
 #[derive(Debug)]
 struct Allowance {

@@ -1,6 +1,6 @@
 //! The number of matching events: `numberMatched`.
 
-use crate::candidates::{Candidates, Step, search_step};
+use crate::candidates::{Step, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::find_ids;
@@ -57,7 +57,7 @@ fn count_all(scan: &mut Scan, limits: Limits) -> Result<Option<u64>, QueryError>
     }
     for part in scan.parts() {
         let view = scan.part(part).clone();
-        let mut candidates = Candidates::of(scan, part, 0);
+        let mut candidates = scan.candidates(part, 0);
         loop {
             let mut matched = 0;
             let Scan { stats, predicate, .. } = &mut *scan;

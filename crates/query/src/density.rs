@@ -4,7 +4,6 @@ use crate::cells::{DegreeCells, count_into};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::parallel::slices;
-use crate::partial::PartialGrid;
 use crate::scan::{Matches, Scan};
 use meridian_model::Invalid;
 use meridian_model::filter::Predicate;
@@ -33,6 +32,15 @@ pub struct Density {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DensityCounts {
     /// `width * height` counts.
+    pub counts: Vec<u64>,
+    /// The cost of the query.
+    pub stats: Stats,
+}
+
+/// Counts of one partition on a grid, row by row from the north-west.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartialGrid {
+    /// A count for each cell.
     pub counts: Vec<u64>,
     /// The cost of the query.
     pub stats: Stats,
@@ -81,5 +89,10 @@ impl PartialGrid {
         count_into(&mut scan, &DegreeCells::new(question.bbox, question.width, question.height), &mut counts)?;
         scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
         Ok(PartialGrid { counts, stats: scan.stats })
+    }
+
+    /// Finishes the result.
+    pub fn finish(self) -> DensityCounts {
+        DensityCounts { counts: self.counts, stats: self.stats }
     }
 }

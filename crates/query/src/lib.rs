@@ -16,12 +16,12 @@ mod cells;
 mod control;
 mod count;
 mod cursor;
-mod cut;
 mod cuts;
 mod density;
+mod distance;
 mod error;
 mod explain;
-mod groups;
+mod function;
 mod hash;
 mod items;
 mod listed;
@@ -44,7 +44,6 @@ mod simplify;
 mod sketch;
 mod sort;
 mod tile;
-mod timeline;
 mod token;
 mod totals;
 mod track;
@@ -54,10 +53,8 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use aggregate::{
-    Aggregate, Aggregated, BY_FIELDS_MAX, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, Percent, aggregate,
-};
-pub use by::BY_VALUES_MAX;
+pub use aggregate::{Aggregate, Aggregated, BY_FIELDS_MAX, Group, TOTALS_MAX, aggregate};
+pub use by::{BY_VALUES_MAX, ByValue};
 pub use control::{CancelFlag, Control, Scheduler, Stats};
 pub use count::count;
 pub use cursor::{Cursor, SortValue};
@@ -65,7 +62,7 @@ pub use cuts::{cuts, joined_cuts};
 pub use density::{DENSITY_CELLS_MAX, Density, DensityCounts, density};
 pub use error::QueryError;
 pub use explain::{Explanation, explain};
-pub use groups::TOTALS_MAX;
+pub use function::{FUNCTIONS_MAX, Function, FunctionValue, Percent};
 pub use items::{Hits, Items, Order, Rows, SORTED_LIMIT_MAX, items, select};
 pub use memory::{MemoryPool, Share};
 pub use passages::{Passage, Passages, PassagesResult, object_of, passages};

@@ -1,15 +1,13 @@
 //! Results collected before the first event is returned: by id, or few events near a place.
 
-use crate::candidates::{Candidates, Run, search_step};
+use crate::candidates::{Run, search_step};
+use crate::distance::{NearQuestion, geometry_columns, measure};
 use crate::error::QueryError;
-use crate::items::NearQuestion;
 use crate::matched::Pick;
 use crate::memory::Share;
 use crate::scan::Scan;
 use meridian_index::Key;
-use meridian_model::filter::box_around;
-use meridian_model::sphere::distance_m;
-use meridian_model::{Projection, Seq};
+use meridian_model::Seq;
 
 /// Max candidates collected and sorted if all events near a place are requested.
 const COLLECT_MAX: u64 = 1 << 17;
@@ -104,7 +102,7 @@ pub(crate) fn near_if_few(scan: &mut Scan, sought: &NearQuestion) -> Result<Opti
     let mut runs = Vec::new();
     let mut count = 0;
     for part in scan.parts() {
-        let mut candidates = Candidates::of(scan, part, 0).bridged();
+        let mut candidates = scan.candidates(part, 0).bridged();
         let from = runs.len();
         let predicate = scan.predicate.clone();
         while let Some(run) = candidates.next(&mut scan.stats, &mut |node, whole| search_step(&predicate, node, whole))
@@ -149,59 +147,4 @@ fn collect(scan: &mut Scan, runs: Vec<(u32, Run)>, sought: &NearQuestion) -> Res
     found.sort_unstable_by(order);
     let (distances, picks) = found.into_iter().unzip();
     Ok((Listed::new(picks, distances, share), total))
-}
-
-/// The columns for distances.
-pub(crate) fn geometry_columns(scan: &Scan) -> Projection {
-    let mut columns = Projection::none(&scan.layout);
-    columns.add_geometry(&scan.layout);
-    columns
-}
-
-/// Calls `take` with each matching event of a run and its distance; events farther than `most` metres may be omitted.
-/// `columns` are those of the predicate and the geometry.
-pub(crate) fn measure(
-    scan: &mut Scan,
-    part: u32,
-    run: &Run,
-    columns: &Projection,
-    sought: &NearQuestion,
-    most: f64,
-    mut take: impl FnMut(f64, Pick),
-) -> Result<(), QueryError> {
-    let (rows, batch) = scan.test_with(part, run, columns)?;
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let span = rows.span();
-    let seqs = scan.part(part).seqs(span.clone())?;
-    let batch = match batch {
-        Some(batch) => batch.slice((span.start - run.rows.start) as usize, span.len()),
-        None => scan.read(part, span.clone(), columns)?,
-    };
-    let mut each = |row: u32, distance_m: f64| {
-        take(distance_m, Pick { part, row, seq: Seq(seqs[(row - span.start) as usize]) });
-    };
-    match batch.points() {
-        // Points need no list of distances, and a box excludes points that are certainly too far.
-        Some((lon, lat)) => {
-            use arrow_array::Array;
-            let [west, south, east, north] = box_around(sought.lon, sought.lat, most);
-            for row in rows.iter() {
-                let i = (row - span.start) as usize;
-                let (x, y) = (lon.value(i), lat.value(i));
-                // Without short circuits: four comparisons cost less than a mispredicted branch.
-                let boxed = (west <= x) & (x <= east) & (south <= y) & (y <= north);
-                if boxed && lon.is_valid(i) {
-                    each(row, distance_m(sought.lon, sought.lat, x, y));
-                }
-            }
-        }
-        None => {
-            let picked = rows.select(&batch, span.start);
-            let distances = meridian_model::filter::distances_m(&picked, sought.lon, sought.lat);
-            rows.iter().zip(distances).for_each(|(row, distance_m)| each(row, distance_m));
-        }
-    }
-    Ok(())
 }

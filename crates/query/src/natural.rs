@@ -146,7 +146,7 @@ impl Natural {
             Some(until) => scan.seek(section.part, until)?,
         };
         // Bridged: testing a few extra rows costs less than many short runs.
-        let candidates = Candidates::of_tree(scan, section.part, section.tree, from).bridged();
+        let candidates = scan.candidates_of_tree(section.part, section.tree, from).bridged();
         let mut stream = Stream { part: section.part, candidates, upto, run: None, found: Found::default() };
         stream.advance(scan);
         Ok(stream.run.is_some().then_some(stream))

@@ -6,9 +6,8 @@
 //! sorting.
 
 use crate::candidates::{Candidates, Step};
+use crate::distance::{NearQuestion, geometry_columns, measure};
 use crate::error::QueryError;
-use crate::items::NearQuestion;
-use crate::listed::{geometry_columns, measure};
 use crate::matched::Pick;
 use crate::memory::Share;
 use crate::scan::Scan;

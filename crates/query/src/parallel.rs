@@ -6,7 +6,7 @@
 //! are the same each time.
 
 use crate::candidates::Candidates;
-use crate::control::Stats;
+use crate::control::{Stats, threads};
 use crate::error::QueryError;
 use crate::scan::Scan;
 use meridian_index::{Node, Tree};
@@ -60,11 +60,6 @@ pub(crate) fn add_tasks(tasks: &mut Vec<Task>, part: u32, trees: &[Tree], by_tim
 /// Number of threads that a query over `rows` rows may use.
 pub(crate) fn slices(rows: u64) -> usize {
     if rows < PARALLEL_ROWS { 1 } else { threads().div_ceil(2) }
-}
-
-/// Number of processors of this machine that the process may use.
-pub(crate) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// `None` if the system provides no threads: then queries stay on the calling thread.

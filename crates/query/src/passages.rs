@@ -3,12 +3,11 @@
 //! Objects come in order of their names (integers in numeric order), a page at a time. A page is computed from all
 //! matching events but keeps no more objects than it returns, however many there are.
 
-use crate::aggregate::ByValue;
-use crate::candidates::{Candidates, Run, search_step};
+use crate::by::ByValue;
+use crate::candidates::{Run, search_step};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::find_ids;
-use crate::partial::PartialPassages;
 use crate::scan::Scan;
 use arrow_array::Array;
 use meridian_model::filter::Predicate;
@@ -49,6 +48,16 @@ pub struct PassagesResult {
     pub more: bool,
     /// The cost of the query.
     pub stats: Stats,
+}
+
+/// The first objects of one partition: one more than requested, each with count, start and end.
+///
+/// An object among the first of all partitions is among the first of each partition that has it. So the merged
+/// objects are complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartialPassages {
+    pub(crate) found: BTreeMap<ByValue, (u64, i64, i64)>,
+    pub(crate) stats: Stats,
 }
 
 /// Parses an object name as a value of the collection's object field; errors name `parameter`.
@@ -96,7 +105,7 @@ impl PartialPassages {
             }
             None => {
                 for part in scan.parts() {
-                    let mut candidates = Candidates::of(&mut scan, part, 0);
+                    let mut candidates = scan.candidates(part, 0);
                     loop {
                         let Scan { stats, predicate, .. } = &mut scan;
                         let run = candidates.next(stats, &mut |node, whole| search_step(predicate, node, whole));
@@ -108,6 +117,14 @@ impl PartialPassages {
         }
         scan.stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
         Ok(PartialPassages { found: page.found, stats: scan.stats })
+    }
+
+    /// Finishes the result.
+    pub fn finish(self, question: &Passages) -> PassagesResult {
+        let more = self.found.len() > question.limit;
+        let given = self.found.into_iter().take(question.limit);
+        let passages = given.map(|(object, (count, first, last))| Passage { object, count, first, last }).collect();
+        PassagesResult { passages, more, stats: self.stats }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rows that match, for writers: deletion by filter.
 
-use crate::candidates::{Candidates, Run, search_step};
+use crate::candidates::{Run, search_step};
 use crate::control::Control;
 use crate::error::QueryError;
 use crate::listed::find_ids;
@@ -38,7 +38,7 @@ pub fn matching_rows(
     } else {
         scan.weigh(Matches::Read)?;
         for part in scan.parts() {
-            let mut candidates = Candidates::of(&mut scan, part, 0);
+            let mut candidates = scan.candidates(part, 0);
             while let Some(run) =
                 candidates.next(&mut scan.stats, &mut |node, whole| search_step(predicate, node, whole))
             {

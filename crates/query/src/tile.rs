@@ -12,18 +12,18 @@
 use crate::cells::{TileGrid, count_into, count_part};
 use crate::control::{Control, Stats};
 use crate::count::{Limits, count_within};
+use crate::density::PartialGrid;
 use crate::error::QueryError;
 use crate::items::{Items, Order, items};
 use crate::mvt::{EXTENT, Layer, Shape, Value};
-use crate::partial::{Drawing, PartialGrid, PartialTile};
 use crate::pyramids::count_tile;
 use crate::scan::Scan;
 use crate::shape::Canvas;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use meridian_index::Grid;
+use meridian_index::{Grid, Key};
 use meridian_model::filter::Predicate;
-use meridian_model::{FieldColumn, FieldType, Invalid, Layout, Projection, Schema, time};
+use meridian_model::{FieldColumn, FieldType, Invalid, Layout, Projection, Schema, Seq, time};
 use meridian_store::Snapshot;
 use std::f64::consts::PI;
 
@@ -94,6 +94,28 @@ pub struct TileResult {
     pub stats: Stats,
 }
 
+/// One partition's result of a tile query.
+#[derive(Debug)]
+pub enum PartialTile {
+    /// Its events, if few.
+    Drawn(Box<Drawing>),
+    /// A count for each cell.
+    Counted(PartialGrid),
+}
+
+/// The events of one partition as features of a tile.
+#[derive(Debug)]
+pub struct Drawing {
+    /// Events that touch the tile, drawn or not.
+    pub(crate) found: u64,
+    /// Drawn events.
+    pub(crate) drawn: u64,
+    pub(crate) layer: Layer,
+    /// The position of each feature in natural order; empty for a drawing that is not merged.
+    pub(crate) places: Vec<(Key, Seq)>,
+    pub(crate) stats: Stats,
+}
+
 /// Runs a tile query.
 pub fn tile(snapshot: &Snapshot, question: &Tile, control: &Control) -> Result<TileResult, QueryError> {
     Ok(PartialTile::alone(snapshot, question, control)?.finish(question))
@@ -129,6 +151,21 @@ impl PartialTile {
         stats.scan_us = (control.elapsed_us() - started).max(0) as u64;
         *part.stats_mut() = stats;
         Ok(part)
+    }
+
+    /// The cost of the query.
+    pub fn stats(&self) -> Stats {
+        match self {
+            PartialTile::Drawn(drawing) => drawing.stats,
+            PartialTile::Counted(grid) => grid.stats,
+        }
+    }
+
+    pub(crate) fn stats_mut(&mut self) -> &mut Stats {
+        match self {
+            PartialTile::Drawn(drawing) => &mut drawing.stats,
+            PartialTile::Counted(grid) => &mut grid.stats,
+        }
     }
 
     /// The tile.

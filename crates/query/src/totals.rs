@@ -1,6 +1,6 @@
 //! Running totals of a numeric field, by group.
 
-use crate::aggregate::{Function, FunctionValue};
+use crate::function::{Function, FunctionValue};
 use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 use meridian_index::{FloatSum, Number, Sum, Summary};

@@ -1,13 +1,14 @@
 //! Tracks: the events of one object in time order.
 
-use crate::aggregate::ByValue;
+use crate::by::ByValue;
 use crate::candidates::Run;
 use crate::cells::centre;
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::partial::PartialTrack;
+use crate::memory::Share;
 use crate::passages::{object_field, object_of};
 use crate::scan::Scan;
+use crate::simplify::keep_on_sphere;
 use meridian_model::filter::{Comparison, Expr, Operand, Predicate};
 use meridian_model::{Invalid, Layout, Projection, Schema, Seq};
 use meridian_store::{CHUNK_ROWS, Snapshot};
@@ -16,7 +17,7 @@ use meridian_store::{CHUNK_ROWS, Snapshot};
 pub const TRACK_EVENTS_MAX: usize = 500_000;
 
 /// Estimated bytes of a point: in the list, in the line to simplify, and in the result.
-pub(crate) const POINT_BYTES: usize = 192;
+const POINT_BYTES: usize = 192;
 
 /// A track query.
 #[derive(Debug, Clone)]
@@ -51,6 +52,15 @@ pub struct TrackResult {
     pub events: u64,
     /// The cost of the query.
     pub stats: Stats,
+}
+
+/// The places of one partition: all of them, unordered.
+#[derive(Debug)]
+pub struct PartialTrack {
+    pub(crate) points: Vec<TrackPoint>,
+    pub(crate) stats: Stats,
+    /// The memory used by the places.
+    pub(crate) share: Share,
 }
 
 /// The predicate of one object's events.
@@ -106,5 +116,30 @@ impl PartialTrack {
         }
         track.stats = scan.stats;
         Ok(track)
+    }
+
+    /// Adds places, up to the limit of a track.
+    pub(crate) fn add(&mut self, points: impl IntoIterator<Item = TrackPoint>) -> Result<(), QueryError> {
+        self.points.extend(points);
+        self.share.reach(self.points.len() * POINT_BYTES)?;
+        if self.points.len() > TRACK_EVENTS_MAX {
+            let detail = format!("the track has more than {TRACK_EVENTS_MAX} events: add datetime= to ask for a part");
+            return Err(Invalid::field("track", detail).into());
+        }
+        Ok(())
+    }
+
+    /// Finishes the result: places in order of time, simplified as requested.
+    pub fn finish(self, question: &Track, control: &Control) -> Result<TrackResult, QueryError> {
+        let PartialTrack { mut points, stats, .. } = self;
+        points.sort_unstable_by_key(|p| (p.time, p.seq));
+        let events = points.len() as u64;
+        if let Some(tolerance_m) = question.simplify_m {
+            control.check()?;
+            let line: Vec<(f64, f64)> = points.iter().map(|p| (p.lon, p.lat)).collect();
+            let mut kept = keep_on_sphere(&line, tolerance_m, &|| control.check())?.into_iter();
+            points.retain(|_| kept.next().unwrap_or(true));
+        }
+        Ok(TrackResult { points, events, stats })
     }
 }

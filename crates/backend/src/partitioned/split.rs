@@ -74,7 +74,7 @@ pub(super) fn twice(batch: &Batch, schema: &Schema) -> Vec<Invalid> {
     for (row, id) in ids.iter().enumerate() {
         let first = *seen.entry(id.unwrap_or_default()).or_insert(row);
         if first != row && wrong.len() < NAMED_MAX {
-            let id = meridian_model::builder::shorten(id.unwrap_or_default());
+            let id = meridian_model::error::shorten(id.unwrap_or_default());
             let detail = format!("the id {id:?} is also that of event {}: an id may stand once", first + 1);
             wrong.push(Invalid::field(schema.id_name.as_str(), detail).at_line(row as u64 + 1));
         }

@@ -1,7 +1,7 @@
 //! Shared parts of the commands for tokens, users and tenants.
 
 use crate::args::{OwnerArgs, OwnerTarget, Target, bucket_exists, folder_exists};
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::{say, unwritable, with_stdout};
 use crate::table::Table;

@@ -1,7 +1,7 @@
 //! `meridian aggregate`: counts, sums, percentiles and frequent values, by time and by fields.
 
 use crate::args::{SelectionArgs, TargetArgs};
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::{copy, unwritable, with_stdout};
 use crate::table::Table;

@@ -1,8 +1,8 @@
 //! `meridian audit`: the record of administrative acts.
 
 use crate::args::OwnerArgs;
-use crate::client::Client;
 use crate::commands::administration::as_owner;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::{unwritable, with_stdout};
 use crate::table::Table;

@@ -1,7 +1,7 @@
 //! `meridian backup`: copies a live server, or a data folder, for a later restore.
 
 use crate::args::{OwnerArgs, OwnerTarget, Target};
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::commands::copied::Copied;
 use crate::failure::Failure;
 use crate::output::say;

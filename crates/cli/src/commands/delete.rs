@@ -1,7 +1,7 @@
 //! `meridian delete`: deletes the events that match.
 
 use crate::args::{SelectionArgs, TargetArgs};
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units::count_text;

@@ -1,8 +1,8 @@
 //! `meridian describe`: the fields, the extent and the settings of one collection.
 
 use crate::args::TargetArgs;
-use crate::client::Client;
 use crate::commands::administration::text;
+use crate::commands::client::Client;
 use crate::commands::list::{interval, mode};
 use crate::failure::Failure;
 use crate::output::say;

@@ -1,7 +1,7 @@
 //! `meridian drop`: removes a collection with all its events.
 
 use crate::args::TargetArgs;
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units::count_text;

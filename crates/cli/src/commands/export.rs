@@ -4,7 +4,7 @@ mod table;
 mod tiles;
 
 use crate::args::{SelectionArgs, TargetArgs};
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::commands::query;
 use crate::failure::Failure;
 use crate::output::{copy, say};

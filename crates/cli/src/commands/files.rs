@@ -1,7 +1,7 @@
 //! `meridian files`: lists the files of a collection, for DuckDB, pandas, QGIS and others to read in place.
 
 use crate::args::OwnerArgs;
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::say;
 use clap::Args;

@@ -1,8 +1,8 @@
 //! `meridian list`: the collections of a folder or of a server.
 
 use crate::args::TargetArgs;
-use crate::client::Client;
 use crate::commands::administration::{print, text};
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::units::{count_text, size_short};

@@ -1,10 +1,11 @@
-//! One file per subcommand.
+//! One file per subcommand, and the client that they share.
 
 mod administration;
 pub mod aggregate;
 pub mod audit;
 pub mod backup;
 pub mod check;
+mod client;
 #[cfg_attr(not(feature = "cluster"), path = "cluster_absent.rs")]
 pub mod cluster;
 pub mod completions;

@@ -1,7 +1,7 @@
 //! `meridian query`: reads events from a collection.
 
 use crate::args::{SelectionArgs, TargetArgs};
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::output::{copy, unwritable, with_stdout};
 use crate::table::Table;

@@ -185,7 +185,7 @@ impl Guess {
             let kind = column.kind(time == Some(i), options);
             if column.name.len() > NAME_BYTES_MAX {
                 return Err(Invalid::field(
-                    crate::values::shorten(&column.name),
+                    meridian_model::error::shorten(&column.name),
                     format!("a name of {} bytes is too long: at most {NAME_BYTES_MAX}", column.name.len()),
                 ));
             }

@@ -5,7 +5,7 @@ use super::guess::kinds;
 use crate::date_format::{fits, fitting};
 use crate::options::ReadOptions;
 use crate::roles::{LAT, LON, TIME, rank};
-use crate::values::shorten;
+use meridian_model::error::shorten;
 use meridian_model::{FieldType, Schema, TimeRole};
 
 const TIMES: u8 = kinds::TIME | kinds::LOCAL_TIME;

@@ -6,6 +6,7 @@
 mod strings;
 
 use meridian_model::Invalid;
+use meridian_model::error::shorten;
 use std::borrow::Cow;
 
 /// Max nesting depth.
@@ -204,7 +205,7 @@ impl<'a> Json<'a> {
                 self.at = end;
                 Ok(Number::Float(x))
             }
-            _ => Err(Invalid::new(format!("the number {} is too large for 64 bits", crate::values::shorten(text)))),
+            _ => Err(Invalid::new(format!("the number {} is too large for 64 bits", shorten(text)))),
         }
     }
 

@@ -5,10 +5,11 @@ use crate::error::Fault;
 use crate::options::ReadOptions;
 use crate::roles::{Role, Roles};
 use crate::rows::Rows;
-use crate::shape::{self, Shape};
-use crate::survey::{Noted, Survey};
-use crate::values::{BLANKS, blame, decimal, set_text, shorten};
+use crate::shape::Shape;
+use crate::survey::{Noted, Survey, coord};
+use crate::values::{BLANKS, blame, decimal, set_text};
 use crate::wkt;
+use meridian_model::error::shorten;
 use meridian_model::{BatchBuilder, FieldType, Invalid, Schema};
 use std::io::Read;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Position {
     /// Sets the position of the current event, if it has one.
     pub(crate) fn set(&self, builder: &mut BatchBuilder) -> Result<(), Invalid> {
         match (self.lon, self.lat) {
-            (Some(x), Some(y)) => Shape::Point(shape::coord(x, y)).set(builder, &mut Survey::default()),
+            (Some(x), Some(y)) => Shape::Point(coord(x, y)).set(builder, &mut Survey::default()),
             (None, None) => Ok(()),
             _ => Err(Invalid::field(
                 &builder.schema().geometry_name,

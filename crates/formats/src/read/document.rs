@@ -147,7 +147,7 @@ impl Features {
             if self.head.len() > 1 {
                 self.head.push(b',');
             }
-            crate::write::escape(&key, &mut self.head);
+            crate::json_text::escape(&key, &mut self.head);
             self.head.push(b':');
             self.head.extend_from_slice(value);
         }

@@ -4,8 +4,9 @@ use crate::json::{Json, Number, Scalar};
 use crate::options::{ReadOptions, Unknown};
 use crate::roles::{FEATURE_ID, Role, Roles};
 use crate::shape::{self, Shape};
-use crate::survey::Survey;
-use crate::values::{blame, set_json, shorten};
+use crate::survey::{Survey, coord};
+use crate::values::{blame, set_json};
+use meridian_model::error::shorten;
 use meridian_model::{BatchBuilder, Crs, FieldType, IdRole, Invalid, Schema};
 use std::sync::Arc;
 
@@ -162,9 +163,7 @@ impl FeatureSetter {
                     "keys of longitude and latitude are in degrees, whatever the reference system of the input";
                 Err(Invalid::field("geometry", detail))
             }
-            [Some(lon), Some(lat)] if !shape_seen => {
-                Shape::Point(shape::coord(lon, lat)).set(builder, &mut self.survey)
-            }
+            [Some(lon), Some(lat)] if !shape_seen => Shape::Point(coord(lon, lat)).set(builder, &mut self.survey),
             [None, None] => Ok(()),
             [Some(_), Some(_)] => Err(Invalid::field("geometry", "a geometry beside longitude and latitude")),
             _ => Err(Invalid::field("geometry", "a longitude and a latitude belong together: one is missing")),

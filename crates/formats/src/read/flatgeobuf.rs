@@ -1,16 +1,17 @@
 //! FlatGeobuf, as a stream: the header, the index (skipped), then the features.
 
+use super::table::{Cell, Kind, Row, Source};
 use crate::error::Fault;
 use crate::input::Input;
 use crate::options::{ReadOptions, Unknown};
 use crate::reference::{check_code, check_wkt, convert};
-use crate::table::{Cell, Kind, Row, Source};
-use crate::values::{shorten, single};
+use crate::values::single;
 use crate::wkb_out::{Parts, Path, Position};
 use flatgeobuf::{
     ColumnType, Geometry, GeometryType, Header, size_prefixed_root_as_feature, size_prefixed_root_as_header,
 };
 use meridian_model::Invalid;
+use meridian_model::error::shorten;
 use std::io::Read;
 
 /// Bytes of the mark and the version at the start.

@@ -1,14 +1,15 @@
 //! GeoPackage: one layer of an SQLite database, read a page of rows at a time.
 
 use super::spool::spool;
+use super::table::{Cell, Kind, Row, Source};
 use crate::error::{Fault, ReadError};
 use crate::instant;
 use crate::options::{ReadOptions, Unknown};
 use crate::reference::{INPUT, check_code, check_wkt, convert};
-use crate::table::{Cell, Kind, Row, Source};
-use crate::values::{blame, shorten};
+use crate::values::blame;
 use jiff::tz::TimeZone;
 use meridian_model::civil::DAY_US;
+use meridian_model::error::shorten;
 use meridian_model::{Invalid, time};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;

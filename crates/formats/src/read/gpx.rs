@@ -1,15 +1,16 @@
 //! GPX: the points of tracks and routes, and waypoints, each an event.
 
+use super::table::{Cell, Kind, Row, Source};
 use super::xml::{Part, Xml, attribute};
 use crate::error::Fault;
 use crate::instant;
 use crate::options::ReadOptions;
 use crate::roles::list;
-use crate::table::{Cell, Kind, Row, Source};
-use crate::values::{float, shorten};
+use crate::values::float;
 use crate::wkb_out::{Parts, Position};
 use jiff::tz::TimeZone;
 use meridian_model::Invalid;
+use meridian_model::error::shorten;
 use std::collections::BTreeSet;
 use std::io::Read;
 

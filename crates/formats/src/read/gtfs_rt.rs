@@ -1,9 +1,9 @@
 //! GTFS-Realtime: the positions of vehicles in a feed, entity by entity.
 
+use super::table::{Cell, Kind, Row, Source};
 use crate::error::Fault;
 use crate::input::{Input, utf8};
 use crate::options::ReadOptions;
-use crate::table::{Cell, Kind, Row, Source};
 use crate::values::{epoch, single};
 use crate::wkb_out::{Parts, Position};
 use meridian_model::Invalid;

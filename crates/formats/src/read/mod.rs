@@ -19,6 +19,7 @@ mod origin;
 pub(crate) mod parquet;
 mod shapefile;
 pub(crate) mod spool;
+mod table;
 mod watched;
 mod whole;
 mod xml;
@@ -37,6 +38,7 @@ use crate::report::{Rejected, Rejects, Report};
 use crate::roles::list;
 use crate::survey::Noted;
 use bytes::{Buf, Bytes};
+use meridian_model::error::shorten;
 use meridian_model::{Batch, BatchBuilder, Invalid, Schema};
 use std::io::Read;
 use std::path::Path;
@@ -115,7 +117,7 @@ pub(crate) fn layer_of(names: &[String], wanted: Option<&str>) -> Result<String,
         (Some(wanted), _) => {
             let found = names.iter().find(|name| *name == wanted);
             found.cloned().ok_or_else(|| {
-                Invalid::field(crate::values::shorten(wanted), format!("no such layer; the layers are {}", list(names)))
+                Invalid::field(shorten(wanted), format!("no such layer; the layers are {}", list(names)))
             })
         }
         (None, [only]) => Ok(only.clone()),

@@ -1,8 +1,8 @@
 //! Events as comma-separated values (RFC 4180) with a header line.
 
 use super::json::{selection, value};
-use super::text::coordinate;
 use super::{EventWriter, WriteError};
+use crate::json_text::coordinate;
 use crate::{instant, wkb};
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, Invalid, Schema, Seq};

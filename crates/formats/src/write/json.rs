@@ -1,8 +1,8 @@
 //! Events as GeoJSON features.
 
-use super::text::{coordinate, escape, float, int};
 use super::{EventWriter, WriteError};
 use crate::instant;
+use crate::json_text::{coordinate, escape, float, int};
 use crate::wkb;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryArray, Float64Array, StringArray};

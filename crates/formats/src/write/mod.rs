@@ -5,13 +5,12 @@ mod columns;
 mod csv;
 mod json;
 mod parquet;
-pub(crate) mod text;
 
 pub(crate) use columns::seq_column;
 pub use csv::quote as csv_quote;
 pub use json::{FeatureWriter, Features};
+pub(crate) use parquet::SCHEMA_NOTE;
 pub use parquet::{GeoParquetError, GeoParquetWriter};
-pub(crate) use text::{coordinate, escape};
 
 use crate::format::Format;
 use json::{Framing, JsonEvents};

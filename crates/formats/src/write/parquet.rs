@@ -2,7 +2,6 @@
 
 use super::columns::{Extras, Outgoing, row_sides};
 use super::{EventWriter, WriteError};
-use crate::rest::SCHEMA_NOTE;
 use arrow_array::Array;
 use meridian_model::{Batch, FieldType, GeometryType, Invalid, Schema, Seq};
 use parquet::arrow::ArrowWriter;
@@ -13,6 +12,9 @@ use parquet::schema::types::ColumnPath;
 use serde_json::json;
 use std::io::Write;
 use std::sync::Arc;
+
+/// Key under which the schema is kept, as JSON: types and roles that Parquet cannot express.
+pub(crate) const SCHEMA_NOTE: &str = "meridian.schema";
 
 /// Max rows of a row group.
 const GROUP_ROWS: usize = 131_072;

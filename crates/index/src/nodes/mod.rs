@@ -14,6 +14,16 @@ use meridian_model::Bounds;
 use reduce::sum_i128;
 use std::ops::Range;
 
+/// Bytes of a node's box, and of its summary of one integer or float field.
+const BOX_BYTES: usize = 48;
+const INT_BYTES: usize = 4 + 16 + 8 + 8;
+const FLOAT_BYTES: usize = 4 + 8 + 8 + 8;
+
+/// Bytes of one node.
+pub(crate) fn node_bytes(fields: &[NumericField]) -> usize {
+    BOX_BYTES + fields.iter().map(|f| if f.float { FLOAT_BYTES } else { INT_BYTES }).sum::<usize>()
+}
+
 /// The nodes of a finished tree.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Nodes {

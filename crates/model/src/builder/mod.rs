@@ -3,7 +3,7 @@
 mod columns;
 
 use crate::batch::Batch;
-use crate::error::Invalid;
+use crate::error::{Invalid, shorten};
 use crate::layout::{GeometryColumns, Layout};
 use crate::schema::{FieldType, IdRole, Schema, TimeRole};
 use crate::{geometry, time};
@@ -329,12 +329,4 @@ impl BatchBuilder {
 /// Whether a text is a valid id.
 pub fn id_fits(id: &str) -> bool {
     (1..=1024).contains(&id.len()) && !id.chars().any(char::is_control)
-}
-
-/// The first 40 characters of a text, for messages.
-pub fn shorten(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", &text[..at]),
-    }
 }

@@ -5,12 +5,12 @@
 //! node of an index or a row of a batch can touch. The others are not tested.
 
 use super::outcomes::Outcomes;
-use super::planar::Sides;
 use super::predicate::{Node, Predicate};
 use super::region::Region;
 use super::truth::{Truth, still_open};
 use crate::batch::{Batch, FieldColumn};
 use crate::bounds::Bounds;
+use crate::planar::Sides;
 use crate::schema::TimeRole;
 use arrow_array::Array;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};

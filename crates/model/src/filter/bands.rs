@@ -1,6 +1,6 @@
 //! The edges of a shape in bands of latitude, so that only edges near a place or box are tested.
 
-use super::planar::{
+use crate::planar::{
     Side, Sides, box_union, boxes_touch, ray_crosses, segment_box, segment_holds, segment_touches_box, segments_touch,
 };
 use geo_types::Coord;

@@ -1,9 +1,9 @@
 //! Predicates made of boxes and times alone, as plain numbers, for loops that test neighbouring nodes and rows
 //! together.
 
-use super::planar::{Sides, box_in_box, boxes_touch};
 use super::predicate::{Node, Predicate};
 use super::region::Relation;
+use crate::planar::{Sides, box_in_box, boxes_touch};
 use crate::time::Interval;
 
 /// The conditions of a predicate with at most one `bbox` and one test of the primary time.

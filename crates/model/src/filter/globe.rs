@@ -5,8 +5,8 @@
 //! to an edge is found by bisection. It ends when the great circle through the ends of a piece deviates from it by
 //! less than [`SHAPE_ERROR_M`]. Pieces that cannot be the nearest are skipped.
 
-use super::planar::{Side, polygon_side};
 use crate::bounds::Bounds;
+use crate::planar::{Side, polygon_side};
 use crate::sphere::{EARTH_RADIUS_M, distance_m, unit_vector};
 use geo_types::{Coord, Geometry, LineString, Polygon};
 use std::f64::consts::PI;

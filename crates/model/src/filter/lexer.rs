@@ -1,6 +1,6 @@
 //! Tokenizes CQL2 text, with positions.
 
-use crate::error::Invalid;
+use crate::error::{Invalid, shorten};
 
 /// Max length of a filter in bytes.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -25,10 +25,10 @@ impl Token {
     /// Formats the token for a message.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Token::Word(word) => crate::builder::shorten(word),
-            Token::Quoted(name) => format!("{:?}", crate::builder::shorten(name)),
-            Token::Text(text) => format!("the text '{}'", crate::builder::shorten(text)),
-            Token::Number(number) => format!("the number {}", crate::builder::shorten(number)),
+            Token::Word(word) => shorten(word),
+            Token::Quoted(name) => format!("{:?}", shorten(name)),
+            Token::Text(text) => format!("the text '{}'", shorten(text)),
+            Token::Number(number) => format!("the number {}", shorten(number)),
             Token::Symbol(symbol) => format!("{symbol:?}"),
             Token::End => "the end of the filter".to_owned(),
         }

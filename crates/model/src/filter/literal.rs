@@ -11,7 +11,7 @@ pub(crate) fn date(text: &str) -> Result<civil::Date, String> {
     let shape = text.len() == 10 && text.bytes().enumerate().all(|(i, b)| (b == b'-') == (i == 4 || i == 7));
     match text.parse::<civil::Date>() {
         Ok(date) if shape => date_start(date).map(|_| date).map_err(|e| e.detail),
-        _ => Err(format!("{:?} is not a date: expected one such as 2026-01-31", crate::builder::shorten(text))),
+        _ => Err(format!("{:?} is not a date: expected one such as 2026-01-31", crate::error::shorten(text))),
     }
 }
 

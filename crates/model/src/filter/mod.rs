@@ -21,7 +21,6 @@ mod parse_json;
 mod parse_text;
 mod pieces;
 mod place;
-pub(crate) mod planar;
 mod predicate;
 pub mod region;
 mod shape;

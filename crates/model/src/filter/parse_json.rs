@@ -3,8 +3,8 @@
 use super::expr::{ArrayOp, Comparison, Expr, IntervalEnd, Operand, SpatialOp, TemporalOp};
 use super::literal;
 use super::parse_text::DEPTH_MAX;
-use crate::builder::shorten;
 use crate::error::Invalid;
+use crate::error::shorten;
 use geo_types::{Coord, Geometry, GeometryCollection, MultiLineString, MultiPoint, MultiPolygon, Point};
 use serde_json::{Map, Value};
 

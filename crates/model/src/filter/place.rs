@@ -1,11 +1,11 @@
 //! The geometry columns of a batch, and the `bbox` test on them.
 
 use super::outcomes::Outcomes;
-use super::planar::{Sides, box_in_box, boxes_touch, geometry_touches_box};
 use super::region::Region;
 use super::truth::Truth;
 use crate::batch::Batch;
 use crate::layout::GeometryColumns;
+use crate::planar::{Sides, box_in_box, boxes_touch, geometry_touches_box};
 use arrow_array::Array;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 

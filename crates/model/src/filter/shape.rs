@@ -1,7 +1,7 @@
 //! A filter geometry, prepared once to be tested against many events.
 
 use super::bands::Bands;
-use super::planar::{Side, Sides, box_holds, box_in_box, boxes_touch, polygon_side, segment_holds};
+use crate::planar::{Side, Sides, box_holds, box_in_box, boxes_touch, polygon_side, segment_holds};
 use geo_types::{Coord, Geometry, LineString, Polygon};
 
 /// A prepared geometry. Collections and multi-geometries are the union of their parts.

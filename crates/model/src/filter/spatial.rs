@@ -7,11 +7,11 @@
 use super::expr::SpatialOp;
 use super::outcomes::Outcomes;
 use super::place::Places;
-use super::planar::{Side, Sides};
 use super::region::Region;
 use super::shape::{BoxSide, Shape};
 use super::truth::Truth;
 use crate::batch::Batch;
+use crate::planar::{Side, Sides};
 use arrow_buffer::BooleanBuffer;
 use geo::PreparedGeometry;
 use geo::relate::{IntersectionMatrix, Relate};

@@ -4,27 +4,35 @@
 //! summary. Its events are not read. All other nodes are descended into, down to rows. If a part also keeps its
 //! events in time order, and the query concerns only time and numbers, that order is walked. Its leaves are thin
 //! slices of time, so the edge of a window cuts few of them. If the query concerns only time, no walk is needed: a
-//! window is a contiguous range of that order ([`Timeline`](crate::timeline::Timeline)). A query for one box over
-//! points compares plain numbers ([`Cutter`](crate::cut::Cutter)).
+//! window is a contiguous range of that order ([`Timeline`](timeline::Timeline)). A query for one box over
+//! points compares plain numbers ([`Cutter`](cut::Cutter)).
 //!
 //! An event of an interval counts in the window of its start. Events with an open start count in a group without a
 //! window, which comes last.
 
+mod cut;
+mod groups;
 mod question;
+mod timeline;
 mod worker;
 
-pub use question::{
-    Aggregate, Aggregated, BY_FIELDS_MAX, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, Percent,
-};
+pub(crate) use groups::Groups;
+pub use groups::TOTALS_MAX;
+pub use question::{Aggregate, Aggregated, BY_FIELDS_MAX, Group};
 
-use crate::control::Control;
+use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::listed::find_ids;
 use crate::parallel::{slices, work};
-use crate::partial::PartialGroups;
 use crate::scan::{Matches, Scan};
 use meridian_store::Snapshot;
 use worker::Worker;
+
+/// The groups of one partition with their running totals: nothing is divided or omitted yet.
+pub struct PartialGroups {
+    pub(crate) groups: Groups,
+    pub(crate) stats: Stats,
+}
 
 /// Runs an aggregate over the events of a snapshot.
 pub fn aggregate(snapshot: &Snapshot, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
@@ -89,5 +97,19 @@ impl PartialGroups {
         }
         scan.stats.scan_us = (control.elapsed_us() - planned).max(0) as u64;
         Ok(PartialGroups { groups: worker.groups, stats: scan.stats })
+    }
+
+    /// The cost of the query.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Finishes the result: groups in order, with the value of each function, and empty windows if requested.
+    pub fn finish(self, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
+        let started = control.elapsed_us();
+        let mut stats = self.stats;
+        let groups = self.groups.finish(&question.functions, question.windows.as_ref(), question.empty, control)?;
+        stats.scan_us += (control.elapsed_us() - started).max(0) as u64;
+        Ok(Aggregated { groups, stats })
     }
 }

@@ -1,15 +1,16 @@
 //! Counts the nodes and runs of one query.
 
-use super::{Aggregate, ByValue};
+use super::cut::Cutter;
+use super::groups::{Groups, Members};
+use super::question::Aggregate;
+use super::timeline::Timeline;
+use crate::by::ByValue;
 use crate::candidates::{Candidates, Run, Step, search_step};
-use crate::cut::Cutter;
 use crate::error::QueryError;
-use crate::groups::{Groups, Members};
 use crate::matched::Matched;
 use crate::ordered::{DEAD_MAX, DeadInTime, Ordered};
 use crate::parallel::{Task, add_tasks};
 use crate::scan::Scan;
-use crate::timeline::Timeline;
 use crate::windows::Finder;
 use arrow_buffer::BooleanBuffer;
 use meridian_index::{LEAF_ROWS, NodeRef, Number};

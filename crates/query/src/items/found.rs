@@ -2,6 +2,7 @@
 
 use crate::control::{Control, Stats};
 use crate::cursor::Cursor;
+use crate::distance::NearQuestion;
 use crate::error::QueryError;
 use crate::items::{Items, Order, SORTED_LIMIT_MAX};
 use crate::listed::{self, Listed};
@@ -10,7 +11,7 @@ use crate::natural::Natural;
 use crate::nearest::Nearest;
 use crate::scan::{Matches, Scan};
 use crate::sort::{Sorter, values_of};
-use meridian_model::{Batch, Invalid, Projection, Seq};
+use meridian_model::{Batch, Invalid, Projection};
 use meridian_store::{CHUNK_ROWS, Snapshot};
 
 /// The source of events.
@@ -27,24 +28,6 @@ pub(crate) struct Found {
     order: Order,
     projection: Projection,
     matched: Option<u64>,
-}
-
-/// A query by distance.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NearQuestion {
-    pub(crate) lon: f64,
-    pub(crate) lat: f64,
-    pub(crate) after: Option<(f64, Seq)>,
-    /// Max number of events, if limited.
-    pub(crate) limit: Option<usize>,
-}
-
-impl NearQuestion {
-    /// Whether an event at this distance comes after the cursor. False for events without geometry.
-    pub(crate) fn wants(&self, distance_m: f64, seq: Seq) -> bool {
-        distance_m.is_finite()
-            && self.after.is_none_or(|(after_m, after)| distance_m > after_m || distance_m == after_m && seq > after)
-    }
 }
 
 impl Found {

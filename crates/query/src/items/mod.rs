@@ -12,7 +12,7 @@
 mod found;
 mod page;
 
-pub(crate) use found::{Found, NearQuestion};
+pub(crate) use found::Found;
 pub(crate) use page::Page;
 
 use crate::control::{Control, Stats};

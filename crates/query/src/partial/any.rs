@@ -1,9 +1,9 @@
 //! A partial result of any query except those for rows, which are streamed.
 
-use super::{PartialCount, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack, WireError};
+use super::{PartialCount, PartialGrid, PartialGroups, PartialPassages, PartialTile, PartialTrack};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
-use crate::wire::Question;
+use crate::wire::{Question, WireError};
 use arrow_array::RecordBatch;
 use meridian_model::{Invalid, Schema};
 use meridian_store::Snapshot;

@@ -1,10 +1,10 @@
 //! The number of matching events, by partition.
 
-use super::WireError;
 use super::envelope::Kind;
 use crate::control::{Control, Stats};
 use crate::count::count;
 use crate::error::QueryError;
+use crate::wire::WireError;
 use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, UInt64Array};
 use meridian_model::filter::Predicate;

@@ -1,8 +1,8 @@
 //! The common parts of every partial result as a record batch: kind, version and cost, and columns that are checked
 //! before they are read.
 
-use super::WireError;
 use crate::control::Stats;
+use crate::wire::WireError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{

@@ -1,24 +1,14 @@
 //! Counts on a grid of cells, by partition.
 
-use super::WireError;
 use super::envelope::Kind;
-use crate::control::Stats;
-use crate::density::{DENSITY_CELLS_MAX, DensityCounts};
+use crate::density::{DENSITY_CELLS_MAX, PartialGrid};
+use crate::wire::WireError;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "grid", version: 1 };
 const CELLS: &str = "meridian.cells";
-
-/// Counts of one partition on a grid, row by row from the north-west.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartialGrid {
-    /// A count for each cell.
-    pub counts: Vec<u64>,
-    /// The cost of the query.
-    pub stats: Stats,
-}
 
 impl PartialGrid {
     /// Adds another partition's counts on the same grid.
@@ -30,11 +20,6 @@ impl PartialGrid {
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count = count.saturating_add(*more));
         self.stats.merge(&other.stats);
         Ok(())
-    }
-
-    /// Finishes the result.
-    pub fn finish(self) -> DensityCounts {
-        DensityCounts { counts: self.counts, stats: self.stats }
     }
 
     /// Encodes as an Arrow record batch: one row per non-empty cell.

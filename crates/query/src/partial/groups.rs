@@ -1,15 +1,14 @@
 //! Groups of an aggregate, by partition.
 
-use super::WireError;
 use super::envelope::{Envelope, Kind, Opened};
-use crate::aggregate::{Aggregate, Aggregated, ByValue};
-use crate::by::{Keys, Values};
-use crate::control::{Control, Stats};
+use crate::aggregate::{Aggregate, Groups, PartialGroups};
+use crate::by::{ByValue, Keys, Values};
+use crate::control::Control;
 use crate::error::QueryError;
-use crate::groups::Groups;
 use crate::sketch::Sketch;
 use crate::totals::{Floats, Ints, Totals};
 use crate::windows::{Window, Windows};
+use crate::wire::WireError;
 use arrow_array::builder::{BooleanBuilder, Int64Builder, UInt32Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt32Type, UInt64Type};
@@ -29,31 +28,11 @@ const END: &str = "@window_end";
 const BY: &str = "@by";
 const COUNT: &str = "@count";
 
-/// The groups of one partition with their running totals: nothing is divided or omitted yet.
-pub struct PartialGroups {
-    pub(crate) groups: Groups,
-    pub(crate) stats: Stats,
-}
-
 impl PartialGroups {
-    /// The cost of the query.
-    pub fn stats(&self) -> Stats {
-        self.stats
-    }
-
     /// Adds the groups of another partition of the same query.
     pub fn merge(&mut self, other: PartialGroups) -> Result<(), QueryError> {
         self.stats.merge(&other.stats);
         self.groups.merge(other.groups)
-    }
-
-    /// Finishes the result: groups in order, with the value of each function, and empty windows if requested.
-    pub fn finish(self, question: &Aggregate, control: &Control) -> Result<Aggregated, QueryError> {
-        let started = control.elapsed_us();
-        let mut stats = self.stats;
-        let groups = self.groups.finish(&question.functions, question.windows.as_ref(), question.empty, control)?;
-        stats.scan_us += (control.elapsed_us() - started).max(0) as u64;
-        Ok(Aggregated { groups, stats })
     }
 
     /// Encodes as an Arrow record batch: one row per group, unordered.

@@ -1,12 +1,12 @@
 //! Places in a circle, by partition: their number, and the nearest of them.
 
-use super::WireError;
 use super::envelope::Kind;
 use super::rows::PartialRows;
 use crate::control::Stats;
 use crate::cursor::Cursor;
 use crate::items::{Hits, Order};
 use crate::near::{Circle, Walk};
+use crate::wire::WireError;
 use arrow_array::RecordBatch;
 use meridian_model::{Batch, Invalid, Projection, Schema, Seq};
 use meridian_store::{Snapshot, StoreError};

@@ -1,28 +1,16 @@
 //! Objects of passages, by partition.
 
-use super::WireError;
 use super::envelope::{Kind, Opened};
-use crate::aggregate::ByValue;
-use crate::control::Stats;
-use crate::passages::{Passage, Passages, PassagesResult, object_field};
+use crate::by::ByValue;
+use crate::passages::{PartialPassages, object_field};
+use crate::wire::WireError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, Int64Array, LargeStringArray, RecordBatch, UInt64Array};
 use meridian_model::{FieldType, Schema};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const KIND: Kind = Kind { name: "passages", version: 1 };
-
-/// The first objects of one partition: one more than requested, each with count, start and end.
-///
-/// An object among the first of all partitions is among the first of each partition that has it. So the merged
-/// objects are complete.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartialPassages {
-    pub(crate) found: BTreeMap<ByValue, (u64, i64, i64)>,
-    pub(crate) stats: Stats,
-}
 
 impl PartialPassages {
     /// Adds the objects of another partition.
@@ -32,14 +20,6 @@ impl PartialPassages {
             *seen = (seen.0.saturating_add(count), seen.1.min(first), seen.2.max(last));
         }
         self.stats.merge(&other.stats);
-    }
-
-    /// Finishes the result.
-    pub fn finish(self, question: &Passages) -> PassagesResult {
-        let more = self.found.len() > question.limit;
-        let given = self.found.into_iter().take(question.limit);
-        let passages = given.map(|(object, (count, first, last))| Passage { object, count, first, last }).collect();
-        PassagesResult { passages, more, stats: self.stats }
     }
 
     /// Encodes as an Arrow record batch: one row per object, in order.

@@ -1,6 +1,5 @@
 //! Events of one partition in the order of a query, each with its cursor.
 
-use super::WireError;
 use super::envelope::{Envelope, Kind, Opened};
 use crate::control::{Control, Stats};
 use crate::cursor::{Cursor, SortValue};
@@ -8,6 +7,7 @@ use crate::error::QueryError;
 use crate::items::{Ahead, BATCH_BYTES, FEW_ROWS, Found, Items, Order, Page};
 use crate::natural::ENOUGH;
 use crate::sort::{SortKey, SortTarget};
+use crate::wire::WireError;
 use arrow_array::builder::{BinaryBuilder, FixedSizeBinaryBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};

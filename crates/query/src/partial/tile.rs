@@ -4,13 +4,13 @@
 //! them as features, one with many sends counts. If these meet, or there are too many features in total, the
 //! partitions that sent features are queried again for counts ([`crate::Tile::density`]).
 
-use super::WireError;
 use super::envelope::{Kind, Opened};
-use super::grid::PartialGrid;
 use crate::control::Stats;
+use crate::density::PartialGrid;
 use crate::mvt::{Feature, Layer};
-use crate::tile::{CELLS, TILE_EVENTS_MAX, Tile, is_too_much};
+use crate::tile::{CELLS, Drawing, PartialTile, TILE_EVENTS_MAX, Tile, is_too_much};
 use crate::token::{base64url, base64url_decode};
+use crate::wire::WireError;
 use arrow_array::builder::{FixedSizeBinaryBuilder, ListBuilder, UInt32Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
@@ -24,44 +24,7 @@ const FOUND: &str = "meridian.found";
 const NAMES: &str = "meridian.names";
 const VALUES: &str = "meridian.values";
 
-/// One partition's result of a tile query.
-#[derive(Debug)]
-pub enum PartialTile {
-    /// Its events, if few.
-    Drawn(Box<Drawing>),
-    /// A count for each cell.
-    Counted(PartialGrid),
-}
-
-/// The events of one partition as features of a tile.
-#[derive(Debug)]
-pub struct Drawing {
-    /// Events that touch the tile, drawn or not.
-    pub(crate) found: u64,
-    /// Drawn events.
-    pub(crate) drawn: u64,
-    pub(crate) layer: Layer,
-    /// The position of each feature in natural order; empty for a drawing that is not merged.
-    pub(crate) places: Vec<(Key, Seq)>,
-    pub(crate) stats: Stats,
-}
-
 impl PartialTile {
-    /// The cost of the query.
-    pub fn stats(&self) -> Stats {
-        match self {
-            PartialTile::Drawn(drawing) => drawing.stats,
-            PartialTile::Counted(grid) => grid.stats,
-        }
-    }
-
-    pub(crate) fn stats_mut(&mut self) -> &mut Stats {
-        match self {
-            PartialTile::Drawn(drawing) => &mut drawing.stats,
-            PartialTile::Counted(grid) => &mut grid.stats,
-        }
-    }
-
     /// Merges all partitions, given in order. `None` if they must be queried again for counts: see the module.
     pub fn merge(parts: Vec<PartialTile>, question: &Tile) -> Result<Option<PartialTile>, WireError> {
         let (mut drawings, mut grids) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@
 //! they are used: a query that is mostly decided by the trees reads few of their rows.
 
 use super::Scan;
-use crate::candidates::{Candidates, Step, search_step};
+use crate::candidates::{Step, search_step};
 use crate::control::Stats;
 use meridian_index::NodeRef;
 use meridian_model::Projection;
@@ -98,7 +98,7 @@ impl Scan {
     /// Adds the next rows of a part, from `from` on, that the query is expected to read.
     fn add_ahead(&mut self, part: u32, from: u32, wanted: &mut Vec<(usize, Range<u32>)>) {
         let runs = self.ahead[part as usize].next();
-        let mut candidates = Candidates::of(self, part, from);
+        let mut candidates = self.candidates(part, from);
         let (predicate, counts) = (&self.predicate, self.counts);
         // The actual walk counts the nodes.
         let mut uncounted = Stats::default();

@@ -12,7 +12,7 @@ mod weight;
 
 pub(crate) use weight::Matches;
 
-use crate::candidates::{Run, chunk_end};
+use crate::candidates::{Candidates, Run, chunk_end};
 use crate::control::{Control, Stats};
 use crate::error::QueryError;
 use crate::matched::Matched;
@@ -108,6 +108,23 @@ impl Scan {
             counts: false,
             snapshot,
         })
+    }
+
+    /// The rows of a part that the query must read, from `from` on.
+    pub(crate) fn candidates(&mut self, part: u32, from: u32) -> Candidates {
+        let trees = self.part(part).trees().to_vec();
+        self.sought(part, Candidates::new(trees, from))
+    }
+
+    /// The rows of one tree of a part that the query must read, from `from` on.
+    pub(crate) fn candidates_of_tree(&mut self, part: u32, tree: usize, from: u32) -> Candidates {
+        let trees = self.part(part).trees()[tree..tree + 1].to_vec();
+        self.sought(part, Candidates::new(trees, from))
+    }
+
+    /// The same rows, limited to the reach of the query.
+    fn sought(&mut self, part: u32, all: Candidates) -> Candidates {
+        all.in_stretches(self.stretches(part)).within(self.reach).sifted(self.sieve(part))
     }
 
     /// The rows of a part that may match by the pieces of its long lines, if the predicate has a spatial condition.

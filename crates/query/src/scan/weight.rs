@@ -1,8 +1,8 @@
 //! The minimum that a query must read, known from the trees before it reads anything.
 
 use super::Scan;
+use crate::control::threads;
 use crate::error::QueryError;
-use crate::parallel::threads;
 use meridian_index::Node;
 use meridian_model::filter::Fate;
 use std::time::Duration;

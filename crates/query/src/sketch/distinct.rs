@@ -2,7 +2,7 @@
 //! (2017), which needs no correction tables.
 
 use super::bytes::{Malformed, Reader};
-use crate::aggregate::FunctionValue;
+use crate::function::FunctionValue;
 use crate::hash::NumberHasher;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -5,12 +5,11 @@
 //! count exceeds its own by more than all reductions have subtracted.
 
 use super::bytes::{Malformed, Reader};
-use crate::aggregate::{ByValue, FunctionValue};
+use crate::by::ByValue;
+use crate::function::FunctionValue;
 use meridian_model::FieldType;
 use std::collections::HashMap;
 
-/// Max values that a query may request.
-pub(crate) const TOP_MAX: u32 = 1000;
 /// Max distinct values that are counted.
 pub(super) const VALUES_MAX: usize = 16_384;
 /// Max counters left by a reduction.

@@ -13,10 +13,10 @@ mod tests;
 
 pub(crate) use bytes::Malformed;
 pub(crate) use distinct::Distinct;
-pub(crate) use frequent::{Frequent, TOP_MAX};
+pub(crate) use frequent::Frequent;
 pub(crate) use quantiles::Quantiles;
 
-use crate::aggregate::{Function, FunctionValue};
+use crate::function::{Function, FunctionValue};
 use arrow_array::Array;
 use meridian_model::{FieldColumn, FieldType};
 
@@ -29,6 +29,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The field and kind of the summary that a function is read from, if any.
+    pub(crate) fn of(function: &Function) -> Option<(usize, Kind)> {
+        match *function {
+            Function::Percentile(f, _) => Some((f, Kind::Quantiles)),
+            Function::Distinct(f) => Some((f, Kind::Distinct)),
+            Function::Top(f, _) => Some((f, Kind::Frequent)),
+            _ => None,
+        }
+    }
+
     /// The name in partial results.
     pub(crate) fn name(self) -> &'static str {
         match self {

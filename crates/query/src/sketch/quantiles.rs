@@ -6,7 +6,7 @@
 //! they fill few enough buckets.
 
 use super::bytes::{Malformed, Reader};
-use crate::aggregate::{FunctionValue, Percent};
+use crate::function::{FunctionValue, Percent};
 use crate::hash::NumberHasher;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

@@ -1,7 +1,7 @@
 //! Summaries against lists of all values, however they are split.
 
 use super::*;
-use crate::aggregate::ByValue;
+use crate::by::ByValue;
 use meridian_model::{Field, Schema};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

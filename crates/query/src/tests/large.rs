@@ -1,7 +1,8 @@
 //! Events of many kilobytes: a query reads few of them at a time.
 
 use super::world::*;
-use crate::aggregate::{Aggregate, Function, aggregate};
+use crate::aggregate::{Aggregate, aggregate};
+use crate::function::Function;
 use meridian_index::LEAF_ROWS;
 use meridian_model::Seq;
 use meridian_model::filter::{Predicate, parse_text};

@@ -1,7 +1,8 @@
 //! Long lines in pieces: the same results as without them, for less work.
 
 use super::world::{Kind, Places, Times, World, aggregate_in};
-use crate::aggregate::{Aggregate, Function};
+use crate::aggregate::Aggregate;
+use crate::function::Function;
 use crate::{Items, count, items};
 use geo_types::{Geometry, LineString, MultiLineString};
 use meridian_model::builder::Value;

@@ -2,7 +2,8 @@
 //! of windows.
 
 use super::world::*;
-use crate::aggregate::{Aggregate, Function, FunctionValue, Group};
+use crate::aggregate::{Aggregate, Group};
+use crate::function::{Function, FunctionValue};
 use crate::windows::{Window, Windows};
 use meridian_model::Seq;
 use proptest::prelude::*;

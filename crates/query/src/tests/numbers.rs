@@ -1,7 +1,9 @@
 //! Aggregates, counts and density against the oracle.
 
 use super::world::*;
-use crate::aggregate::{Aggregate, ByValue, FUNCTIONS_MAX, Function, FunctionValue, Group, aggregate};
+use crate::aggregate::{Aggregate, Group, aggregate};
+use crate::by::ByValue;
+use crate::function::{FUNCTIONS_MAX, Function, FunctionValue};
 use crate::sort::{SortKey, SortTarget};
 use crate::windows::{Window, Windows};
 use meridian_index::LEAF_ROWS;

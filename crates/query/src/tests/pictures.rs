@@ -1,7 +1,7 @@
 //! Tiles, decoded, and tracks against the oracle.
 
 use super::world::*;
-use crate::aggregate::ByValue;
+use crate::by::ByValue;
 use crate::mvt::tests::{OwnedValue, decode};
 use crate::passages::{Passage, Passages, passages};
 use crate::tile::{TILE_BYTES_MAX, TILE_CELLS, Tile, TileKind, tile};

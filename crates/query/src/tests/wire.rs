@@ -3,13 +3,14 @@
 use super::items::sort_keys;
 use super::numbers::{by_fields, functions};
 use super::world::*;
-use crate::aggregate::{Aggregate, ByValue};
+use crate::aggregate::Aggregate;
+use crate::by::ByValue;
 use crate::items::{Items, Order, items};
-use crate::partial::WireError;
 use crate::passages::Passages;
 use crate::tile::Tile;
 use crate::track::Track;
 use crate::windows::Windows;
+use crate::wire::WireError;
 use crate::wire::{Count, NearCircle, QUESTION_VERSION, Question};
 use meridian_model::Seq;
 use proptest::prelude::*;

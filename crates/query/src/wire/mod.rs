@@ -11,7 +11,6 @@ use crate::density::Density;
 use crate::error::QueryError;
 use crate::items::Items;
 use crate::near::Circle;
-use crate::partial::WireError;
 use crate::passages::Passages;
 use crate::tile::Tile;
 use crate::track::Track;
@@ -23,6 +22,36 @@ use std::time::Duration;
 
 /// Version of queries that is written and read.
 pub const QUESTION_VERSION: u32 = 1;
+
+/// Why a query or a partial result could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// It has another version or kind.
+    #[error("found {found}, expected {expected}: the servers must be of versions that go together")]
+    Version {
+        /// The value found.
+        found: String,
+        /// The version that this server reads.
+        expected: String,
+    },
+    /// It does not fulfil its version's format.
+    #[error("{what} is malformed: {detail}")]
+    Malformed {
+        /// The kind of message.
+        what: &'static str,
+        /// The error in it.
+        detail: String,
+    },
+    /// It is well formed, but requests something that is refused.
+    #[error(transparent)]
+    Refused(#[from] QueryError),
+}
+
+impl From<Invalid> for WireError {
+    fn from(invalid: Invalid) -> WireError {
+        WireError::Refused(invalid.into())
+    }
+}
 
 /// Any query on a snapshot.
 #[derive(Debug, Clone)]

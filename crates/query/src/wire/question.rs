@@ -3,12 +3,13 @@
 //! They are written by hand: a core type with its own serialization could never change. The only exception is
 //! [`ByValue`], a plain value.
 
-use super::{Count, NearCircle, Question, malformed, refused};
-use crate::aggregate::{Aggregate, ByValue, Function};
+use super::{Count, NearCircle, Question, WireError, malformed, refused};
+use crate::aggregate::Aggregate;
+use crate::by::ByValue;
 use crate::cursor::Cursor;
 use crate::density::Density;
+use crate::function::Function;
 use crate::items::{Items, Order};
-use crate::partial::WireError;
 use crate::passages::Passages;
 use crate::sort::{SortKey, SortTarget};
 use crate::tile::Tile;

@@ -14,8 +14,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use meridian_backend::{Changes, Head, Rows};
 use meridian_model::Schema;
-use meridian_query::partial::{PartialRows, RowStream, WireError};
-use meridian_query::wire::Question;
+use meridian_query::partial::{PartialRows, RowStream};
+use meridian_query::wire::{Question, WireError};
 use meridian_query::{Control, Hits, Items, Order, QueryError};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Exports to table formats that need a file of their own: FlatGeobuf and GeoPackage.
 
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 #[cfg(feature = "geopackage")]
 use crate::output::say;

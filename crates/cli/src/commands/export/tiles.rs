@@ -1,7 +1,7 @@
 //! Exports to PMTiles: the vector tiles that the server draws, zoom by zoom.
 
 use super::ExportArgs;
-use crate::client::Client;
+use crate::commands::client::Client;
 use crate::failure::Failure;
 use crate::http::Parameter;
 use meridian_formats::WriteError;

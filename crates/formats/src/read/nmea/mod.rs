@@ -7,7 +7,7 @@ mod sentence;
 use crate::error::Fault;
 use crate::input::{Input, utf8};
 use crate::options::ReadOptions;
-use crate::table::{Cell, Kind, Row, Source};
+use crate::read::table::{Cell, Kind, Row, Source};
 use crate::wkb_out::{self, Position};
 use ais::{Report, Unpacked};
 use meridian_model::Invalid;

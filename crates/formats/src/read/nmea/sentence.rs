@@ -1,10 +1,11 @@
 //! One sentence: its fields, its checksum, and its reception time.
 
 use crate::instant;
-use crate::values::{epoch, float, shorten};
+use crate::values::{epoch, float};
 use jiff::tz::TimeZone;
 use meridian_model::Invalid;
 use meridian_model::civil::{civil_from_days, days_from_civil};
+use meridian_model::error::shorten;
 
 /// A sentence, and its time in the log.
 pub(super) struct Sentence<'a> {

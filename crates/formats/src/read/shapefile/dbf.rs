@@ -2,12 +2,13 @@
 
 use crate::error::Fault;
 use crate::input::Input;
+use crate::read::table::{Cell, Kind, Row};
 use crate::reference::convert;
-use crate::table::{Cell, Kind, Row};
-use crate::values::{blame, shorten};
+use crate::values::blame;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use meridian_model::Invalid;
 use meridian_model::civil::{civil_from_days, days_from_civil};
+use meridian_model::error::shorten;
 use std::borrow::Cow;
 
 /// Bytes of the header and of the description of a field.

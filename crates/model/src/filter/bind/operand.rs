@@ -2,8 +2,8 @@
 
 use super::Binder;
 use super::geometry::bbox;
-use crate::builder::shorten;
 use crate::error::Invalid;
+use crate::error::shorten;
 use crate::filter::booleans::Side;
 use crate::filter::expr::{IntervalEnd, Operand};
 use crate::filter::literal;

@@ -117,7 +117,7 @@ impl Parser {
         }
         format!(
             "found the function {}, which is not supported: expected CASEI, DATE, TIMESTAMP, INTERVAL, BBOX, a geometry, or a function that begins with S_, T_ or A_",
-            crate::builder::shorten(word)
+            crate::error::shorten(word)
         )
     }
 
@@ -167,7 +167,7 @@ impl Parser {
         };
         self.next += 1;
         literal::number(negative, &digits).ok_or_else(|| {
-            wrong(at, format!("found the number {}, which is too large", crate::builder::shorten(&digits)))
+            wrong(at, format!("found the number {}, which is too large", crate::error::shorten(&digits)))
         })
     }
 

@@ -317,7 +317,7 @@ fn ids_are_found_where_only_they_can_match() {
 #[test]
 fn a_large_polygon_is_the_same_as_its_rings() {
     // A star with many vertices: bands of latitude against the plain even-odd rule.
-    use crate::filter::planar::{Side, polygon_side};
+    use crate::planar::{Side, polygon_side};
     let ring: Vec<(f64, f64)> = (0..=2000)
         .map(|i| {
             let angle = f64::from(i % 2000) / 2000.0 * std::f64::consts::TAU;

@@ -10,6 +10,7 @@ use crate::passages::Passages;
 use crate::sort::{SortKey, SortTarget};
 use crate::track::Track;
 use crate::windows::Windows;
+use crate::wire::WireError;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchOptions,
     UInt64Array, new_null_array,

@@ -2,13 +2,15 @@
 
 use super::super::numbers::all_functions;
 use super::super::world::*;
-use crate::aggregate::{Aggregate, ByValue};
+use crate::aggregate::Aggregate;
+use crate::by::ByValue;
 use crate::items::{Items, Order};
 use crate::partial::*;
 use crate::passages::Passages;
 use crate::tile::Tile;
 use crate::track::Track;
 use crate::windows::Windows;
+use crate::wire::WireError;
 use arrow_array::builder::{ListBuilder, UInt32Builder};
 use arrow_array::{Array, ArrayRef, Int64Array, LargeStringArray, RecordBatch, UInt64Array, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};

@@ -79,7 +79,7 @@ fn twice_in(ids: &KeyRows, column: &arrow_array::StringArray, id_name: &str) -> 
     }
     twice.sort_unstable();
     let name = |(row, first): &(usize, usize)| {
-        let id = meridian_model::builder::shorten(column.value(*row));
+        let id = meridian_model::error::shorten(column.value(*row));
         Invalid::field(id_name, format!("the id {id:?} is also that of event {}: an id may stand once", first + 1))
             .at_line(*row as u64 + 1)
     };

@@ -1,7 +1,7 @@
 //! Record batches from records: connects record-based formats to the columnar reader.
 
+use super::columnar::{Batches, Wanted};
 use crate::error::Fault;
-use crate::read::columnar::{Batches, Wanted};
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Float64Builder, Int64Builder, StringBuilder,
     TimestampMicrosecondBuilder,
@@ -163,7 +163,7 @@ impl Row {
             (Kind::Shape, Cell::Shape(v)) => Value::Shape(v.to_vec()),
             (kind, cell) => {
                 let detail = format!("the value {cell:?} in a column of type {kind:?}");
-                return Err(Invalid::field(&self.names[column], crate::values::shorten(&detail)));
+                return Err(Invalid::field(&self.names[column], meridian_model::error::shorten(&detail)));
             }
         };
         self.bytes += match &value {

@@ -1,9 +1,10 @@
 //! The groups of an aggregate under construction.
 
-use crate::aggregate::{Aggregate, ByValue, Function, FunctionValue, Group};
-use crate::by::Keys;
+use super::question::{Aggregate, Group};
+use crate::by::{ByValue, Keys};
 use crate::control::Control;
 use crate::error::QueryError;
+use crate::function::{Function, FunctionValue};
 use crate::hash::NumberMap;
 use crate::memory::Share;
 use crate::sketch::{Kind, Sketch};
@@ -374,7 +375,7 @@ impl Groups {
 
     /// The value of a function, and its error.
     fn value(&self, function: &Function, group: usize) -> (FunctionValue, f64) {
-        if let Some(wanted) = function.sketch() {
+        if let Some(wanted) = Kind::of(function) {
             let of = self.sketched.iter().find(|of| (of.field, of.kind) == wanted);
             return of.map_or((FunctionValue::Null, 0.0), |of| of.sketches[group].value(function));
         }

@@ -4,9 +4,9 @@
 //! in the times of the leaves. Between two edges lie whole leaves, counted from the fewest nodes above them, and rows
 //! of the two cut leaves. Windows cost no separate descents, and windows without events are never visited.
 
+use super::groups::Groups;
 use crate::candidates::chunk_end;
 use crate::error::QueryError;
-use crate::groups::Groups;
 use crate::ordered::{DeadInTime, Ordered};
 use crate::scan::Scan;
 use crate::windows::{Finder, Window};

@@ -3,10 +3,10 @@
 //! The boxes of a node's children are tested together as plain numbers. Leaves at the edge of the query, or of its
 //! windows, are collected. Adjacent ones in a chunk are read once and tested 64 rows at a time.
 
+use super::groups::Groups;
 use crate::candidates::{Run, chunk_end};
 use crate::control::Stats;
 use crate::error::QueryError;
-use crate::groups::Groups;
 use crate::scan::Scan;
 use crate::windows::Finder;
 use arrow_array::TimestampMicrosecondArray;
