@@ -7,7 +7,7 @@ use crate::issuer_files::read_file;
 use crate::state::AppState;
 use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Issuer, Issuers, KeySource};
 use meridian_backend::Disk;
-use meridian_federation::provider;
+use meridian_federation::fetch;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -66,7 +66,7 @@ async fn read(issuers: &Issuers, issuer: &Issuer, disk: &Arc<dyn Disk>) -> Resul
 }
 
 async fn fetch(url: &str) -> Result<Vec<u8>, String> {
-    provider::document(url, FETCH, DOCUMENT_BYTES_MAX).await.map(Vec::from)
+    fetch::document(url, FETCH, DOCUMENT_BYTES_MAX).await.map(Vec::from)
 }
 
 async fn file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Vec<u8>, String> {

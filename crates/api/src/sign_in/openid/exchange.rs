@@ -8,7 +8,7 @@ use crate::problem::{Problem, Result};
 use crate::scope::Scope;
 use meridian_admission::identity::SignInAttempt;
 use meridian_admission::identity::jwt::{DOCUMENT_BYTES_MAX, Endpoints, Issuer, SignInSettings};
-use meridian_federation::provider::{self, Failure};
+use meridian_federation::fetch::{self, Failure};
 use oauth2::basic::{
     BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse, BasicTokenType,
 };
@@ -125,6 +125,6 @@ pub async fn id_token(
 struct NoAnswer(Failure);
 
 async fn send(request: HttpRequest) -> std::result::Result<HttpResponse, NoAnswer> {
-    let body = provider::exchange(request, EXCHANGE, DOCUMENT_BYTES_MAX).await.map_err(NoAnswer)?;
+    let body = fetch::exchange(request, EXCHANGE, DOCUMENT_BYTES_MAX).await.map_err(NoAnswer)?;
     Ok(HttpResponse::new(body.into()))
 }

@@ -1,14 +1,13 @@
 //! Access tokens: short-lived keys that some sources issue for a name and a password.
 
-use super::fetch::{self, Http};
-use super::guard;
-use super::path::Path;
-use super::template::Template;
-use super::{Declared, Fault};
+use super::Fault;
+use crate::declaration::Declared;
+use crate::declaration::path::Path;
+use crate::declaration::template::Template;
+use crate::declaration::token::Token;
+use crate::fetch::{self, Http};
 use reqwest::Url;
-use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
 use tokio::sync::Mutex;
 use tokio::time::{Duration, Instant};
@@ -21,52 +20,6 @@ const MARGIN: Duration = Duration::from_secs(30);
 const LIFE_DEFAULT: Duration = Duration::from_secs(3_600);
 /// Max lifetime of a token, whatever its source states.
 const LIFE_MAX: Duration = Duration::from_secs(86_400);
-
-/// `[token]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenFile {
-    url: String,
-    user: String,
-    password: String,
-    #[serde(default = "granted")]
-    body: BTreeMap<String, String>,
-}
-
-fn granted() -> BTreeMap<String, String> {
-    BTreeMap::from([("grant_type".to_owned(), "client_credentials".to_owned())])
-}
-
-/// OAuth 2.0 with the client's own credentials (RFC 6749, section 4.4). A form is posted with the name and the
-/// password in the header; `access_token` and `expires_in` are returned.
-#[derive(Debug, Clone)]
-pub struct Token {
-    url: String,
-    user: Template,
-    password: Template,
-    body: Vec<(String, String)>,
-}
-
-impl Token {
-    /// Parses the settings. `secret` parses a template that names credentials; `fixed` inserts the values of `[set]`.
-    pub fn new(
-        file: &TokenFile,
-        secret: &dyn Fn(&str, &str) -> Result<Template, String>,
-        fixed: &dyn Fn(&str) -> String,
-    ) -> Result<Token, String> {
-        let url = fixed(&file.url);
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(format!("token.url = {url:?}: expected an address with http:// or https://"));
-        }
-        let body = file.body.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Ok(Token {
-            url,
-            user: secret("token.user", &file.user)?,
-            password: secret("token.password", &file.password)?,
-            body,
-        })
-    }
-}
 
 /// Access token of a source, shared by all searches.
 #[derive(Default)]
@@ -109,7 +62,7 @@ impl Token {
         let wrong = |why: String| Fault::Error(format!("no access token could be had: {why}"));
         let url = Url::parse(&self.url).map_err(|e| wrong(e.to_string()))?;
         if !declared.allow_private {
-            guard::may_call(&url).map_err(wrong)?;
+            fetch::may_call(&url).map_err(wrong)?;
         }
         let from_environment = |name: &str, _: &str| std::env::var(name.strip_prefix("env.")?).ok();
         let filled = |template: &Template| {

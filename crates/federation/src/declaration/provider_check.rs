@@ -1,6 +1,6 @@
 //! Tests a declaration on one response: what each field found, and what is suspicious.
 
-use super::declaration::Declared;
+use super::Declared;
 use super::path::Path;
 use crate::search_result::SearchResult;
 use serde_json::Value;

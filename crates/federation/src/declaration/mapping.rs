@@ -190,7 +190,7 @@ impl Mapping {
     }
 
     /// Returns whether a field that questions test is mapped.
-    pub(super) fn maps(&self, key: &str) -> bool {
+    pub(crate) fn maps(&self, key: &str) -> bool {
         self.mapped_fields().iter().any(|(known, is_mapped, _)| *is_mapped && *known == key)
     }
 
@@ -332,7 +332,7 @@ fn cut(said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::declaration::Declared;
+    use super::super::Declared;
     use serde_json::json;
 
     fn mapping(map: &str, format: &str, items: &str) -> super::Mapping {

@@ -4,17 +4,30 @@
 //! `file.rs` has the keys; `check.rs` validates them and names the error.
 
 mod check;
+mod decode;
 mod file;
+mod join;
+mod mapping;
+mod mapping_file;
+pub(crate) mod path;
+mod provider_check;
+mod rule;
+mod sign;
+pub(crate) mod template;
+mod time_format;
+pub(crate) mod token;
 
-use super::health::Limits;
-use super::mapping::Mapping;
-use super::path::Path;
-use super::sign::Sign;
-use super::template::Template;
-use super::token::Token;
+pub use mapping::{Mapped, Mapping};
+pub use provider_check::{FieldCheck, ProviderCheck};
+
+use crate::health::Limits;
 use file::{Extension, File};
+use path::Path;
 use serde::Deserialize;
+use sign::Sign;
 use std::time::Duration;
+use template::Template;
+use token::Token;
 
 /// The keyword syntax that a source supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -85,33 +98,33 @@ pub struct Declared {
     pub takes: Takes,
     /// Environment variables that hold its credentials.
     pub credentials: Vec<String>,
-    pub(super) method: Method,
-    pub(super) url: Template,
-    pub(super) query: Vec<(String, Template)>,
-    pub(super) headers: Vec<(String, Template)>,
-    pub(super) body: Vec<(String, Template)>,
-    pub(super) sign: Option<Sign>,
-    pub(super) token: Option<Token>,
-    pub(super) paging: Paging,
-    pub(super) first: u64,
-    pub(super) size: usize,
-    pub(super) size_min: usize,
+    pub(crate) method: Method,
+    pub(crate) url: Template,
+    pub(crate) query: Vec<(String, Template)>,
+    pub(crate) headers: Vec<(String, Template)>,
+    pub(crate) body: Vec<(String, Template)>,
+    pub(crate) sign: Option<Sign>,
+    pub(crate) token: Option<Token>,
+    pub(crate) paging: Paging,
+    pub(crate) first: u64,
+    pub(crate) size: usize,
+    pub(crate) size_min: usize,
     /// Whether requests state the number of results wanted.
-    pub(super) counts: bool,
-    pub(super) pages_max: u64,
-    pub(super) next: Path,
+    pub(crate) counts: bool,
+    pub(crate) pages_max: u64,
+    pub(crate) next: Path,
     /// The response mapping.
     pub mapping: Mapping,
     /// Parts of a question that need no further check, since the source knows more about a result than it sends.
     pub sure_of: Vec<String>,
     /// Max concurrent calls.
     pub at_once: usize,
-    pub(super) limits: Limits,
-    pub(super) timeout: Duration,
-    pub(super) retries: u32,
-    pub(super) answer_bytes: usize,
-    pub(super) cache: Duration,
-    pub(super) allow_private: bool,
+    pub(crate) limits: Limits,
+    pub(crate) timeout: Duration,
+    pub(crate) retries: u32,
+    pub(crate) answer_bytes: usize,
+    pub(crate) cache: Duration,
+    pub(crate) allow_private: bool,
 }
 
 impl Declared {

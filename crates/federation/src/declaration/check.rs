@@ -1,13 +1,13 @@
 //! Validates a declaration file. Every value is checked once, and an error names its key.
 
-use super::super::health::Limits;
-use super::super::mapping::Mapping;
-use super::super::path::Path;
-use super::super::sign::Sign;
-use super::super::template::Template;
-use super::super::token::Token;
 use super::file::{File, LimitsFile, PagingFile};
+use super::mapping::Mapping;
+use super::path::Path;
+use super::sign::Sign;
+use super::template::Template;
+use super::token::Token;
 use super::{Declared, Paging};
+use crate::health::Limits;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

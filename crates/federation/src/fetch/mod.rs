@@ -1,7 +1,11 @@
 //! One call to a remote source: bounded in time and bytes, to public addresses only.
 
-use super::guard::{self, PublicOnly};
+mod guard;
+
+pub use guard::may_call;
+
 use bytes::{Bytes, BytesMut};
+use guard::PublicOnly;
 use meridian_admission::{ByteBudget, ByteShare};
 use meridian_observe::{self as observe, Kind, Span, TRACEPARENT, TRACESTATE, Trace};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -124,7 +128,7 @@ fn builder(allow_private: bool) -> ClientBuilder {
             return attempt.error(format!("it redirects more than {REDIRECTS_MAX} times"));
         }
         // Each redirect is checked again, since a public address may redirect to a private one.
-        match guard::may_call(attempt.url()) {
+        match may_call(attempt.url()) {
             Err(why) if !allow_private => {
                 attempt.error(format!("it redirects to an address that is not called: {why}"))
             }

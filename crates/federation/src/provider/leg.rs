@@ -1,6 +1,6 @@
 //! One provider's part of a search. It counts its results and reports how it ended when its last reference is dropped.
 
-use crate::provider::{Fault, Provider};
+use super::{Fault, Provider};
 use crate::search::{Search, State};
 use meridian_observe::{Current, Span};
 use parking_lot::Mutex;

@@ -1,7 +1,8 @@
 //! The interface through which a provider delivers its results.
 
-use crate::leg::Leg;
-use crate::provider::{Declared, Fault, Raw};
+use super::{Fault, Leg};
+use crate::declaration::Declared;
+use crate::fetch::Raw;
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use meridian_backend::View;

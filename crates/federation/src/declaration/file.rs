@@ -1,8 +1,8 @@
 //! The file format of a declaration: its keys and their defaults.
 
-use super::super::mapping_file::AnswerFile;
-use super::super::sign::SignFile;
-use super::super::token::TokenFile;
+use super::mapping_file::AnswerFile;
+use super::sign::SignFile;
+use super::token::TokenFile;
 use super::{Method, Paging, Takes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
