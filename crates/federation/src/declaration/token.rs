@@ -1,4 +1,4 @@
-//! The table `[token]` of a declaration file: access to a source that issues short-lived keys for a name and a password.
+//! The table `[token]` of a declaration file: how a source issues short-lived keys for a name and a password.
 
 use super::template::Template;
 use serde::Deserialize;
