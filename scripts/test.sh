@@ -82,7 +82,7 @@ make --no-print-directory web || exit 1
 step 0.2 "format" cargo fmt --all --check
 step 0.1 "commits: subjects of at most 72 characters" scripts/commit_subjects.sh
 step 0.1 "crates: arrows point down" python3 tests/arrows.py
-step 0.1 "modules: no circle grows" python3 tests/circles.py
+step 0.1 "modules: no circles" python3 tests/circles.py
 step 3 "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step 1 "a server without lab, images and map compiles" cargo check -p meridian-cli --no-default-features --locked
 step 1 "cargo doc without warnings" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet

@@ -1,15 +1,15 @@
 //! Parsers of client input, exposed for `fuzz/targets`. Not part of the crate's interface.
 
+use crate::access::sign_in::{cookie, csrf, next};
+use crate::collections::live::position;
 use crate::config::ServerConfig;
-use crate::connection;
-use crate::dispatch::{Client, Connection, Peer, client};
+use crate::config::network::Network;
+use crate::entry::guard::Guard;
 use crate::entry::{Accepted, Conditions, Entry};
-use crate::guard::Guard;
-use crate::live::position;
-use crate::network::Network;
-use crate::params::{self, Params, format};
-use crate::request::class_of;
-use crate::sign_in::{cookie, csrf, next};
+use crate::protocol::params::{self, Params, format};
+use crate::request::context::class_of;
+use crate::request::dispatch::{Client, Connection, Peer, client};
+use crate::server::connection;
 use crate::state::AppState;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use meridian_store::bucket::Span;
+use meridian_store::bucket::{Put, Span};
 use object_store::Error;
 use std::error::Error as _;
 use std::future::Future;
@@ -131,6 +131,15 @@ fn kind_below(error: &Error) -> Option<ErrorKind> {
         at = source.source();
     }
     None
+}
+
+/// The outcome of a create.
+pub(crate) fn put_of(answer: io::Result<()>) -> io::Result<Put> {
+    match answer {
+        Ok(()) => Ok(Put::Created),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Put::Exists),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

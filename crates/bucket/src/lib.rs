@@ -11,23 +11,21 @@
 //! |---|---|
 //! | `address.rs` | parses addresses |
 //! | `calls.rs` | blocking calls over a runtime, with deadlines |
-//! | `bucket.rs` | the bucket in a folder over these calls |
-//! | `upload.rs` | objects of any size in a folder, in parts |
+//! | `folder/` | the bucket in a folder |
 //! | `s3/` | the bucket in an S3-compatible store |
 //! | `probe.rs` | checks that exactly one of many creates wins |
 
 mod address;
-mod bucket;
 mod calls;
+mod folder;
 mod probe;
 mod s3;
-mod upload;
 
 pub use s3::S3Options;
 
 use address::Address;
-use bucket::FolderBucket;
 use calls::Calls;
+use folder::FolderBucket;
 use meridian_store::seams::Random;
 use meridian_store::{Bucket, StoreError};
 use s3::S3Bucket;

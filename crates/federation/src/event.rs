@@ -1,9 +1,8 @@
 //! An event in the form that the matcher of saved searches and the local provider test. Each part is decoded when the
 //! first test needs it.
 
-use crate::pipeline::classify::{classify, kind};
-use crate::pipeline::filter::{has_media, plain_author};
-use crate::provider::of_feature;
+use crate::classification::{classify, kind};
+use crate::matching::{has_media, plain_author};
 use crate::question::Question;
 use crate::search_result::SearchResult;
 use crate::seen::hash;
@@ -13,6 +12,7 @@ use arrow_array::{Array, ListArray, StringArray};
 use geo_types::Geometry;
 use meridian_formats::{FeatureWriter, Features};
 use meridian_model::{Batch, FieldColumn, Interval, Seq};
+use serde_json::{Map, Value};
 use std::cell::OnceCell;
 
 /// The events of one write.
@@ -183,9 +183,50 @@ impl Event<'_> {
     }
 }
 
+/// Converts a row to a result; `feature` is its GeoJSON.
+fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> SearchResult {
+    let mut more: Map<String, Value> = match feature["properties"].take() {
+        Value::Object(properties) => properties,
+        _ => Map::new(),
+    };
+    more.retain(|_, value| !value.is_null());
+    let mut text = |name: &str| match more.get(name) {
+        Some(Value::String(_)) => more.remove(name).and_then(|v| v.as_str().map(str::to_owned)),
+        _ => None,
+    };
+    let (title, body, link, author, language) =
+        (text("title"), text("text"), text("link"), text("author"), text("language"));
+    let mut list = |name: &str| match more.remove(name) {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.into_iter().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
+        Some(other) => {
+            more.insert(name.to_owned(), other);
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    let (images, videos) = (list("images"), list("videos"));
+    more.insert("collection".to_owned(), collection.into());
+    SearchResult {
+        id: format!("{collection}/{}", feature["id"].as_str().unwrap_or_default()),
+        place: Some(feature["geometry"].take()).filter(|place| !place.is_null()),
+        shape: batch.geometry(row),
+        time: time_of(batch, row),
+        title,
+        text: body,
+        link,
+        author,
+        language,
+        images,
+        videos,
+        more,
+        ..SearchResult::default()
+    }
+}
+
 /// Returns the time of the event in a row; an open end is unbounded. `None` in a collection without time, and for an
 /// event with neither start nor end.
-pub fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
+fn time_of(batch: &Batch, row: usize) -> Option<Interval> {
     let (start, end) = batch.interval(row);
     Some(Interval { start, end }).filter(|time| batch.schema().has_time() && *time != Interval::ALWAYS)
 }

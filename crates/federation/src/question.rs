@@ -2,9 +2,9 @@
 
 use crate::area::Area;
 use crate::geojson;
+use crate::keep_options::KeepOptions;
 use crate::keywords::KeywordQuery;
 use crate::members::{TEXT_BYTES_MAX, numbers, text, whole, word};
-use crate::result_store::KeepOptions;
 use crate::settings::Settings;
 use geo::CoordsIter;
 use geo_types::Geometry;

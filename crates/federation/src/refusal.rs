@@ -1,6 +1,6 @@
 //! Reasons for refusing requests.
 
-use crate::result_store::KeepOptions;
+use crate::keep_options::KeepOptions;
 use meridian_backend::StoreError;
 use meridian_model::Invalid;
 use meridian_model::policy::quota::Exceeded;

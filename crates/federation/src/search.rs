@@ -1,7 +1,7 @@
 //! One search: its ledger of providers and their outcomes, and its end, which always comes.
 //!
-//! All work for a provider holds an [`Arc`] of its [`Leg`](crate::leg::Leg). When the last reference is dropped (done,
-//! panicked or discarded as late), the leg reports the provider's state. So no code path can forget to report.
+//! All work for a provider holds an [`Arc`] of its [`Leg`](crate::provider::Leg). When the last reference is dropped
+//! (done, panicked or discarded as late), the leg reports the provider's state. So no code path can forget to report.
 //!
 //! A search ends when all its legs have ended, at its deadline, or when it is abandoned. Legs still open are then
 //! reported as such, and the last packet follows.

@@ -1,6 +1,6 @@
 //! Operator settings of searches, including every limit on their memory and time.
 
-use crate::provider::Declared;
+use crate::declaration::Declared;
 use meridian_labels::Classifier;
 use std::sync::Arc;
 use std::time::Duration;

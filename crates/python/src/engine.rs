@@ -1,14 +1,12 @@
 //! An open folder, as a Python object.
 
 use crate::answer::EngineResponse;
-use crate::opened::{Closed, Fault, Opened};
+use crate::opened::{Fault, Opened};
 use crate::wait::wait;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, header};
 use meridian_store::StoreError;
-use pyo3::exceptions::{
-    PyBlockingIOError, PyConnectionError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError,
-};
+use pyo3::exceptions::{PyBlockingIOError, PyFileNotFoundError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use std::path::{Path, PathBuf};
@@ -58,21 +56,6 @@ impl Engine {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.close()).map_err(|e| refusal(Fault::Store(e)))
     }
-}
-
-/// Rejects a call in a process that was forked from the one that opened the folder.
-pub fn here(opened: &Opened) -> PyResult<()> {
-    match opened.is_forked() {
-        false => Ok(()),
-        true => Err(PyRuntimeError::new_err(
-            "this process was forked from the one that opened the folder, and has none of the engine's threads: start it by \"spawn\"",
-        )),
-    }
-}
-
-/// The exception for a call that was interrupted by `close`.
-pub fn closed(_: Closed) -> PyErr {
-    PyConnectionError::new_err("the folder is closed")
 }
 
 /// The exception for a folder that could not be opened or closed cleanly.

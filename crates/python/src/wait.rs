@@ -1,8 +1,7 @@
 //! How a Python thread waits for the engine.
 
-use crate::engine::{closed, here};
 use crate::opened::{Closed, Opened};
-use pyo3::exceptions::PyTimeoutError;
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyTimeoutError};
 use pyo3::prelude::*;
 use std::future::Future;
 use std::pin::pin;
@@ -41,4 +40,19 @@ where
             return Err(PyTimeoutError::new_err("the engine was silent for too long"));
         }
     }
+}
+
+/// Rejects a call in a process that was forked from the one that opened the folder.
+fn here(opened: &Opened) -> PyResult<()> {
+    match opened.is_forked() {
+        false => Ok(()),
+        true => Err(PyRuntimeError::new_err(
+            "this process was forked from the one that opened the folder, and has none of the engine's threads: start it by \"spawn\"",
+        )),
+    }
+}
+
+/// The exception for a call that was interrupted by `close`.
+fn closed(_: Closed) -> PyErr {
+    PyConnectionError::new_err("the folder is closed")
 }

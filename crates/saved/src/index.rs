@@ -9,7 +9,7 @@ use super::grid::Grid;
 use meridian_federation::Question;
 use meridian_federation::event::Event;
 use meridian_federation::hash;
-use meridian_federation::pipeline::filter::plain_author;
+use meridian_federation::matching::plain_author;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use super::search::SavedSearch;
 use super::settings::WebhookSettings;
 use hmac::{Hmac, KeyInit, Mac};
 use meridian_backend::{Clock, Random};
-use meridian_federation::provider::{chain, client_of_webhooks, pass_on};
+use meridian_federation::fetch::{chain, client_of_webhooks, pass_on};
 use meridian_observe::{Kind, Tracer};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;

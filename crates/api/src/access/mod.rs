@@ -1,16 +1,23 @@
-//! Administration of tokens (`tokens.rs`), tenants (`tenants.rs`) and users (`users.rs`).
+//! Administration of tokens (`tokens.rs`), tenants (`tenants.rs`) and users (`users.rs`), the audit log of such acts,
+//! and signing in.
 
+pub mod audit;
+pub mod credentials;
+pub mod issuer_files;
+pub mod issuers;
+pub mod records;
+pub mod sign_in;
 pub mod tenants;
 pub mod tokens;
 pub mod users;
 
-use crate::body;
-use crate::credentials::HEARD;
-use crate::errors;
-use crate::overload;
-use crate::problem::{Kind, Problem, Result};
-use crate::request::Context;
-use crate::scope::Scope;
+use crate::access::credentials::HEARD;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::body;
+use crate::request::context::Context;
+use crate::request::errors;
+use crate::request::overload;
+use crate::request::scope::Scope;
 use crate::state::AppState;
 use axum::body::Body;
 use meridian_admission::identity::Fault;

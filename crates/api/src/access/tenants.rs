@@ -1,16 +1,15 @@
 //! `/tenants`: operators create, change and remove tenants.
 
-use crate::audit::Note;
+use crate::access::audit::Note;
 use crate::contract::{TenantInfo, TenantList};
-use crate::dispatch::Path;
-use crate::errors;
-use crate::params::Params;
-use crate::problem::{Kind, Problem, Result};
-use crate::quota;
-use crate::request::Context;
-use crate::respond;
-use crate::scope::Scope;
-use crate::searches::refused;
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::context::Context;
+use crate::request::dispatch::Path;
+use crate::request::errors;
+use crate::request::quota;
+use crate::request::scope::Scope;
+use crate::response::respond;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -197,7 +196,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     }
     state.searches.stop_of(&name, true);
     // Before the collections: nothing is matched or polled for a tenant that is partly removed.
-    state.saved.delete_all(&name).await.map_err(|e| refused(e, &state))?;
+    state.saved.delete_all(&name).await.map_err(|e| errors::refusal_problem(e, &state))?;
     if state.saved.count(&name) > 0 {
         return Err(Problem::new(Kind::Conflict, "a saved search of the tenant is being created: try again"));
     }

@@ -1,15 +1,15 @@
 //! `/users`: an admin manages the users of its tenant, an operator those of every tenant.
 
-use crate::audit::Note;
+use crate::access::audit::Note;
 use crate::contract::{UserInfo, UserList};
-use crate::dispatch::Path;
-use crate::errors;
-use crate::overload;
-use crate::params::Params;
-use crate::problem::{Kind, Problem, Result};
-use crate::request::Context;
-use crate::respond;
-use crate::scope::Scope;
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::context::Context;
+use crate::request::dispatch::Path;
+use crate::request::errors;
+use crate::request::overload;
+use crate::request::scope::Scope;
+use crate::response::respond;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;

@@ -1,26 +1,37 @@
-//! `/collections`: lists, creates, changes and removes collections.
+//! `/collections`: lists, creates, changes and removes collections. The modules below read and write a
+//! collection's events.
 
+pub mod analysis;
+pub mod files;
+mod groups;
+pub mod items;
+pub mod live;
+pub mod passages;
+pub mod places;
+mod reproject;
 mod settings;
+pub mod tiles;
+pub mod tilesets;
 
-#[cfg(feature = "flight")]
-use crate::ask::{Ask, FlightListing};
-use crate::audit::{NEW_NAME, Note};
-use crate::body;
+use crate::access::audit::{NEW_NAME, Note};
+use crate::contract::links::{self, link};
+use crate::contract::text::retention_text;
 use crate::contract::{Collection as Described, CollectionList, CollectionStatus, Extent, Spatial, Temporal};
-use crate::dispatch::Path;
-use crate::errors;
-use crate::guard::types;
 use crate::html::{self, ask::Question};
-use crate::links::{self, link};
-use crate::params::Params;
-use crate::params::crs;
-use crate::params::format::{EVENTS, Format, PAGES};
-use crate::problem::{Kind, Problem, Result};
-use crate::request::Context;
-use crate::respond;
-use crate::scope::{Scope, no_collection};
-use crate::stream;
-use crate::text::retention_text;
+use crate::protocol::media_types;
+use crate::protocol::params::Params;
+use crate::protocol::params::crs;
+use crate::protocol::params::format::{EVENTS, Format, PAGES};
+use crate::protocol::problem::{Kind, Problem, Result};
+#[cfg(feature = "flight")]
+use crate::request::ask::{Ask, FlightListing};
+use crate::request::blocking;
+use crate::request::body;
+use crate::request::context::Context;
+use crate::request::dispatch::Path;
+use crate::request::errors;
+use crate::request::scope::{Scope, no_collection};
+use crate::response::respond;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -66,7 +77,8 @@ pub async fn list(state: Scope, context: Context) -> Result<Response> {
 fn with_schemas(state: &Scope) -> Result<Response> {
     let mut collections = state.view().list().map_err(errors::store_problem)?;
     collections.sort_unstable_by(|a, b| a.name().cmp(b.name()));
-    let schema_of = |c: &Arc<dyn Collection>| Ok((c.name().to_owned(), crate::tables::events_schema(&c.schema())?));
+    let schema_of =
+        |c: &Arc<dyn Collection>| Ok((c.name().to_owned(), crate::response::tables::events_schema(&c.schema())?));
     let mut response = Response::default();
     response.extensions_mut().insert(FlightListing(collections.iter().map(schema_of).collect::<Result<_>>()?));
     Ok(response)
@@ -102,7 +114,7 @@ pub async fn put(state: Scope, Path(name): Path<String>, context: Context, body:
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
     // Built before `named` is moved: the audit line describes the request.
     let note = settings::note(&named, &[]);
-    let put = stream::run(run, move |_| {
+    let put = blocking::run(run, move |_| {
         let schema = read_schema(&context.headers, &received.bytes)?;
         if let Some(existing) = state.view().collection(&name).map_err(errors::store_problem)? {
             // PUT is idempotent: a client that repeats it after a lost response must not get a conflict.
@@ -152,7 +164,7 @@ pub async fn patch(state: Scope, Path(name): Path<String>, context: Context, bod
     // Received before the permit is taken: a slow sender must not hold one.
     let received = body::receive(&state, &context.headers, body).await?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    stream::run(run, move |_| {
+    blocking::run(run, move |_| {
         let mut change: Map<String, Value> = serde_json::from_slice(&received.bytes)
             .map_err(|e| Problem::invalid_body(Invalid::new(format!("the body is not a JSON object: {e}"))))?;
         if let Some(new) = settings::take_name(&mut change, &name).map_err(Problem::invalid_body)? {
@@ -202,7 +214,7 @@ pub async fn delete(state: Scope, Path(name): Path<String>, context: Context) ->
     state.collection(&name)?;
     Params::parse(context.query.as_deref())?.finish()?;
     let run = context.lease.run(&state, context.deadline(None, state.config.timeout_default)?).await?;
-    stream::run(run, move |_| {
+    blocking::run(run, move |_| {
         state.view().remove(&name).map_err(errors::store_problem)?;
         Ok(respond::no_content())
     })
@@ -255,7 +267,7 @@ fn read_schema(headers: &HeaderMap, bytes: &[u8]) -> Result<Schema> {
         "" | "application/octet-stream" => text.trim_start().starts_with('{'),
         _ => {
             let taken = [SCHEMA_JSON, "application/json", "text/plain"].map(|name| (name, ""));
-            return Err(types::refusal(&format!("{media_type:?}"), &taken));
+            return Err(media_types::refusal(&format!("{media_type:?}"), &taken));
         }
     };
     let schema = if json {

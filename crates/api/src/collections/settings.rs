@@ -1,11 +1,11 @@
 //! Settings of a collection. A change that removes events must be confirmed with their number.
 
-use crate::audit::Note;
-use crate::errors;
-use crate::params::Params;
-use crate::problem::{Kind, Problem, Result};
+use crate::access::audit::Note;
+use crate::contract::text::retention_text;
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::errors;
 use crate::state::AppState;
-use crate::text::retention_text;
 use meridian_backend::{Collection, Durability, PARTITIONS_MAX, Settings, SettingsChange, WriteError};
 use meridian_model::schema::validate_name;
 use meridian_model::{Field, IdRole, Invalid, Mode, Schema, schema_json};

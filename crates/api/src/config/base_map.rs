@@ -1,6 +1,6 @@
 //! The base map that an operator configures in place of the built-in one.
 
-use crate::guard::WebOrigin;
+use crate::protocol::web_origin::WebOrigin;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -11,9 +11,11 @@ mod capabilities;
 mod cluster;
 mod collections;
 mod events;
+pub mod links;
 mod load;
 mod places;
 mod searches;
+pub mod text;
 mod tiles;
 
 pub use access::{Session, TenantInfo, TenantList, TokenAnswer, TokenInfo, TokenList, UserInfo, UserList};

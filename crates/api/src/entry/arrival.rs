@@ -1,11 +1,11 @@
 //! Step 1 of the entry point: where a request came from.
 
 use super::Entry;
-use crate::dispatch::{Arrival, Client, Connection, Peer, client};
-use crate::fields;
-use crate::problem::{Kind, Problem, Result};
-use crate::relay;
-use crate::route::{Access, Route};
+use crate::protocol::fields;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::dispatch::{Arrival, Client, Connection, Peer, client};
+use crate::request::route::{Access, Route};
+use crate::searches::relay;
 use axum::http::HeaderMap;
 use tokio::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! Browsers that open a page: how they are recognized, and the pages that they get instead of problem documents.
 
-use crate::fields;
 use crate::html;
-use crate::params::format::{self, Format, PAGES};
-use crate::problem::PROBLEM_JSON;
-use crate::respond;
+use crate::protocol::fields;
+use crate::protocol::params::format::{self, Format, PAGES};
+use crate::protocol::problem::PROBLEM_JSON;
+use crate::response::respond;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use memchr::memmem;

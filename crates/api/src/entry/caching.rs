@@ -1,6 +1,6 @@
 //! Caching headers of responses (RFC 9111): who may reuse a response, and which request headers it depends on.
 
-use crate::fields;
+use crate::protocol::fields;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// Values of `Vary`, indexed by whether the response also depends on `Accept`, and on `Accept-Encoding`.

@@ -1,13 +1,13 @@
 //! Step 4 of the entry point: identifies the caller, and checks that it has the access required by a route.
 
-use crate::credentials::BEHIND;
-use crate::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
-use crate::fields;
-use crate::guard::{Guard, SEC_FETCH_SITE};
-use crate::problem::{Kind, Problem, Result};
-use crate::route::{Access, Action, Resource};
-use crate::scope::no_collection;
-use crate::sign_in::{cookie, csrf};
+use crate::access::credentials::BEHIND;
+use crate::access::sign_in::{cookie, csrf};
+use crate::entry::guard::{Guard, SEC_FETCH_SITE};
+use crate::protocol::fields;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::dispatch::{Arrival, CHALLENGE, Peer, decoded, is_forwarded};
+use crate::request::route::{Access, Action, PLACES, Resource};
+use crate::request::scope::no_collection;
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use matchit::Params;
@@ -191,7 +191,7 @@ pub fn allow(caller: &Caller, access: Access, segments: &Params<'_, '_>) -> Resu
     }
     let name = match resource {
         Resource::Collection => decoded(segments.get("c").unwrap_or_default())?,
-        Resource::Places => Cow::Borrowed(crate::places::COLLECTION),
+        Resource::Places => Cow::Borrowed(PLACES),
         _ => Cow::Borrowed(""),
     };
     let target = match resource {

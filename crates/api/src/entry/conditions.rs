@@ -4,11 +4,11 @@
 //! `Last-Modified`) and whether parts of it are served (`Accept-Ranges`). Handlers evaluate the conditions of writes
 //! themselves, since these must hold at the moment of the write.
 
-use crate::fields;
-use crate::problem::{Kind, Problem, Result};
-use crate::range::Range;
-use crate::route::Route;
-use crate::tags::Tags;
+use crate::protocol::fields;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::protocol::range::Range;
+use crate::protocol::tags::Tags;
+use crate::request::route::Route;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -75,7 +75,7 @@ impl Conditions {
         if let Some(matches) = &self.matches {
             let is_state = |tag: &HeaderValue| {
                 tag.as_bytes().starts_with(b"\"")
-                    && crate::tags::opaque(tag).is_some_and(|tag| matches.have_strong(|one| one == tag))
+                    && crate::protocol::tags::opaque(tag).is_some_and(|tag| matches.have_strong(|one| one == tag))
             };
             if *matches != Tags::Any && !headers.get(header::ETAG).is_some_and(is_state) {
                 let detail = "this is in another state than If-Match names";

@@ -3,12 +3,12 @@
 use super::observation::Observation;
 use super::table::Row;
 use super::{Entry, arrival, caller, conditions};
-use crate::audit;
-use crate::audit_log::Source;
-use crate::dispatch::Arrival;
-use crate::guard::types;
-use crate::problem::{Kind, Problem, Result};
-use crate::route::{Access, Action, Resource, Route};
+use crate::access::audit;
+use crate::protocol::media_types;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::dispatch::Arrival;
+use crate::request::route::{Access, Action, Resource, Route};
+use crate::state::audit_log::Source;
 use axum::body::HttpBody;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
 use matchit::Params;
@@ -62,9 +62,9 @@ impl Entry {
         };
         if *method != Method::GET && !request.body().is_end_stream() {
             let media_types = row.route.body.map_or(&[][..], |body| body.media_types);
-            types::coding(headers)?;
+            media_types::coding(headers)?;
             // Any page can make a browser submit a form without a preflight, so its origin must be stated.
-            if types::check(method, headers, media_types)? == types::Sender::MayBeForm {
+            if media_types::check(method, headers, media_types)? == media_types::Sender::MayBeForm {
                 self.guard.of_own_page(headers)?;
             }
         }

@@ -1,14 +1,14 @@
 //! The single entry point: the steps that every request passes before its handler, in this order.
 //!
 //! 1. It is observed: counted, timed and given an id. Its client is determined, possibly from proxies' headers
-//!    (`forwarded.rs`).
+//!    (`request/dispatch/forwarded.rs`).
 //! 2. Its host and origin are checked (`guard`).
 //! 3. Its route is found in the route table.
 //! 4. Its caller is identified, and checked against the access that the route requires (`caller.rs`).
-//! 5. The quotas of its tenant are checked (`quota.rs`).
+//! 5. The quotas of its tenant are checked (`request/quota.rs`).
 //! 6. It is admitted: it gets a permit to run, as the class of its route specifies.
-//! 7. The route's handler responds, or another gateway of the cluster does (`relay`). An administrative act is recorded
-//!    before and after (`audit`).
+//! 7. The route's handler responds, or another gateway of the cluster does (`searches/relay`). An administrative act is
+//!    recorded before and after (`access/audit`).
 //!
 //! No request bypasses these steps. The handler of the near query is not boxed, since that query is cheap enough for a
 //! box to matter.
@@ -19,10 +19,12 @@ mod caching;
 mod caller;
 mod coding;
 mod conditions;
+pub mod guard;
 mod matching;
 mod observation;
 mod outgoing;
 mod table;
+mod tracked;
 mod unauthorized;
 mod unread;
 
@@ -32,22 +34,22 @@ pub use coding::Accepted;
 pub use conditions::Conditions;
 use matching::RouteMatch;
 
-use crate::audit;
-use crate::dispatch::{Arrival, Connection, Dispatch, Lease, Segments};
-use crate::fields;
-use crate::guard::Guard;
-use crate::overload;
-use crate::places;
-use crate::problem::Result;
-use crate::quota;
-use crate::relay;
-use crate::request;
+use crate::access::audit;
+use crate::collections::places;
+use crate::entry::guard::Guard;
+use crate::protocol::fields;
+use crate::protocol::problem::Result;
+use crate::protocol::tags;
+use crate::request::context;
+use crate::request::dispatch::{Arrival, Connection, Dispatch, Lease, Segments};
+use crate::request::overload;
+use crate::request::quota;
 #[cfg(feature = "flight")]
-use crate::route::{Access, Action, Resource};
-use crate::route::{Class, Handler, ResponseFuture};
+use crate::request::route::{Access, Action, Resource};
+use crate::request::route::{Class, Handler, ResponseFuture};
 use crate::routes::ROUTES;
+use crate::searches::relay;
 use crate::state::AppState;
-use crate::tags;
 use axum::body::{Body, HttpBody};
 #[cfg(feature = "flight")]
 use axum::http::Uri;
@@ -187,7 +189,7 @@ impl Entry {
         let gate = self.gate(row.route.class);
         // A caller may lower its class. The account is built where it is used, because copies change a reference count
         // on which all threads contend.
-        let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, request::class_of);
+        let class = fields::first(request.headers(), &PRIORITY).map_or(gate::Class::Interactive, context::class_of);
         let is_write = row.route.class == Class::Write;
         let account = || Account { ledger: caller.ledger.clone(), class, is_write };
         let permit = match row.route.class {
@@ -200,7 +202,7 @@ impl Entry {
                     Some(permit) => Some(permit),
                     None => {
                         // Parsed only when the request waits; the handler reports an invalid value.
-                        let timeout = request::requested_timeout(request.uri(), request.headers());
+                        let timeout = context::requested_timeout(request.uri(), request.headers());
                         match Box::pin(self.wait(gate, account(), arrival.at, timeout)).await {
                             Ok(permit) => Some(permit),
                             Err(problem) => {

@@ -1,10 +1,10 @@
 //! Observes a request for metrics, logs and traces, from its arrival to the head of its response.
 
 use super::Row;
-use crate::fields;
-use crate::metrics::Active;
+use crate::entry::tracked::Tracked;
+use crate::protocol::fields;
 use crate::state::AppState;
-use crate::tracked::Tracked;
+use crate::state::metrics::Active;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use meridian_admission::identity::Caller;

@@ -1,9 +1,9 @@
 //! The body of a response while it is sent. It is charged to the tenant, and holds the request's place under the quota.
 //! It ends once the credential of its caller is revoked or has expired.
 
-use crate::dispatch::ticks;
+use crate::entry::tracked::Tracked;
+use crate::request::dispatch::ticks;
 use crate::state::AppState;
-use crate::tracked::Tracked;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};

@@ -1,7 +1,7 @@
 //! Finds the route of a request.
 
-use crate::problem::{Kind, Problem, Result};
-use crate::route::{Handler, Route};
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::route::{Handler, Route};
 use axum::http::{HeaderValue, Method, header};
 use matchit::{InsertError, Params, Router};
 

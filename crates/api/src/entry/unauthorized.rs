@@ -2,7 +2,7 @@
 //! 401.
 
 use super::browser;
-use crate::problem::{Kind, Problem};
+use crate::protocol::problem::{Kind, Problem};
 use crate::state::AppState;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -23,9 +23,9 @@ pub fn respond(problem: Problem, state: &AppState, method: &Method, uri: &Uri, h
         let asked = uri.path_and_query().map_or("/", |asked| asked.as_str());
         let page = format!("/login?next={}", utf8_percent_encode(asked, PLAIN));
         let mut response = StatusCode::SEE_OTHER.into_response();
-        crate::respond::insert(response.headers_mut(), header::LOCATION, &page);
+        crate::response::respond::insert(response.headers_mut(), header::LOCATION, &page);
         // After sign-in the same URL shows a page, so no cache may keep the redirect.
-        crate::respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
+        crate::response::respond::insert(response.headers_mut(), header::CACHE_CONTROL, "no-store");
         return response;
     }
     let by_script = headers.contains_key(&browser::FETCH_MODE) || headers.contains_key(&CSRF_TOKEN);

@@ -2,10 +2,10 @@
 //!
 //! A small body is read and discarded, so that its connection stays usable. A large one is left unread, since reading
 //! it would cost more than the response. Its connection then ends with the response, and lingers so that the client can
-//! read it (`connection/wire.rs`). Over HTTP/2 a small one is read too: the rest of a stream is refused by RST_STREAM,
-//! and some clients then drop the response.
+//! read it (`server/connection/wire.rs`). Over HTTP/2 a small one is read too: the rest of a stream is refused by
+//! RST_STREAM, and some clients then drop the response.
 
-use crate::body::frame;
+use crate::request::body::frame;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;

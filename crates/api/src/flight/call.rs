@@ -2,10 +2,10 @@
 
 use super::meter::Meter;
 use super::status;
-use crate::ask::Ask;
-use crate::dispatch::Connection;
 use crate::entry::Entry;
-use crate::problem::{Kind, Problem};
+use crate::protocol::problem::{Kind, Problem};
+use crate::request::ask::Ask;
+use crate::request::dispatch::Connection;
 use crate::state::AppState;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};

@@ -21,10 +21,10 @@ mod service;
 mod status;
 mod ticket;
 
-use crate::connection_control::Patience;
-use crate::dispatch::Connection;
 use crate::entry::{Entry, Incoming};
-use crate::problem::Result;
+use crate::protocol::connection_control::Patience;
+use crate::protocol::problem::Result;
+use crate::request::dispatch::Connection;
 use crate::state::AppState;
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_service_server::FlightServiceServer;

@@ -3,8 +3,8 @@
 //! Each value becomes the text of its parameter, which is parsed like any HTTP parameter. Meanings, defaults and errors
 //! are therefore the same.
 
-use crate::links;
-use crate::problem::{Kind as ProblemKind, Problem, Result};
+use crate::contract::links;
+use crate::protocol::problem::{Kind as ProblemKind, Problem, Result};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_descriptor::DescriptorType;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -283,7 +283,7 @@ mod tests {
         let target = question.target();
         let (path, query) = target.split_once('?').unwrap();
         assert_eq!(path, "/collections/a%20b/items");
-        let mut params = crate::params::Params::parse(Some(query)).unwrap();
+        let mut params = crate::protocol::params::Params::parse(Some(query)).unwrap();
         for (name, value) in [
             ("bbox", "1,-2.5,3,4"),
             ("filter", r#"{"op":"isNull","args":[{"property":"n"}]}"#),
@@ -346,7 +346,7 @@ mod tests {
             let question = asked(&json!({"collection": "q", &name: value})).unwrap().question;
             let target = question.target();
             let (_, query) = target.split_once('?').unwrap();
-            let mut params = crate::params::Params::parse(Some(query)).unwrap();
+            let mut params = crate::protocol::params::Params::parse(Some(query)).unwrap();
             prop_assert_eq!(params.take_other(&name), Some(value));
             prop_assert_eq!(params.take_other("f"), Some("arrow".to_owned()));
             prop_assert_eq!(params.remaining().count(), 0);

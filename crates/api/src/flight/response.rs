@@ -6,12 +6,12 @@
 
 use super::ipc::{self, Content, Splitter};
 use super::status;
-use crate::body::frame;
-use crate::problem::Kind;
-use crate::readers::{LEAVE_MAX, RETRY_INTERVAL};
-use crate::respond;
+use crate::protocol::problem::Kind;
+use crate::request::body::frame;
+use crate::response::respond;
+use crate::response::stream::BrokenOff;
 use crate::state::AppState;
-use crate::stream::BrokenOff;
+use crate::state::readers::{LEAVE_MAX, RETRY_INTERVAL};
 use arrow_flight::FlightData;
 use arrow_ipc::convert::try_schema_from_flatbuffer_bytes;
 use arrow_schema::Schema;
@@ -182,7 +182,7 @@ impl ResponseStream {
 mod tests {
     use super::*;
     use crate::config::ServerConfig;
-    use crate::tables;
+    use crate::response::tables;
     use axum::response::IntoResponse;
     use futures_util::StreamExt;
     use futures_util::stream::iter;

@@ -6,9 +6,9 @@ use super::question::{FlightQuery, Question};
 use super::response;
 use super::status;
 use super::ticket::{self, Ticket, Tickets};
-use crate::ask::{Ask, Described, FlightListing};
 use crate::entry::Entry;
-use crate::problem::Problem;
+use crate::protocol::problem::Problem;
+use crate::request::ask::{Ask, Described, FlightListing};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,

@@ -1,6 +1,6 @@
 //! Maps problems to gRPC statuses. The metadata of a status holds the headers of the refusal and the problem itself.
 
-use crate::problem::{Kind, Problem};
+use crate::protocol::problem::{Kind, Problem};
 use axum::body::to_bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};

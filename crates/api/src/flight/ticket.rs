@@ -8,8 +8,8 @@
 //! request. The signature keeps a client from requesting a snapshot or a part that no description named.
 
 use super::question::Question;
-use crate::ask::Pin;
-use crate::problem::{Kind, Problem, Result};
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::ask::Pin;
 use meridian_model::Seqs;
 use meridian_query::Cursor;
 use ring::hmac::{self, HMAC_SHA256, Key};

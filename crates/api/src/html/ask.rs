@@ -2,7 +2,7 @@
 //! have one.
 
 use super::escape;
-use crate::links;
+use crate::contract::links;
 use meridian_backend::CollectionStats;
 use meridian_model::{Bounds, Schema, TimeRole};
 use std::fmt::Write;

@@ -2,7 +2,7 @@
 //! requests.
 
 use super::{escape, grouped, items::map_of};
-use crate::links;
+use crate::contract::links;
 use meridian_backend::CollectionStats;
 use meridian_model::{Bounds, Schema, time};
 use std::fmt::Write;

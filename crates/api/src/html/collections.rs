@@ -4,7 +4,7 @@ use super::ask::{self, Question};
 use super::items::map_of;
 use super::live::size;
 use super::{Page, card, escape, facts, grouped, page};
-use crate::links;
+use crate::contract::links;
 use meridian_backend::{CollectionStats, Damaged, Durability, Settings};
 use meridian_model::{Bounds, Schema, TimeRole, time};
 use serde_json::Value;
@@ -85,7 +85,7 @@ pub fn one(question: &Question<'_>, settings: &Settings) -> Page {
     };
     rows.push(("Durability", durability.to_owned()));
     if let Some(retention) = settings.retention {
-        rows.push(("Retention", crate::text::retention_text(retention)));
+        rows.push(("Retention", crate::contract::text::retention_text(retention)));
     }
     if let Some(bytes) = settings.retention_bytes {
         rows.push(("Retention", size(bytes)));

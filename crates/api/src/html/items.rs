@@ -1,7 +1,7 @@
 //! The pages of a list of events and of one event.
 
 use super::{Page, escape, page};
-use crate::links;
+use crate::contract::links;
 use arrow_array::Array;
 use meridian_model::{Batch, FieldColumn, FieldType, Schema, Seq, time};
 use meridian_query::Hits;

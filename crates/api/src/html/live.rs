@@ -1,8 +1,8 @@
 //! Operator pages that browsers reload every two seconds, by means of a header instead of a script.
 
 use super::{escape, grouped};
-use crate::params::Params;
-use crate::problem::{Problem, Result};
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Problem, Result};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use std::fmt::Write;

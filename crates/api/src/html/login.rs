@@ -1,7 +1,7 @@
 //! The sign-in page.
 
 use super::{escape, page};
-use crate::links;
+use crate::contract::links;
 use std::fmt::Write;
 
 /// Renders the error of the previous attempt.

@@ -3,13 +3,13 @@
 //! An event lasts from the time given by its source until it was found. Windows and time filters therefore use its own
 //! time, while retention, which counts from an event's end, uses the time when it was found.
 
-use crate::audit;
-use crate::errors;
-use crate::problem::{self, Problem};
-use crate::request::Context;
-use crate::scope::Scope;
+use crate::access::audit;
+use crate::contract::text::retention_text;
+use crate::protocol::problem::{self, Problem};
+use crate::request::context::Context;
+use crate::request::errors;
+use crate::request::scope::Scope;
 use crate::state::LOCAL;
-use crate::text::retention_text;
 use meridian_admission::identity::Registry;
 use meridian_backend::{Clock, Collection, Settings, StoreError, View, Write};
 use meridian_federation::{KeepOptions, Refusal, ResultStore, SearchResult};
@@ -218,7 +218,7 @@ fn id(provider: &str, own: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{InRecords, RECORDS};
+    use crate::access::records::{InRecords, RECORDS};
     use meridian_admission::identity::NewToken;
     use meridian_backend::{Backend, Embedded, Seams};
     use meridian_model::policy::access::{Grant, Role};

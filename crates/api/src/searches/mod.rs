@@ -1,29 +1,29 @@
 //! Federated searches: starting them, reading their status, stopping them, reading their packets (`packets.rs`) and
-//! storing their results (`keep.rs`). Saved searches are in `saved.rs`.
+//! storing their results (`keep.rs`). Saved searches are in `saved.rs`. Requests about a search of another gateway are
+//! relayed to it (`relay/`).
 
 pub mod keep;
 pub mod packets;
 mod pages;
+pub mod relay;
 pub mod saved;
 
-use crate::body;
 use crate::contract::{ProviderList, SearchAnswer};
-use crate::dispatch::Path;
-use crate::params::Params;
-use crate::problem::{Kind, Problem, Result};
-use crate::quota;
-use crate::request::Context;
-use crate::respond;
-use crate::scope::Scope;
-use crate::state::AppState;
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::body;
+use crate::request::context::Context;
+use crate::request::dispatch::Path;
+use crate::request::errors;
+use crate::request::scope::Scope;
+use crate::response::respond;
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use meridian_federation::{Asker, Refusal, Search};
+use meridian_federation::{Asker, Search};
 use meridian_model::policy::access::Role;
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// `POST /searches`: starts a search, or joins an identical one that the same caller started a moment ago.
 pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response> {
@@ -53,7 +53,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         started = state.searches.start(&question, &asker, context.arrived).await;
     }
     drop((question, received));
-    let (search, joined) = started.map_err(|e| refused(e, &state))?;
+    let (search, joined) = started.map_err(|e| errors::refusal_problem(e, &state))?;
     let (status, stream) = urls(&context, &search.id);
     let answer = SearchAnswer { status: search.status(), packets: stream, joined: Some(joined) };
     let mut response = respond::json("application/json", &answer)?;
@@ -120,47 +120,6 @@ fn find(state: &Scope, context: &Context, id: &str) -> Result<Arc<Search>> {
 /// Returns the URLs of a search's status and of its packets.
 fn urls(context: &Context, id: &str) -> (String, String) {
     (context.url(&format!("/searches/{id}")), context.url(&format!("/searches/{id}/packets")))
-}
-
-/// Returns the problem for a refused request.
-pub fn refused(refusal: Refusal, state: &AppState) -> Problem {
-    match refusal {
-        Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
-        Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
-        // It was created just before, but has been removed since.
-        Refusal::Absent(_) => Problem::new(Kind::Conflict, format!("{refusal} any more: ask again")),
-        Refusal::Quota(exceeded) => quota::exceeded(state, exceeded),
-        Refusal::TooMany { running, retry } => {
-            let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
-            let problem =
-                Problem::new(Kind::TooManySearches, format!("{running} searches are running, the limit: try again"))
-                    .retry_after(retry)
-                    .header(HeaderName::from_static("ratelimit"), HeaderValue::from_static("\"searches\";r=0"));
-            match HeaderValue::from_str(&policy) {
-                Ok(policy) => problem.header(HeaderName::from_static("ratelimit-policy"), policy),
-                Err(_) => problem,
-            }
-        }
-        Refusal::Busy { retry, .. } | Refusal::Early { retry } => {
-            Problem::new(Kind::TooManySearches, format!("{refusal}: try again")).retry_after(retry)
-        }
-        Refusal::TooManySaved { most: max } => {
-            let detail = format!(
-                "there is no room for it: the server keeps {max} saved searches, and guarantees each tenant a part; \
-                 a large one counts as several: delete one"
-            );
-            Problem::new(Kind::TooManySearches, detail)
-        }
-        Refusal::DiskFull(why) => {
-            tracing::error!(%why, "the disk is full");
-            Problem::new(
-                Kind::StorageUnavailable,
-                "the server's disk is full: nothing can be stored until there is space",
-            )
-        }
-        Refusal::Unavailable(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
-        Refusal::Failed(why) => Problem::internal(why),
-    }
 }
 
 /// Responds to a reader that requests packets that are no longer kept.

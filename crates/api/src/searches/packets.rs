@@ -7,14 +7,14 @@
 //! even while it reads nothing.
 
 use super::{find, gone};
-use crate::dispatch::Path;
-use crate::params::Params;
-use crate::problem::{Problem, Result};
-use crate::request::Context;
-use crate::respond;
-use crate::scope::Scope;
-use crate::socket::{CloseCode, MayUpgrade, ToClient, Upgrade};
-use crate::sse::{self, SseSender};
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Problem, Result};
+use crate::request::context::Context;
+use crate::request::dispatch::Path;
+use crate::request::scope::Scope;
+use crate::response::respond;
+use crate::response::socket::{CloseCode, MayUpgrade, ToClient, Upgrade};
+use crate::response::sse::{self, SseSender};
 use axum::http::HeaderName;
 use axum::response::Response;
 use meridian_federation::{Outbox, Reader};

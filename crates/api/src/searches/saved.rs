@@ -1,17 +1,18 @@
 //! Saved searches: creating, listing and deleting them, and reading their packets.
 
-use super::{keep, packets, pages, refused};
-use crate::body;
+use super::{keep, packets, pages};
+use crate::contract::links::link;
 use crate::contract::{SavedSearchAnswer, SavedSearchList};
-use crate::dispatch::Path;
-use crate::links::link;
-use crate::params::Params;
-use crate::problem::{Kind, Problem, Result};
-use crate::relay;
-use crate::request::Context;
-use crate::respond;
-use crate::scope::Scope;
-use crate::socket::MayUpgrade;
+use crate::protocol::params::Params;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::request::body;
+use crate::request::context::Context;
+use crate::request::dispatch::Path;
+use crate::request::errors;
+use crate::request::scope::Scope;
+use crate::response::respond;
+use crate::response::socket::MayUpgrade;
+use crate::searches::relay;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
@@ -50,7 +51,7 @@ pub async fn post(state: Scope, context: Context, body: Body) -> Result<Response
         created = state.saved.create(&request, state.view()).await;
     }
     drop((request, received));
-    let search = created.map_err(|e| refused(e, &state))?;
+    let search = created.map_err(|e| errors::refusal_problem(e, &state))?;
     let mut response = respond::json("application/json", &answer_of(&state, &context, state.saved.status(&search)))?;
     *response.status_mut() = StatusCode::CREATED;
     respond::insert(response.headers_mut(), header::LOCATION, &url(&context, &search.id));
@@ -101,7 +102,7 @@ pub async fn get(state: Scope, Path(id): Path<String>, context: Context) -> Resu
 pub async fn delete(state: Scope, Path(id): Path<String>, context: Context) -> Result<Response> {
     Params::parse(context.query.as_deref())?.finish()?;
     find(&state, &id)?;
-    state.saved.delete(&id).await.map_err(|e| refused(e, &state))?;
+    state.saved.delete(&id).await.map_err(|e| errors::refusal_problem(e, &state))?;
     Ok(respond::no_content())
 }
 

@@ -3,10 +3,11 @@
 use super::commit::CommitExecutor;
 use super::rows::{LocalRows, pass_rows};
 use crate::collection::Collection;
+use crate::collection::Part;
 use crate::history::History;
 use crate::lookups::Lookups;
 use crate::measured::counted;
-use crate::partitioned::{Part, imported};
+use crate::partitioned::imported;
 use crate::queries::Queries;
 use crate::read::{At, Changes, Head, Near, PriorEvents, Read, RowSink, Rows};
 use crate::writes::{Append, DeleteFault, PartialDelete, Writes};

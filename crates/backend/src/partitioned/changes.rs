@@ -1,7 +1,7 @@
 //! Changes of all partitions, and the state of objects before them.
 
 use super::{Partitioned, imported, shape};
-use crate::part::Part;
+use crate::collection::Part;
 use crate::history::History;
 use crate::read::{Changes, PriorEvents};
 use meridian_model::{Batch, Layout, Positions, Projection, Schema, Seq, Seqs};

@@ -1,7 +1,7 @@
 //! Collects rows that partitions pass to a sink one by one, and passes them on.
 
 use super::shape;
-use crate::part::Part;
+use crate::collection::Part;
 use crate::read::{Near, RowSink};
 use meridian_model::{Batch, Invalid, Layout, Projection, Schema, Seq};
 use meridian_query::{Control, QueryError};

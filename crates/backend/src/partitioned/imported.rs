@@ -3,7 +3,7 @@
 //! The numbers of such events do not tell their partition, so a follower's position among them is undefined. All of
 //! them are in the past: a stream that would begin there is refused, and a catch-up counts what it leaves out.
 
-use crate::part::Part;
+use crate::collection::Part;
 use meridian_model::{Invalid, Positions, Seq, Seqs};
 use meridian_store::{Imported, StoreError};
 

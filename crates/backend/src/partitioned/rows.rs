@@ -1,7 +1,7 @@
 //! Rows of all partitions in one order.
 
 use super::{join, shape};
-use crate::part::Part;
+use crate::collection::Part;
 use crate::measured::counts;
 use crate::read::{At, Head, Rows};
 use meridian_model::{Layout, Schema};

@@ -1,7 +1,7 @@
 //! Writes and deletions, partition by partition: each is whole in a partition, and not across them.
 
-use super::Part;
 use super::split::{Share, split, twice};
+use crate::collection::Part;
 use crate::read::At;
 use crate::writes::{Append, PartialDelete};
 use crate::written::{Deleted, Written};

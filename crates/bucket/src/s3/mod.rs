@@ -14,7 +14,7 @@ mod upload;
 
 pub use options::S3Options;
 
-use crate::bucket::put_of;
+use crate::calls::put_of;
 use crate::calls::{Calls, LARGE, SMALL, whole};
 use bytes::Bytes;
 use clients::Clients;

@@ -1,8 +1,7 @@
 //! Objects of any size: small ones with one create, larger ones in parts, which then get the name if it is free.
 
 use super::S3Bucket;
-use crate::bucket::put_of;
-use crate::calls::LARGE;
+use crate::calls::{LARGE, put_of};
 use bytes::BytesMut;
 use meridian_store::bucket::{Bucket, Put, Upload};
 use object_store::multipart::{MultipartStore, PartId};

@@ -1,7 +1,7 @@
 //! Ask: queries a provider. Each page of its response is processed while the next is fetched.
 
 use super::{Pipeline, Stage, Work};
-use crate::sink::Sink;
+use crate::provider::Sink;
 use std::sync::{Arc, Weak};
 
 /// The stage.

@@ -5,8 +5,7 @@
 //! results without space before the first reader attaches.
 
 use super::{Stage, Work, WorkLane, begin};
-use crate::leg::Leg;
-use crate::provider::LocalProvider;
+use crate::provider::{Leg, LocalProvider};
 use crate::search_result::SearchResult;
 use meridian_admission::ByteBudget;
 use std::sync::Arc;

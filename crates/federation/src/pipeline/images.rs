@@ -5,8 +5,8 @@
 //! pass at once. A result whose image cannot be fetched, decoded or labelled in time passes without labels.
 
 use super::{Stage, Work, WorkLane, begin};
-use crate::leg::Leg;
-use crate::provider::{Http, Provider, call, may_call};
+use crate::fetch::{Http, call, may_call};
+use crate::provider::{Leg, Provider};
 use crate::search_result::SearchResult;
 use crate::supervise::CatchPanic;
 use crate::tally::Tally;

@@ -1,9 +1,9 @@
 //! Map: a response becomes results.
 
 use super::{Stage, Work, WorkLane};
-use crate::provider::Mapped;
+use crate::declaration::Mapped;
+use crate::provider::{PageSummary, Response};
 use crate::search_result::SearchResult;
-use crate::sink::{PageSummary, Response};
 use std::sync::Arc;
 
 /// The stage.

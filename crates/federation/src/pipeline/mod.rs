@@ -6,11 +6,11 @@
 //! one delays no other. Tasks common to all stages are done here: dropping late work and catching panics.
 
 mod ask;
-pub mod classify;
+mod classify;
 pub mod deduplicate;
 mod deliver;
 mod enrich;
-pub mod filter;
+mod filter;
 mod images;
 mod keep;
 mod lane;
@@ -22,13 +22,11 @@ pub(crate) mod tests;
 
 pub use lane::{Lane, QueueAge, Urgent};
 
-use crate::leg::Leg;
 use crate::places::PlaceNames;
-use crate::provider::{Fault, Provider};
+use crate::provider::{Fault, Intake, Leg, Provider, Push, Response};
 use crate::result_store::ResultStore;
 use crate::search_result::SearchResult;
 use crate::settings::Settings;
-use crate::sink::{Intake, Push, Response};
 use crate::supervise::{CatchPanic, supervise};
 use crate::tally::Tally;
 use meridian_model::policy::queue::{Class, Dequeued};

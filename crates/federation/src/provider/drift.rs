@@ -1,7 +1,8 @@
 //! Schema drift: distinguishes "nothing found" from a changed source. If all results were dropped, the source may have
 //! renamed the fields that the question needs.
 
-use super::{Declared, Fault};
+use super::Fault;
+use crate::declaration::Declared;
 use crate::question::{Media, Question};
 
 /// The fields that keywords are matched against.

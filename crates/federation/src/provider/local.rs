@@ -1,20 +1,19 @@
 //! Meridian's collections as a provider, and geocoding of addresses in one of them.
 
-use super::{Fault, Provider, ProviderFuture};
+use super::{Fault, Provider, ProviderFuture, Sink};
 use crate::area::Area;
-use crate::event::{Events, time_of};
+use crate::event::Events;
 use crate::question::Question;
 use crate::search_result::SearchResult;
-use crate::sink::Sink;
 use meridian_admission::gate::{Account, Class, Gate, Permit};
 use meridian_backend::{At, Clock, Collection, PermitScheduler, View};
 use meridian_formats::FeatureWriter;
 use meridian_model::filter::{Predicate, parse_text};
 use meridian_model::policy::quota::Quota;
-use meridian_model::{Batch, FieldColumn, Invalid, Schema};
+use meridian_model::{FieldColumn, Invalid, Schema};
 use meridian_observe::Current;
 use meridian_query::{Control, Hits, Items, QueryError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -248,47 +247,6 @@ impl Reading {
             }
         }
         Ok(true)
-    }
-}
-
-/// Converts a row to a result; `feature` is its GeoJSON.
-pub(crate) fn of_feature(mut feature: Value, collection: &str, batch: &Batch, row: usize) -> SearchResult {
-    let mut more: Map<String, Value> = match feature["properties"].take() {
-        Value::Object(properties) => properties,
-        _ => Map::new(),
-    };
-    more.retain(|_, value| !value.is_null());
-    let mut text = |name: &str| match more.get(name) {
-        Some(Value::String(_)) => more.remove(name).and_then(|v| v.as_str().map(str::to_owned)),
-        _ => None,
-    };
-    let (title, body, link, author, language) =
-        (text("title"), text("text"), text("link"), text("author"), text("language"));
-    let mut list = |name: &str| match more.remove(name) {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(many)) => many.into_iter().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
-        Some(other) => {
-            more.insert(name.to_owned(), other);
-            Vec::new()
-        }
-        None => Vec::new(),
-    };
-    let (images, videos) = (list("images"), list("videos"));
-    more.insert("collection".to_owned(), collection.into());
-    SearchResult {
-        id: format!("{collection}/{}", feature["id"].as_str().unwrap_or_default()),
-        place: Some(feature["geometry"].take()).filter(|place| !place.is_null()),
-        shape: batch.geometry(row),
-        time: time_of(batch, row),
-        title,
-        text: body,
-        link,
-        author,
-        language,
-        images,
-        videos,
-        more,
-        ..SearchResult::default()
     }
 }
 

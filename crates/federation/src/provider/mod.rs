@@ -1,28 +1,16 @@
 //! Providers: the sources that a search queries.
 //!
-//! A provider is a declaration file ([`Declared`], queried over HTTP by [`RemoteProvider`]) or a Rust type that
-//! implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results to a
-//! [`Sink`] and returns how the request ended.
+//! A provider is a declaration file ([`Declared`](crate::Declared), queried over HTTP by [`RemoteProvider`]) or a Rust
+//! type that implements [`Provider`], such as [`LocalProvider`] for Meridian's collections. Either passes its results
+//! to a [`Sink`] and returns how the request ended. Its part of a search is a [`Leg`].
 
-mod declaration;
-mod decode;
 mod drift;
-mod fetch;
-mod guard;
-mod health;
-mod join;
+mod leg;
 mod local;
-mod mapping;
-mod mapping_file;
-mod path;
-mod provider_check;
 mod remote;
-mod rule;
 pub mod shipped;
-mod sign;
-mod template;
-mod time_format;
-mod token;
+mod sink;
+mod tokens;
 mod variables;
 
 #[cfg(any(test, feature = "testing"))]
@@ -30,19 +18,13 @@ pub mod scripted;
 #[cfg(test)]
 mod tests;
 
-pub use declaration::{Declared, Keywords, Takes};
-pub(crate) use fetch::call;
-pub use fetch::{Failure, chain, client_of_webhooks, document, exchange, pass_on};
-pub use fetch::{Http, Raw};
-pub use guard::may_call;
-pub(crate) use local::of_feature;
+pub(crate) use leg::Leg;
 pub use local::{LocalProvider, locate};
-pub use mapping::{Mapped, Mapping};
-pub use provider_check::{FieldCheck, ProviderCheck};
 pub use remote::RemoteProvider;
+pub use sink::Sink;
+pub(crate) use sink::{Intake, PageSummary, Push, Response};
 
 use crate::question::Question;
-use crate::sink::Sink;
 use meridian_backend::View;
 use serde_json::Value;
 use std::pin::Pin;

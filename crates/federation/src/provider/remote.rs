@@ -1,16 +1,14 @@
 //! A declared provider: requests page after page from its source, within its limits.
 
-use super::declaration::{Declared, Keywords, Method, Paging};
 use super::drift::SchemaDrift;
-use super::fetch::{self, Failure, Http, Raw};
-use super::guard;
-use super::health::{Gate, Health};
-use super::template::Template;
-use super::token::Tokens;
+use super::tokens::Tokens;
 use super::variables::{Page, Variables};
-use super::{Fault, Provider, ProviderFuture};
+use super::{Fault, Provider, ProviderFuture, Sink};
+use crate::declaration::template::Template;
+use crate::declaration::{Declared, Keywords, Method, Paging};
+use crate::fetch::{self, Failure, Http, Raw};
+use crate::health::{Gate, Health};
 use crate::question::Question;
-use crate::sink::Sink;
 use meridian_backend::View;
 use parking_lot::Mutex;
 use reqwest::{RequestBuilder, Url};
@@ -288,7 +286,7 @@ fn address(variables: &Variables<'_>) -> Result<(Url, Vec<(String, String)>), Fa
         url = next;
     }
     if !declared.allow_private {
-        guard::may_call(&url).map_err(Fault::Error)?;
+        fetch::may_call(&url).map_err(Fault::Error)?;
     }
     Ok((url, filled(&declared.body)))
 }

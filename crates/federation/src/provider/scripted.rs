@@ -1,8 +1,7 @@
 //! A test provider with scripted behaviour.
 
-use super::{Provider, ProviderFuture};
+use super::{Provider, ProviderFuture, Sink};
 use crate::question::Question;
-use crate::sink::Sink;
 use meridian_backend::View;
 use serde_json::{Value, json};
 

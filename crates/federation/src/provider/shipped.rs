@@ -1,7 +1,8 @@
 //! The declarations shipped with Meridian, and the loading of the operator's own.
 #![allow(clippy::disallowed_methods, reason = "the operator's declarations are read once, at the start")]
 
-use super::Declared;
+use super::LocalProvider;
+use crate::declaration::Declared;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub fn load(on: &str, folder: Option<&Path>) -> Result<Vec<Arc<Declared>>, Strin
     };
     let mut add = |shown: &str, text: &str| -> Result<(), String> {
         let declared = Declared::parse(text, &self::text).map_err(|e| format!("{shown}: {e}"))?;
-        if declared.name == super::LocalProvider::NAME || providers.iter().any(|other| other.name == declared.name) {
+        if declared.name == LocalProvider::NAME || providers.iter().any(|other| other.name == declared.name) {
             return Err(format!("{shown}: another provider has the name {:?}", declared.name));
         }
         providers.push(Arc::new(declared));

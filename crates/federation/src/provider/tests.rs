@@ -1,7 +1,8 @@
 //! The shipped declarations, tested on recorded responses.
 #![allow(clippy::disallowed_methods, reason = "tests read files and clocks as they are")]
 
-use super::{Declared, LocalProvider, shipped};
+use super::{LocalProvider, shipped};
+use crate::declaration::Declared;
 use serde_json::{Value, json};
 use std::path::Path;
 

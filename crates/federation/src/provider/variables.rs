@@ -1,7 +1,6 @@
 //! Variables of a request: the values that a question provides for the templates of a declaration.
 
-use super::declaration::Declared;
-use super::template;
+use crate::declaration::{Declared, template};
 use crate::question::Question;
 
 /// The year 2100, in microseconds since 1970: the end of an unbounded interval.

@@ -7,11 +7,11 @@ mod retry_schedule;
 mod supervisor;
 
 use crate::asker::{Asker, SearchKey};
-use crate::leg::Leg;
+use crate::fetch::Http;
 use crate::pipeline::plan::plan;
 use crate::pipeline::{Pipeline, Work};
 use crate::places::PlaceNames;
-use crate::provider::{Http, LocalProvider, Provider, RemoteProvider};
+use crate::provider::{Leg, LocalProvider, Provider, RemoteProvider};
 use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::result_store::ResultStore;

@@ -1,8 +1,8 @@
 //! Supervised tasks of saved searches panic and restart.
 
 use super::world::{NEWS, PATIENCE, World, everything, stop};
+use meridian_federation::Declared;
 use meridian_federation::faults::{inject_panic, pending_panics};
-use meridian_federation::provider::Declared;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

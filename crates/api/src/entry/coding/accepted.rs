@@ -1,8 +1,8 @@
 //! The codings that a request accepts (`Accept-Encoding`).
 
 use super::Coding;
-use crate::fields;
-use crate::guard::SEC_FETCH_SITE;
+use crate::entry::guard::SEC_FETCH_SITE;
+use crate::protocol::fields;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// A weight in thousandths (RFC 9110, 12.4.2).

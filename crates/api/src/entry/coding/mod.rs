@@ -17,8 +17,8 @@ mod encoder;
 
 pub use accepted::Accepted;
 
+use crate::protocol::tags;
 use crate::state::AppState;
-use crate::tags;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;

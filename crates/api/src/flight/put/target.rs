@@ -1,7 +1,7 @@
 //! The target of a call's batches.
 
 use super::super::question::{object, take_text};
-use crate::problem::{Problem, Result};
+use crate::protocol::problem::{Problem, Result};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_descriptor::DescriptorType;
 use meridian_backend::KEY_BYTES_MAX;

@@ -2,9 +2,8 @@
 
 use super::{asker, hangs, packets, searches};
 use crate::pipeline::*;
-use crate::provider::ProviderFuture;
+use crate::provider::{ProviderFuture, Sink};
 use crate::refusal::Refusal;
-use crate::sink::Sink;
 use serde_json::json;
 use tokio::time::{Duration, Instant};
 

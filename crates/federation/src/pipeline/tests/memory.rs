@@ -2,8 +2,7 @@
 
 use super::{asker, hangs, packets, searches};
 use crate::pipeline::*;
-use crate::provider::ProviderFuture;
-use crate::sink::Sink;
+use crate::provider::{ProviderFuture, Sink};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 

@@ -8,11 +8,10 @@ mod tenants;
 
 use super::*;
 use crate::asker::Asker;
-use crate::provider::ProviderFuture;
 use crate::provider::scripted::ScriptedProvider;
+use crate::provider::{ProviderFuture, Sink};
 use crate::refusal::Refusal;
 use crate::searches::Searches;
-use crate::sink::Sink;
 use meridian_admission::identity::Identity;
 use meridian_backend::{Embedded, View};
 use meridian_model::policy::access::{Grant, Role};
@@ -91,18 +90,11 @@ fn hangs(sink: Sink) -> ProviderFuture<'static> {
 struct Full;
 
 impl ResultStore for Full {
-    fn prepare(&self, _: &View, _: &crate::result_store::KeepOptions) -> Result<(), Refusal> {
+    fn prepare(&self, _: &View, _: &crate::KeepOptions) -> Result<(), Refusal> {
         Ok(())
     }
 
-    fn write(
-        &self,
-        _: &View,
-        _: &crate::result_store::KeepOptions,
-        _: &str,
-        _: &str,
-        found: &[SearchResult],
-    ) -> Result<(), String> {
+    fn write(&self, _: &View, _: &crate::KeepOptions, _: &str, _: &str, found: &[SearchResult]) -> Result<(), String> {
         Err(format!("{} results: the disk is full", found.len()))
     }
 }

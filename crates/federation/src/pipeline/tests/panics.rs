@@ -2,9 +2,8 @@
 
 use super::{asker, good, hangs, packets, searches};
 use crate::pipeline::*;
-use crate::provider::ProviderFuture;
 use crate::provider::scripted::ScriptedProvider;
-use crate::sink::Sink;
+use crate::provider::{ProviderFuture, Sink};
 use crate::supervise::faults::{inject_panic, pending_panics};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};

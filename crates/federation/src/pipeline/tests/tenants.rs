@@ -3,10 +3,9 @@
 use super::{asker, asker_of, good, searches};
 use crate::asker::Asker;
 use crate::pipeline::*;
-use crate::provider::ProviderFuture;
+use crate::provider::{ProviderFuture, Sink};
 use crate::search::Search;
 use crate::searches::Searches;
-use crate::sink::Sink;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::{Duration, Instant};

@@ -1,0 +1,62 @@
+//! The base map that an operator configures in place of the built-in one: a style, or a tile file (PMTiles) served in
+//! parts.
+
+use crate::config::BaseMap;
+use crate::protocol::problem::{Kind, Problem, Result};
+use crate::protocol::range::Range;
+use crate::request::scope::Scope;
+use crate::response::respond;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use meridian_backend::{Disk, OpenMode};
+use std::io;
+use std::path::Path;
+
+/// Max bytes of a part. A client that requests more gets the first bytes and reads on (RFC 9110, 15.3.7). Directories
+/// and tiles are far smaller.
+const PART_BYTES_MAX: u64 = 8 << 20;
+
+/// `GET /base-map.pmtiles`: a part of the file.
+pub async fn get(state: Scope, headers: HeaderMap) -> Result<Response> {
+    let Some(BaseMap::Tiles(path)) = &state.config.base_map else {
+        return Err(Problem::not_found(
+            "this server has no base map of its own: the setting server.base_map names one",
+        ));
+    };
+    let asked = headers.get(header::RANGE).and_then(Range::of).ok_or_else(|| {
+        Problem::parameter("Range", "the file is served in parts: expected one range such as bytes=0-16383")
+    })?;
+    let (disk, path) = (state.disk.clone(), path.clone());
+    let read = tokio::task::spawn_blocking(move || read_part(&*disk, &path, asked));
+    let part = read.await.map_err(Problem::internal)?;
+    let (length, found) = part.map_err(|error| Problem::internal(format!("the base map cannot be read: {error}")))?;
+    let Some(Part { from, bytes }) = found else {
+        let detail = format!("the file has {length} bytes, none of them in the range");
+        let whole = HeaderValue::from_str(&format!("bytes */{length}")).map_err(Problem::internal)?;
+        return Err(Problem::new(Kind::RangeNotSatisfiable, detail).header(header::CONTENT_RANGE, whole));
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/vnd.pmtiles"));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    let last = (from + bytes.len() as u64).saturating_sub(1);
+    respond::insert(&mut headers, header::CONTENT_RANGE, &format!("bytes {from}-{last}/{length}"));
+    Ok((StatusCode::PARTIAL_CONTENT, headers, bytes).into_response())
+}
+
+/// A part of a file.
+struct Part {
+    /// Offset of its first byte.
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+/// Reads the length of a file, and the requested part; `None` if that lies beyond the end.
+fn read_part(disk: &dyn Disk, path: &Path, asked: Range) -> io::Result<(u64, Option<Part>)> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let length = file.len()?;
+    let Some((from, to)) = asked.within(length) else { return Ok((length, None)) };
+    let mut bytes = vec![0; (to - from).min(PART_BYTES_MAX) as usize];
+    file.read_at(from, &mut bytes)?;
+    Ok((length, Some(Part { from, bytes })))
+}

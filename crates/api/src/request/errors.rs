@@ -1,0 +1,205 @@
+//! Maps errors of the backend and refusals of searches to the problems that clients receive.
+
+use crate::protocol::problem::{Kind, Problem};
+use crate::request::quota::{self, NARROWER};
+use crate::state::AppState;
+use axum::http::{HeaderName, HeaderValue};
+use meridian_admission::identity::Fault;
+use meridian_backend::{Collection, Damaged, StoreError, WriteError};
+use meridian_federation::Refusal;
+use meridian_query::QueryError;
+use std::time::Duration;
+
+/// Returns the problem for a failed query.
+pub fn query_problem(error: QueryError) -> Problem {
+    match error {
+        QueryError::Deadline => Problem::new(
+            Kind::DeadlineExceeded,
+            "the query did not finish within its time: ask for less, or give more time with timeout= (milliseconds)",
+        ),
+        QueryError::Cancelled => Problem::new(Kind::Overloaded, "the query was cancelled"),
+        QueryError::Busy { limit } => Problem::new(
+            Kind::Overloaded,
+            format!("the running queries use all of the {limit} bytes set aside for them: try again, or ask for less"),
+        )
+        // Queries are short, so memory is soon free again.
+        .retry_after(Duration::from_secs(1)),
+        QueryError::TooLarge { events, bytes, limit } => too_large(events, bytes, limit),
+        QueryError::Gone(gone) => Problem::new(Kind::Gone, gone.to_string()),
+        QueryError::Invalid(invalid) => {
+            let field = invalid.field.clone().unwrap_or_default();
+            Problem::invalid_parameter(&field, invalid)
+        }
+        QueryError::Store(error) => store_problem(error),
+    }
+}
+
+/// Returns the problem for a query that reads too much. `limit` is the quota; `None` if the time is too short.
+fn too_large(events: u64, bytes: u64, limit: Option<u64>) -> Problem {
+    let size = match events {
+        // The query was stopped while it ran.
+        0 => format!("the query has read {bytes} bytes of events"),
+        _ => format!("the query reads at least {events} events, of {bytes} bytes"),
+    };
+    let problem = match limit {
+        Some(limit) => quota::read_too_much(limit, &size),
+        None => Problem::new(
+            Kind::DeadlineExceeded,
+            format!(
+                "{size}, more than can be read within its time: ask for less with {NARROWER}, or give more time with timeout="
+            ),
+        ),
+    };
+    match events {
+        0 => problem.with("bytes", bytes),
+        _ => problem.with("bytes", bytes).with("events", events),
+    }
+}
+
+/// Returns the problem for a collection that cannot be opened: the file, its error, and the repair.
+pub fn damaged_problem(damaged: &Damaged) -> Problem {
+    Problem::new(Kind::Damaged, damaged.to_string()).with("collection", damaged.name.as_str())
+}
+
+/// Returns the problem for an error of the store.
+pub fn store_problem(error: StoreError) -> Problem {
+    match error {
+        StoreError::Invalid(invalid) => Problem::invalid_body(invalid),
+        StoreError::Exists { name, .. } => {
+            Problem::new(Kind::Conflict, format!("there is a collection {name:?} already"))
+        }
+        StoreError::Damaged(damaged) => damaged_problem(&damaged),
+        StoreError::Corrupt { path, detail } => {
+            tracing::error!(path = %path.display(), detail, "events that a query needs cannot be read");
+            // Only the file name: clients have no need for the server's paths.
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            let detail = format!(
+                "events that the request needs cannot be read ({file}: {detail}): `meridian check` lists the damage; of a data folder `meridian check --repair` keeps what can be read"
+            );
+            Problem::new(Kind::Damaged, detail)
+        }
+        StoreError::ReadOnly { .. } => {
+            Problem::new(Kind::StorageUnavailable, "the server's data folder cannot be written to")
+        }
+        StoreError::Busy(detail) | StoreError::Unknown(detail) => Problem::new(Kind::Overloaded, detail),
+        StoreError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
+        error if error.is_full() => {
+            tracing::error!(%error, "the disk is full");
+            Problem::new(Kind::StorageUnavailable, "the server's disk is full")
+        }
+        other => Problem::internal(other),
+    }
+}
+
+/// Returns the problem for a refused or failed write.
+pub fn write_problem(collection: &dyn Collection, error: WriteError) -> Problem {
+    let no_writes = |why: &str| format!("the collection {} accepts no writes: {why}", collection.name());
+    match error {
+        WriteError::Invalid(list) => Problem::invalid_bodies(list),
+        WriteError::Conflict { ids, total } => {
+            let shown = ids.iter().take(5).map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
+            let more = if total > 5 { ", …" } else { "" };
+            Problem::new(
+                Kind::Conflict,
+                format!("{total} of the ids are in the collection already, nothing was written: {shown}{more}"),
+            )
+            .with("ids", ids)
+            .with("total", total)
+        }
+        WriteError::KeyReused { position, partition, events } => {
+            let of = partition.map_or(String::new(), |partition| format!(" of partition {partition}"));
+            let detail = format!(
+                "the Idempotency-Key was used with other events before, as write {position}{of}: nothing was written; send the same events again, or another key"
+            );
+            Problem::new(Kind::KeyReused, detail).with("position", position.to_string()).with("events", events)
+        }
+        WriteError::Changed => Problem::new(
+            Kind::Conflict,
+            "other writes changed the event repeatedly while this one was prepared: read it and try again",
+        ),
+        WriteError::TooLarge { bytes, limit } => Problem::new(
+            Kind::TooLarge,
+            format!("the events take {bytes} bytes: at most {limit} are accepted at once, send smaller batches"),
+        )
+        .with("limit_bytes", limit),
+        WriteError::Busy(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        // A disk is freed by people or by retention, which takes longer than a flush.
+        WriteError::Full(why) => Problem::new(Kind::StorageUnavailable, why).retry_after(Duration::from_secs(10)),
+        WriteError::Refused(why) => Problem::new(Kind::StorageUnavailable, no_writes(&why)),
+        WriteError::Failed(why) => {
+            tracing::error!(%why, "a write failed");
+            Problem::new(
+                Kind::StorageUnavailable,
+                format!("{}; only then is it known whether this write is stored", no_writes(&why)),
+            )
+        }
+        // With an Idempotency-Key a retry is safe, and its response shows whether the events are stored.
+        unknown @ WriteError::Unknown(_) => {
+            Problem::new(Kind::Overloaded, unknown.to_string()).retry_after(Duration::from_secs(1))
+        }
+        // The same write under the same key stores what is missing.
+        WriteError::Partly { stored, why } => write_problem(collection, *why)
+            .prefix(&format!("{stored} of the events are stored. Of the others: "))
+            .with("stored", stored),
+        WriteError::Closed => Problem::new(Kind::NotFound, "the collection was removed"),
+    }
+}
+
+/// Returns the problem for a change of tokens, tenants, users or sessions that was not made.
+pub fn access_problem(fault: Fault) -> Problem {
+    match fault {
+        Fault::Invalid(invalid) => Problem::invalid_body(invalid),
+        absent @ Fault::Absent(..) => Problem::not_found(absent.to_string()),
+        conflict @ (Fault::Exists(..) | Fault::Changed(..)) => Problem::new(Kind::Conflict, conflict.to_string()),
+        busy @ Fault::Moved => Problem::new(Kind::Overloaded, busy.to_string()),
+        Fault::Unknown(why) => {
+            tracing::error!(%why, "tokens, tenants, users or sessions may have been written, or not");
+            Problem::new(Kind::Overloaded, "whether it was done is not known: look, and try again")
+        }
+        Fault::Vault(why) => {
+            tracing::error!(%why, "tokens, tenants, users or sessions could not be written");
+            Problem::new(Kind::StorageUnavailable, "tokens, tenants, users and sessions cannot be written now")
+        }
+    }
+}
+
+/// Returns the problem for a refused request.
+pub fn refusal_problem(refusal: Refusal, state: &AppState) -> Problem {
+    match refusal {
+        Refusal::Invalid(invalid) => Problem::invalid_body(invalid),
+        Refusal::Forbidden(why) => Problem::new(Kind::Forbidden, why),
+        // It was created just before, but has been removed since.
+        Refusal::Absent(_) => Problem::new(Kind::Conflict, format!("{refusal} any more: ask again")),
+        Refusal::Quota(exceeded) => quota::exceeded(state, exceeded),
+        Refusal::TooMany { running, retry } => {
+            let policy = format!("\"searches\";q={};qu=\"concurrent-requests\"", state.config.search.searches_max);
+            let problem =
+                Problem::new(Kind::TooManySearches, format!("{running} searches are running, the limit: try again"))
+                    .retry_after(retry)
+                    .header(HeaderName::from_static("ratelimit"), HeaderValue::from_static("\"searches\";r=0"));
+            match HeaderValue::from_str(&policy) {
+                Ok(policy) => problem.header(HeaderName::from_static("ratelimit-policy"), policy),
+                Err(_) => problem,
+            }
+        }
+        Refusal::Busy { retry, .. } | Refusal::Early { retry } => {
+            Problem::new(Kind::TooManySearches, format!("{refusal}: try again")).retry_after(retry)
+        }
+        Refusal::TooManySaved { most: max } => {
+            let detail = format!(
+                "there is no room for it: the server keeps {max} saved searches, and guarantees each tenant a part; \
+                 a large one counts as several: delete one"
+            );
+            Problem::new(Kind::TooManySearches, detail)
+        }
+        Refusal::DiskFull(why) => {
+            tracing::error!(%why, "the disk is full");
+            Problem::new(
+                Kind::StorageUnavailable,
+                "the server's disk is full: nothing can be stored until there is space",
+            )
+        }
+        Refusal::Unavailable(why) => Problem::new(Kind::Overloaded, why).retry_after(Duration::from_secs(1)),
+        Refusal::Failed(why) => Problem::internal(why),
+    }
+}

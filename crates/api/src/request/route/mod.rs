@@ -1,0 +1,107 @@
+//! A row of the route table: its handler, the access it requires, its admission class, and its description.
+
+mod handler;
+
+pub use handler::{Handler, ResponseFuture};
+
+use axum::http::Method;
+pub use meridian_model::policy::access::Action;
+
+/// The access that a route requires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// None: open to every client that reaches the server.
+    Open,
+    /// A right to perform an action on a resource.
+    Needs(Action, Resource),
+}
+
+/// The name of the collection of the places profile.
+pub const PLACES: &str = "places";
+
+/// The object of the action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// The collection named in the path.
+    Collection,
+    /// The collection of the places profile.
+    Places,
+    /// The list of collections.
+    Collections,
+    /// A running search.
+    Search,
+    /// A saved search.
+    SavedSearch,
+    /// The tokens of the tenant.
+    Tokens,
+    /// The audit log.
+    Audit,
+    /// The server itself, for its operators.
+    Server,
+}
+
+/// How a request is admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// By separate permits, so that an overloaded server can still be monitored.
+    Reserved,
+    /// By a permit before anything else is done.
+    Interactive,
+    /// By a permit once the body has arrived and there is room for it: a slow sender holds none.
+    Write,
+    /// By a permit for each read, with none in between. The number of open streams has its own limit.
+    Stream,
+}
+
+/// The request body that a route accepts.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestBody {
+    /// A sentence that describes it.
+    pub description: &'static str,
+    /// Media types and the component that describes each; empty if no schema describes it.
+    pub media_types: &'static [(&'static str, &'static str)],
+    /// Max bytes; the server's own limit applies as well.
+    pub bytes_max: usize,
+}
+
+impl RequestBody {
+    /// Returns a body of events, as large as the server accepts at all.
+    pub const fn of_events(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
+        RequestBody { description, media_types, bytes_max: usize::MAX }
+    }
+
+    /// Returns a small document with instructions: it is kept in memory and quoted in refusals.
+    pub const fn small(description: &'static str, media_types: &'static [(&'static str, &'static str)]) -> Self {
+        RequestBody { description, media_types, bytes_max: 64 << 10 }
+    }
+}
+
+/// One row.
+pub struct Route {
+    /// Its method; GET includes HEAD.
+    pub method: Method,
+    /// Its path, with variable segments in braces.
+    pub path: &'static str,
+    /// The access it requires.
+    pub access: Access,
+    /// How its requests are admitted.
+    pub class: Class,
+    /// Constructs its handler.
+    pub handler: fn() -> Handler,
+    /// Unique name: the `operationId` of the OpenAPI description.
+    pub id: &'static str,
+    /// One of [`crate::routes::TAGS`].
+    pub tag: &'static str,
+    /// Its one-line summary.
+    pub summary: &'static str,
+    /// Components of query and header parameters.
+    pub parameters: &'static [&'static str],
+    /// The request body it accepts.
+    pub body: Option<RequestBody>,
+    /// Status code of success.
+    pub status: u16,
+    /// Description of the success response.
+    pub answer: &'static str,
+    /// Media types of the response and the component that describes each.
+    pub produces: &'static [(&'static str, &'static str)],
+}

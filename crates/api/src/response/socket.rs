@@ -1,0 +1,195 @@
+//! WebSockets (RFC 6455), within limits.
+//!
+//! A socket has small buffers in both directions, so its memory is bounded, and counts as part of its connection's.
+//! Messages to the client above [`FRAGMENT_BYTES`] are sent in fragments, so the library never copies a whole one.
+
+use crate::protocol::connection_control::AfterSwitch;
+use crate::request::dispatch::{Dispatch, void};
+use crate::state::AppState;
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use meridian_admission::identity::Caller;
+use std::convert::Infallible;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+pub use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+
+/// Max size in bytes of a message and of a frame from a client; a larger one closes the connection.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Read buffer in bytes: clients send little.
+const READ_BYTES: usize = 4 << 10;
+/// Bytes to a client that are collected before they are written.
+const WRITE_BYTES: usize = 8 << 10;
+/// Max bytes of a frame to a client. A larger message is split.
+const FRAGMENT_BYTES: usize = 16 << 10;
+/// Max bytes that wait for a client: a frame on top of those collected, and the replies to its pings.
+const UNSENT_BYTES: usize = 32 << 10;
+/// Max bytes of a reason for closing (RFC 6455, 5.5).
+const REASON_BYTES: usize = 123;
+
+/// The client is gone, or the connection failed.
+#[derive(Debug)]
+pub struct Closed;
+
+/// The sending half of a socket.
+pub struct ToClient {
+    sink: SplitSink<WebSocketStream<TokioIo<Upgraded>>, Message>,
+    /// Whether a message was partly sent, so that no other can begin.
+    in_message: bool,
+}
+
+impl ToClient {
+    /// Sends a UTF-8 text. Completes when the connection has accepted it; [`ToClient::flush`] sends it off.
+    pub async fn feed(&mut self, mut text: Bytes) -> Result<(), Closed> {
+        let mut kind = Data::Text;
+        loop {
+            let part = text.split_to(text.len().min(FRAGMENT_BYTES));
+            let is_last = text.is_empty();
+            // Set before the await: if this future is dropped within the message, only a close frame may follow.
+            self.in_message = true;
+            self.sink
+                .feed(Message::Frame(Frame::message(part, OpCode::Data(kind), is_last)))
+                .await
+                .map_err(|_| Closed)?;
+            if is_last {
+                self.in_message = false;
+                return Ok(());
+            }
+            // Frames after the first are continuations (RFC 6455, 5.4).
+            kind = Data::Continue;
+        }
+    }
+
+    /// Completes when the system has accepted everything.
+    pub async fn flush(&mut self) -> Result<(), Closed> {
+        self.sink.flush().await.map_err(|_| Closed)
+    }
+
+    /// Sends a text, and waits until the system has accepted it.
+    pub async fn send(&mut self, text: impl Into<Bytes>) -> Result<(), Closed> {
+        self.feed(text.into()).await?;
+        self.flush().await
+    }
+
+    /// Pings the client.
+    pub async fn ping(&mut self) -> Result<(), Closed> {
+        self.sink.send(Message::Ping(Bytes::new())).await.map_err(|_| Closed)
+    }
+
+    /// Returns whether a message can begin, because none is partly sent.
+    pub fn is_between_messages(&self) -> bool {
+        !self.in_message
+    }
+
+    /// Sends the reason for closing. May be called within a message.
+    pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), Closed> {
+        // A control frame has at most 125 bytes, two of which are the code. Truncation must not split a character.
+        let end = reason.floor_char_boundary(REASON_BYTES);
+        let frame = CloseFrame { code, reason: reason[..end].into() };
+        self.sink.send(Message::Close(Some(frame))).await.map_err(|_| Closed)
+    }
+}
+
+/// A request to upgrade to a WebSocket.
+pub struct Upgrade {
+    switch: OnUpgrade,
+    accept: HeaderValue,
+    caller: Caller,
+    state: AppState,
+}
+
+impl Upgrade {
+    /// Returns the upgrade that a request asks for, if it is well-formed.
+    fn of(parts: &mut Parts, state: &AppState) -> Option<Upgrade> {
+        let headers = &parts.headers;
+        let has =
+            |name, value| headers.get(name).is_some_and(|one: &HeaderValue| one.as_bytes().eq_ignore_ascii_case(value));
+        let asks = parts.method == Method::GET
+            // Upgrades exist only in HTTP/1.1. HTTP/2 would need an extended CONNECT (RFC 8441), which is not offered.
+            && parts.version == Version::HTTP_11
+            && is_listed(headers, &header::CONNECTION, "upgrade")
+            && has(&header::UPGRADE, b"websocket")
+            && has(&header::SEC_WEBSOCKET_VERSION, b"13");
+        let key = headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| asks)?;
+        let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()?;
+        let switch = parts.extensions.remove::<OnUpgrade>()?;
+        let caller = parts.extensions.get::<Dispatch>().map(|dispatch| dispatch.caller.clone());
+        // The entry point always sets it. Without it, the socket gets the least rights.
+        let caller = caller.unwrap_or_else(|| state.callers.nobody.clone());
+        Some(Upgrade { switch, accept, caller, state: state.clone() })
+    }
+
+    /// Upgrades, and runs `send` until it is done, the client disconnects or its credential is revoked. The client's
+    /// messages are read but ignored: reading is how a disconnect is noticed while the client reads nothing.
+    pub fn carry<F>(self, send: impl FnOnce(ToClient) -> F + Send + 'static) -> Response
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let Upgrade { switch, accept, caller, state } = self;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+        // Runs in the connection's task, so that the socket counts as a connection and ends with the server.
+        response.extensions_mut().insert(AfterSwitch::new(async move {
+            let Ok(io) = switch.await else { return };
+            let socket = WebSocketStream::from_raw_socket(TokioIo::new(io), Role::Server, Some(limits())).await;
+            let (sink, mut from) = socket.split();
+            let disconnected = async {
+                loop {
+                    match from.next().await {
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                        Some(Ok(_)) => {}
+                    }
+                }
+            };
+            // Whichever ends first drops the others, and with them the connection.
+            tokio::select! {
+                () = send(ToClient { sink, in_message: false }) => {}
+                () = disconnected => {}
+                () = void(caller, state) => {}
+            }
+        }));
+        response
+    }
+}
+
+fn limits() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(WRITE_BYTES)
+        .max_write_buffer_size(UNSENT_BYTES)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX))
+}
+
+/// Returns whether a list-valued field contains this word.
+fn is_listed(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let lists = headers.get_all(name).into_iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
+}
+
+/// The upgrade that a request asks for, if any.
+pub struct MayUpgrade(pub Option<Upgrade>);
+
+impl FromRequestParts<AppState> for MayUpgrade {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+        Ok(MayUpgrade(Upgrade::of(parts, state)))
+    }
+}

@@ -1,0 +1,255 @@
+//! One HTTP/2 request and its response.
+
+use super::Door;
+use super::wire::{FIELDS_MAX, head_too_large};
+use crate::protocol::connection_control::{ConnectionControl, Patience};
+use crate::request::dispatch::Connection;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version, header};
+use axum::response::{IntoResponse, Response};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use hyper::body::{Frame, SizeHint};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+use tokio::sync::oneshot;
+use tokio::time::{Duration, Instant};
+
+/// HTTP/1.1 fields that have no meaning in HTTP/2 and make a response malformed (RFC 9113, 8.2.2).
+const CONNECTION_FIELDS: [HeaderName; 4] =
+    [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
+
+/// How an exchange ended.
+pub enum Ended {
+    /// A response was started.
+    Answered,
+    /// The client cancelled the request before that.
+    Cancelled,
+}
+
+/// Handles a request.
+pub async fn run(
+    door: Door,
+    from: Connection,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) -> Ended {
+    let is_head = *request.method() == Method::HEAD;
+    let (asks, mut wanted) = oneshot::channel();
+    let answer = async {
+        // The library bounds the bytes of a head, but not the number of its fields.
+        if request.headers().len() > FIELDS_MAX {
+            return head_too_large().into_response();
+        }
+        door.answer(from, translated(request, asks)).await
+    };
+    let mut answer = pin!(answer);
+    let mut response = loop {
+        tokio::select! {
+            response = &mut answer => break response,
+            // The sender is dropped if the client does not wait for `100 Continue`.
+            Ok(()) = &mut wanted, if !wanted.is_terminated() => {
+                let mut go_on = Response::new(());
+                *go_on.status_mut() = StatusCode::CONTINUE;
+                // If the stream has ended meanwhile, its reset reports it.
+                let _ = respond.send_informational(go_on);
+            }
+            // The request's work ends when its future is dropped.
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ended::Cancelled,
+        }
+    };
+    let (state, control) = (door.state(), ConnectionControl::default());
+    control.take(response.extensions_mut());
+    let now = SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(state.now()).unwrap_or_default());
+    let stall = response.extensions_mut().remove::<Patience>().map_or(state.config.write_stall, |patience| patience.0);
+    if send(respond, response, is_head, now, stall, &control).await == SendOutcome::Stalled {
+        state.readers.count_slow();
+    }
+    Ended::Answered
+}
+
+/// Converts the request to its HTTP/1.1 form: the authority is in `Host` instead of the target. If its client waits for
+/// `100 Continue`, the first read of the body requests it through `asks`.
+fn translated(request: Request<RecvStream>, asks: oneshot::Sender<()>) -> Request<RequestBody> {
+    let (mut parts, stream) = request.into_parts();
+    if let Some(authority) = parts.uri.authority().and_then(|one| HeaderValue::from_str(one.as_str()).ok()) {
+        // A client may send both, which must then be equal (RFC 9113, 8.3.1). Two different hosts are refused.
+        if parts.headers.get(header::HOST) != Some(&authority) {
+            parts.headers.append(header::HOST, authority);
+        }
+    }
+    let target = parts.uri.path_and_query().cloned();
+    parts.uri = target.map_or_else(|| Uri::from_static("/"), Uri::from);
+    join_cookies(&mut parts.headers);
+    let length = parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let waits =
+        parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    Request::from_parts(parts, RequestBody { stream, length, asks: waits.then_some(asks) })
+}
+
+/// Joins cookies, which may be sent as separate fields for better compression (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let parts: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if parts.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&parts.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
+/// The body of a request.
+struct RequestBody {
+    stream: RecvStream,
+    length: Option<u64>,
+    /// Notified when the client may send.
+    asks: Option<oneshot::Sender<()>>,
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if let Some(asks) = self.asks.take() {
+            // The receiver is gone once the response is ready.
+            let _ = asks.send(());
+        }
+        let data = match ready!(self.stream.poll_data(cx)) {
+            Some(Ok(data)) => data,
+            Some(Err(e)) => return Poll::Ready(Some(Err(e))),
+            None => return Poll::Ready(None),
+        };
+        // The reader has accounted for this data, so the client may send the same amount again.
+        let released = self.stream.flow_control().release_capacity(data.len());
+        Poll::Ready(Some(released.map(|()| Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum SendOutcome {
+    /// All of it was sent, or as much as the client or the body allowed.
+    Done,
+    /// The client read nothing for too long.
+    Stalled,
+}
+
+async fn send(
+    mut respond: SendResponse<Bytes>,
+    response: Response,
+    is_head: bool,
+    now: SystemTime,
+    stall: Duration,
+    control: &ConnectionControl,
+) -> SendOutcome {
+    let (mut parts, body) = response.into_parts();
+    let body = pin!(body);
+    parts.version = Version::HTTP_2;
+    for name in &CONNECTION_FIELDS {
+        parts.headers.remove(name);
+    }
+    // The HTTP/1.1 library adds this field; the HTTP/2 library does not.
+    if let Ok(date) = HeaderValue::from_str(&httpdate::fmt_http_date(now)) {
+        parts.headers.insert(header::DATE, date);
+    }
+    let bodiless = is_head || parts.status == StatusCode::NO_CONTENT || parts.status == StatusCode::NOT_MODIFIED;
+    if let Some(length) = body.size_hint().exact().filter(|_| !bodiless) {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert(length.into());
+    }
+    let ends = body.is_end_stream();
+    let Ok(mut stream) = respond.send_response(Response::from_parts(parts, ()), ends) else { return SendOutcome::Done };
+    if ends {
+        return SendOutcome::Done;
+    }
+    tokio::select! {
+        sent = send_body(&mut stream, body, stall) => return sent,
+        () = poll_fn(|cx| control.poll_hang_up(cx)) => {}
+    }
+    // The library drops the buffered part of the response.
+    stream.send_reset(Reason::CANCEL);
+    SendOutcome::Done
+}
+
+async fn send_body(stream: &mut SendStream<Bytes>, mut body: Pin<&mut Body>, stall: Duration) -> SendOutcome {
+    loop {
+        // Also checked while the body has nothing to send: a reset must end the query at once.
+        let frame = tokio::select! {
+            frame = poll_fn(|cx| body.as_mut().poll_frame(cx)) => frame,
+            _ = poll_fn(|cx| stream.poll_reset(cx)) => return SendOutcome::Done,
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                let data = match frame.into_data() {
+                    Ok(data) => data,
+                    // The last frame: gRPC responses end with their status.
+                    Err(frame) => match frame.into_trailers() {
+                        Ok(trailers) => {
+                            let _ = stream.send_trailers(trailers);
+                            return SendOutcome::Done;
+                        }
+                        Err(_) => continue,
+                    },
+                };
+                match push(stream, data, body.is_end_stream(), stall).await {
+                    Ok(true) => return SendOutcome::Done,
+                    Ok(false) => {}
+                    Err(sent) => return sent,
+                }
+            }
+            Some(Err(_)) => {
+                // A reset, so that no client mistakes a partial response for a complete one.
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                return SendOutcome::Done;
+            }
+            None => {
+                let _ = stream.send_data(Bytes::new(), true);
+                return SendOutcome::Done;
+            }
+        }
+    }
+}
+
+/// Sends data as the client's window allows; returns true if it was the last. The library would buffer any amount, so
+/// it is given only what fits.
+async fn push(
+    stream: &mut SendStream<Bytes>,
+    mut data: Bytes,
+    last: bool,
+    stall: Duration,
+) -> Result<bool, SendOutcome> {
+    let mut until = Instant::now() + stall;
+    while !data.is_empty() {
+        stream.reserve_capacity(data.len());
+        let room = match stream.capacity() {
+            0 => match tokio::time::timeout_at(until, poll_fn(|cx| stream.poll_capacity(cx))).await {
+                // A client can shrink its window, which is not progress.
+                Ok(Some(Ok(0))) => continue,
+                Ok(Some(Ok(room))) => room,
+                Ok(_) => return Err(SendOutcome::Done),
+                Err(_) => {
+                    stream.send_reset(Reason::CANCEL);
+                    return Err(SendOutcome::Stalled);
+                }
+            },
+            room => room,
+        };
+        // Progress restarts the client's time limit.
+        until = Instant::now() + stall;
+        let part = data.split_to(room.min(data.len()));
+        let ends = last && data.is_empty();
+        stream.send_data(part, ends).map_err(|_| SendOutcome::Done)?;
+        if ends {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,249 @@
+//! The state that all requests share, and its parts.
+
+pub mod audit_log;
+pub mod event_streams;
+pub mod exchanges;
+pub mod metrics;
+pub mod passwords;
+pub mod readers;
+pub mod slow;
+pub mod usage_history;
+
+use crate::cluster::member::Member;
+use crate::config::ServerConfig;
+use audit_log::Audit;
+use event_streams::EventStreams;
+use exchanges::Exchanges;
+use meridian_admission::gate::Gate;
+use meridian_admission::identity::{Caller, DEFAULT_TENANT, Identity, Registry, Throttle};
+use meridian_admission::{ByteBudget, Ledger};
+use meridian_backend::{Backend, Clock, Collection, Damaged, Disk, Random, StoreError};
+use meridian_federation::Searches;
+use meridian_model::policy::access::{Grant, Pattern, Role};
+use meridian_observe::{Stopwatch, Tracer};
+use meridian_saved::{Holds, SavedSlots, Slot};
+use metrics::Metrics;
+use parking_lot::Mutex;
+use passwords::Passwords;
+use readers::Readers;
+use slow::SlowRequests;
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::Semaphore;
+use usage_history::History;
+
+/// The server's state; cheap to clone.
+#[derive(Clone)]
+pub struct AppState(Arc<StateInner>);
+
+/// The callers without a token.
+pub struct Callers {
+    /// A client of the control socket: the owner of the data folder.
+    pub socket: Caller,
+    /// A program on this machine, while no token exists.
+    pub local: Caller,
+    /// Any other caller, on routes that need no access.
+    pub nobody: Caller,
+}
+
+/// The name of [`Callers::local`].
+pub const LOCAL: &str = "local";
+
+impl Callers {
+    /// Creates the callers of a server with this registry.
+    pub fn new(registry: &Registry) -> Callers {
+        let default = registry.ledger(DEFAULT_TENANT).unwrap_or_else(|| Arc::new(Ledger::new(DEFAULT_TENANT)));
+        let caller = |grant, name| Arc::new(Identity::of(&default, grant, name));
+        let nothing = Grant { role: Role::Reader, collections: Pattern::none() };
+        Callers {
+            socket: caller(Grant::over_all(Role::Operator), "socket"),
+            local: caller(Grant::over_all(Role::Operator), LOCAL),
+            // Not charged, since there is no tenant behind these requests.
+            nobody: Arc::new(Identity::new(DEFAULT_TENANT, nothing, "nobody")),
+        }
+    }
+
+    /// Returns whether a caller is independent of the records.
+    fn is_fixed(&self, caller: &Identity) -> bool {
+        // Compared by name, since a caller that works in another tenant is a copy.
+        [&self.socket, &self.nobody].iter().any(|fixed| fixed.name == caller.name)
+    }
+}
+
+/// The fields of [`AppState`].
+pub struct StateInner {
+    /// The collections of all tenants. Handlers reach them through their caller's [`crate::request::scope::Scope`].
+    pub backend: Arc<dyn Backend>,
+    /// The record of administrative acts.
+    pub audit: Audit,
+    /// Tokens, tenants, users and sessions.
+    pub registry: Arc<Registry>,
+    /// Whether other servers may change the registry too.
+    pub shares_registry: bool,
+    /// Permits for changes of the registry.
+    pub changes: Arc<Semaphore>,
+    /// The callers without a token.
+    pub callers: Callers,
+    /// Work on passwords.
+    pub passwords: Passwords,
+    /// Permits for exchanges of codes with issuers.
+    pub exchanges: Exchanges,
+    /// Attempts to sign in.
+    pub throttle: Throttle,
+    /// The operator's settings.
+    pub config: ServerConfig,
+    /// Permits to run, for requests of clients.
+    pub gate: Gate,
+    /// Permits of operators and their monitors.
+    pub reserved: Gate,
+    /// Bytes of request bodies in memory.
+    pub bodies: ByteBudget,
+    /// Bytes of events that are being read from bodies and are not stored yet.
+    pub batches: ByteBudget,
+    /// Bytes of responses that clients have not received yet, and of the queries parked meanwhile.
+    pub answers: ByteBudget,
+    /// Bytes of the conditions of open event streams; no eviction frees them.
+    pub conditions: ByteBudget,
+    /// Memory in which queries collect data before they can respond.
+    pub memory: ByteBudget,
+    /// The clients whose responses are being streamed.
+    pub readers: Readers,
+    /// Permits for backups, each of which occupies a thread even while its client does not read.
+    pub backups: Arc<Semaphore>,
+    /// Counters.
+    pub metrics: Metrics,
+    /// The permit for a scrape to count the contents of collections.
+    pub scrapes: Arc<Semaphore>,
+    /// The disk, for the operator's files.
+    pub disk: Arc<dyn Disk>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Held while the first write of the places profile creates its collection.
+    pub places_creation: Mutex<()>,
+    /// Federated searches.
+    pub searches: Arc<Searches>,
+    /// Saved searches, where this process runs them.
+    pub saved: SavedSlots,
+    /// Streams of events.
+    pub live: Arc<EventStreams>,
+    /// Set once a shutdown has begun: the server is no longer ready.
+    pub stopping: AtomicBool,
+    /// Set while the server is drained by an operator: it is not ready, but still serves requests.
+    pub drained: AtomicBool,
+    /// Begins traces.
+    pub tracer: Tracer,
+    /// Measures stages.
+    pub stopwatch: Stopwatch,
+    /// The slow requests of the last minutes.
+    pub slow: SlowRequests,
+    /// Past usage of tenants.
+    pub load_history: History,
+    /// The server's place in its cluster; `None` if it is a single process.
+    pub member: Option<Member>,
+    /// Distinguishes the request ids of two runs.
+    pub request_prefix: u64,
+}
+
+impl AppState {
+    /// Creates the state from its fields.
+    pub fn of(fields: StateInner) -> AppState {
+        AppState(Arc::new(fields))
+    }
+
+    /// Guarantees each tenant its part of all shared pools. Must be called after tenants were created, changed or
+    /// removed.
+    pub fn share_out(&self) {
+        let weights: Vec<_> =
+            self.registry.ledgers().iter().map(|ledger| (ledger.tenant().clone(), ledger.weight())).collect();
+        for budget in [&self.bodies, &self.batches, &self.answers, &self.conditions, &self.memory] {
+            budget.guarantee(weights.iter().cloned());
+        }
+        self.backend.guarantee(&weights);
+        self.live.guarantee(weights.iter().cloned());
+        self.saved.guarantee(&weights);
+        self.searches.guarantee(&weights);
+    }
+
+    /// Runs the saved searches of a slot for as long as `holds`, once this gateway is assigned the slot in this epoch.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// Those of [`SavedSlots::take`].
+    pub fn take_saved(&self, slot: Slot, epoch: u64, holds: Holds) -> Result<(), StoreError> {
+        self.saved.take(slot, epoch, holds)?;
+        self.share_out();
+        Ok(())
+    }
+
+    /// Returns the collections of all tenants.
+    ///
+    /// # Errors
+    /// Those of [`Backend::list`].
+    pub fn all_collections(&self) -> Result<Vec<Arc<dyn Collection>>, StoreError> {
+        self.of_all_tenants(|tenant| self.backend.list(tenant))
+    }
+
+    /// Returns the collections of all tenants that cannot be opened.
+    ///
+    /// # Errors
+    /// Those of [`Backend::damaged`].
+    pub fn all_damaged(&self) -> Result<Vec<Damaged>, StoreError> {
+        self.of_all_tenants(|tenant| self.backend.damaged(tenant))
+    }
+
+    fn of_all_tenants<T>(&self, list: impl Fn(&str) -> Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        for tenant in self.registry.tenants() {
+            all.append(&mut list(&tenant.name)?);
+        }
+        Ok(all)
+    }
+
+    /// Returns the time in microseconds since 1970.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// Returns whether a caller's credential was revoked or has expired since it was checked, or whether that is
+    /// unknown. While the registry is behind, it is unknown for every caller that is not fixed.
+    pub fn is_void(&self, caller: &Identity) -> bool {
+        caller.is_void(self.now()) || self.registry.is_behind() && !self.callers.is_fixed(caller)
+    }
+
+    /// Returns whether a caller may become void: through its credential, or because other servers may change the
+    /// registry.
+    pub fn may_become_void(&self, caller: &Identity) -> bool {
+        caller.is_revocable() || self.shares_registry && !self.callers.is_fixed(caller)
+    }
+
+    /// Returns an id for a request that came without one, unique in this process.
+    pub fn next_request_id(&self) -> u64 {
+        let n = next_number();
+        // An odd multiplier permutes the 64-bit numbers, so ids do not repeat and consecutive ones look different.
+        (n ^ self.request_prefix).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Returns a number that is unique in this process. Each thread counts for itself: a shared counter's cache line would
+/// move between processors with each request.
+fn next_number() -> u64 {
+    /// Size of the range of numbers of one thread.
+    const OF_THREAD: u64 = 1 << 40;
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static NEXT: Cell<u64> = Cell::new(THREADS.fetch_add(OF_THREAD, Ordering::Relaxed));
+    }
+    NEXT.with(|next| next.replace(next.get() + 1))
+}
+
+impl Deref for AppState {
+    type Target = StateInner;
+
+    fn deref(&self) -> &StateInner {
+        &self.0
+    }
+}
