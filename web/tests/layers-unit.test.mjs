@@ -1,4 +1,5 @@
 // Layers, legends, files, measures and frames, without a browser.
+import { readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sources } from './sources.mjs';
@@ -315,4 +316,15 @@ describe('columns of a file that look like times or places', () => {
     for (const rows of [['2026-01-31', '2026-02-01'], ['red', 'green'], ['5', '7'], ['12.5', '13']]) assert.deepEqual(notesOf(rows), [], rows[0]);
     assert.deepEqual(notesOf(['1767225600'], 'lon,lat,serial'), []);
   });
+});
+
+it('knows the patterns of times of the loader, in its order', () => {
+  const patterns = (file, start) => {
+    const text = readFileSync(new URL(file, import.meta.url), 'utf8');
+    const [, list] = text.slice(text.indexOf(start)).match(/= &?\[([^\]]*)\]/);
+    return [...list.matchAll(/["'](%[^"']*)["']/g)].map(([, pattern]) => pattern);
+  };
+  const loader = patterns('../../crates/formats/src/date_format.rs', 'const CUSTOMARY');
+  assert.ok(loader.length > 20);
+  assert.deepEqual(patterns('../src/files/dates.ts', 'const CUSTOMARY'), loader);
 });
