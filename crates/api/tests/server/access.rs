@@ -1,13 +1,10 @@
 //! Access control: every route of the table, for callers of every kind.
 
+use crate::kinds::{CANARY, Shared, ask, token};
 use crate::support::{Response, Server, point, read_chunk, read_head, read_response, send};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
-/// A text that no response may contain for callers without the right to it.
-pub const CANARY: &str = "canary-7f3a9c";
 
 /// A row of the route table as listed in the docs; a unit test compares that list with the table.
 struct Row {
@@ -40,72 +37,6 @@ impl Row {
             other => other.to_owned(),
         };
         self.path.split('/').map(segment).collect::<Vec<_>>().join("/")
-    }
-}
-
-/// A server with tokens of every kind, two tenants, and a collection hidden from most callers.
-pub struct Shared {
-    pub server: Server,
-    pub operator: String,
-    pub reader: String,
-    pub writer: String,
-    pub admin: String,
-    pub foreign: String,
-    pub revoked: String,
-    pub forged: String,
-}
-
-fn create(server: &Server, by: Option<&str>, asked: Value) -> Value {
-    let answer = ask(server, by, "POST", "/tokens", asked.to_string().as_bytes());
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    answer.json()
-}
-
-pub fn token(server: &Server, by: Option<&str>, asked: Value) -> String {
-    create(server, by, asked)["token"].as_str().unwrap().to_owned()
-}
-
-pub fn ask(server: &Server, by: Option<&str>, method: &str, path: &str, body: &[u8]) -> Response {
-    let bearer = by.map(|token| format!("Bearer {token}"));
-    let mut headers = vec![JSON];
-    headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
-    server.ask(method, path, &headers, body)
-}
-
-impl Shared {
-    pub fn start() -> Shared {
-        Shared::over(meridian_store::Options::ephemeral())
-    }
-
-    pub fn over(options: meridian_store::Options) -> Shared {
-        Shared::with(options, ServerConfig::default())
-    }
-
-    pub fn with(options: meridian_store::Options, config: ServerConfig) -> Shared {
-        let server = Server::over(options, config);
-        for name in ["ships", "ships-2", "vault"] {
-            server.create(name, "name:String,*geom:Point:srid=4326");
-        }
-        server.load("vault", &[point("", 1.0, 2.0, json!({ "name": CANARY }))]);
-        let created = server.ask("POST", "/tenants", &[JSON], br#"{"name":"other"}"#);
-        assert_eq!(created.status, 201, "{}", created.text());
-        // The first token closes the server: every later request needs one.
-        let operator = token(&server, None, json!({ "role": "operator" }));
-        let of = |role: &str, collections: &str| {
-            token(&server, Some(&operator), json!({ "role": role, "collections": collections }))
-        };
-        let (reader, writer, admin) = (of("reader", "ships*"), of("writer", "ships*"), of("admin", "ships*"));
-        let foreign = token(&server, Some(&operator), json!({ "role": "admin", "tenant": "other" }));
-        let made = create(&server, Some(&operator), json!({ "role": "operator" }));
-        let (id, revoked) = (made["id"].as_str().unwrap().to_owned(), made["token"].as_str().unwrap().to_owned());
-        assert_eq!(ask(&server, Some(&operator), "DELETE", &format!("/tokens/{id}"), b"").status, 204);
-        let last = if operator.ends_with('0') { '1' } else { '0' };
-        let forged = format!("{}{last}", &operator[..operator.len() - 1]);
-        Shared { server, operator, reader, writer, admin, foreign, revoked, forged }
-    }
-
-    pub fn ask(&self, by: &str, method: &str, path: &str) -> Response {
-        ask(&self.server, Some(by).filter(|by| !by.is_empty()), method, path, b"")
     }
 }
 
@@ -216,50 +147,6 @@ fn while_there_is_no_token_only_programs_on_this_machine_are_served() {
 }
 
 #[test]
-fn a_token_gives_what_its_maker_has_and_ends_when_it_is_revoked() {
-    let shared = Shared::start();
-    let server = &shared.server;
-    for (by, asked) in [
-        (&shared.admin, json!({ "role": "operator" })),
-        (&shared.admin, json!({ "role": "reader" })),
-        (&shared.admin, json!({ "role": "reader", "collections": "ships*", "tenant": "other" })),
-        (&shared.writer, json!({ "role": "reader", "collections": "ships" })),
-    ] {
-        ask(server, Some(by), "POST", "/tokens", asked.to_string().as_bytes()).problem(403);
-    }
-    for wrong in [
-        json!({ "role": "king" }),
-        json!({ "role": "reader", "collections": "a b" }),
-        json!({ "role": "reader", "expires": "yesterday" }),
-        json!({ "role": "reader", "expires": "2020-01-01T00:00:00Z" }),
-        json!({ "role": "reader", "tenant": "nobody" }),
-        json!({ "role": "operator", "tenant": "other" }),
-        json!({ "role": "operator", "collections": "ships*" }),
-        json!({ "roles": "reader" }),
-    ] {
-        ask(server, Some(&shared.operator), "POST", "/tokens", wrong.to_string().as_bytes()).problem(400);
-    }
-    let made =
-        create(server, Some(&shared.admin), json!({ "role": "reader", "collections": "ships", "expires": "P1D" }));
-    let (id, text) = (made["id"].as_str().unwrap(), made["token"].as_str().unwrap());
-    let basic = format!("Basic {}", data_encoding::BASE64.encode(format!("gdal:{text}").as_bytes()));
-    let with_basic = || server.ask("GET", "/collections/ships", &[("authorization", &basic)], b"");
-    assert_eq!(with_basic().status, 200);
-    assert_eq!(shared.ask(text, "GET", "/collections/ships-2").status, 404);
-    // Neither its secret nor its digest can be read again.
-    let secret = text.rsplit('_').next().unwrap();
-    let listed = shared.ask(&shared.admin, "GET", "/tokens");
-    assert!(listed.text().contains(id) && !listed.text().contains(secret) && !listed.text().contains("digest"));
-    // An admin sees and revokes only the tokens of its tenant.
-    assert!(!shared.ask(&shared.foreign, "GET", "/tokens").text().contains(id));
-    shared.ask(&shared.foreign, "DELETE", &format!("/tokens/{id}")).problem(404);
-    assert_eq!(with_basic().status, 200);
-    assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
-    with_basic().problem(401);
-    shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).problem(404);
-}
-
-#[test]
 fn tenants_share_a_server_and_nothing_else() {
     let shared = Shared::start();
     let server = &shared.server;
@@ -352,45 +239,6 @@ fn the_landing_page_shows_its_caller_what_it_may_open() {
 }
 
 #[test]
-fn tokens_and_tenants_outlive_the_server() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = || meridian_store::Options::at(folder.path());
-    let operator = {
-        let mut server = Server::over(options(), ServerConfig::default());
-        let operator = token(&server, None, json!({ "role": "operator" }));
-        let made = ask(&server, Some(&operator), "POST", "/tenants", br#"{"name":"other","weight":3}"#);
-        assert_eq!(made.status, 201, "{}", made.text());
-        server.stop();
-        server.store.close().unwrap();
-        operator
-    };
-    let server = Server::over(options(), ServerConfig::default());
-    server.get("/collections").problem(401);
-    let tenants = ask(&server, Some(&operator), "GET", "/tenants", b"").json();
-    let shown: Vec<_> =
-        tenants["tenants"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["weight"].clone())).collect();
-    assert_eq!(shown, [(json!("default"), json!(1)), (json!("other"), json!(3))]);
-}
-
-#[test]
-fn streams_end_when_their_token_is_revoked() {
-    let shared = Shared::start();
-    let made = create(&shared.server, Some(&shared.admin), json!({ "role": "reader", "collections": "ships" }));
-    let bearer = format!("Bearer {}", made["token"].as_str().unwrap());
-    let mut stream = shared.server.connect();
-    send(&mut stream, "GET", "/collections/ships/stream", &[("authorization", &bearer)], b"");
-    let mut reader = BufReader::new(stream);
-    assert_eq!(read_head(&mut reader).unwrap().0, 200);
-    assert!(!read_chunk(&mut reader).unwrap().is_empty());
-    let id = made["id"].as_str().unwrap();
-    assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
-    // The stream breaks off, which no client mistakes for an end, long before the keep-alive would be due.
-    while let Ok(chunk) = read_chunk(&mut reader) {
-        assert!(!chunk.is_empty(), "the stream ended as if it were whole");
-    }
-}
-
-#[test]
 fn searches_and_their_results_stay_with_their_callers() {
     let shared = Shared::start();
     let server = &shared.server;
@@ -460,43 +308,4 @@ fn searches_and_their_results_stay_with_their_callers() {
     // Both writes were matched in order, so the packets before the second would contain the first if it was received.
     assert!(!first_of(&shared.writer, &ours).contains("of vault"));
     assert!(first_of(&shared.operator, &theirs).contains("of vault"));
-}
-
-#[test]
-fn a_credential_that_ends_while_its_body_arrives_does_nothing() {
-    let shared = Shared::start();
-    for (method, path, body) in [
-        ("POST", "/tokens", r#"{"role":"admin"}"#),
-        ("POST", "/users", r#"{"name":"late","role":"admin","password":"correct horse battery"}"#),
-        ("PUT", "/collections/ships-late", r#"{"type":"object","properties":{}}"#),
-        ("POST", "/collections/ships/items", r#"{"type":"Feature","geometry":null,"properties":{"name":"a"}}"#),
-        ("POST", "/saved-searches", r#"{"keywords":"a"}"#),
-    ] {
-        let made = create(&shared.server, Some(&shared.operator), json!({ "role": "admin" }));
-        let (id, bearer) = (made["id"].as_str().unwrap(), format!("Bearer {}", made["token"].as_str().unwrap()));
-        let length = body.len().to_string();
-        let headers = [("authorization", &*bearer), JSON, ("content-length", &*length)];
-        let mut stream = shared.server.connect();
-        send(&mut stream, method, path, &headers, &body.as_bytes()[..3]);
-        // The head has arrived before the token is revoked.
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        assert_eq!(shared.ask(&shared.operator, "DELETE", &format!("/tokens/{id}")).status, 204);
-        stream.write_all(&body.as_bytes()[3..]).unwrap();
-        read_response(&mut BufReader::new(stream)).unwrap().problem(401);
-    }
-    let names = shared.ask(&shared.operator, "GET", "/collections").text();
-    assert!(!names.contains("ships-late"));
-}
-
-#[test]
-fn no_token_outlives_the_one_that_made_it() {
-    let shared = Shared::start();
-    let asked = json!({ "role": "admin", "expires": "PT1H" });
-    let short = token(&shared.server, Some(&shared.operator), asked);
-    for expires in [json!(null), json!("PT2H")] {
-        let body = json!({ "role": "reader", "expires": expires }).to_string();
-        let problem = ask(&shared.server, Some(&short), "POST", "/tokens", body.as_bytes()).problem(400);
-        assert_eq!(problem["field"], "expires");
-    }
-    token(&shared.server, Some(&short), json!({ "role": "reader", "expires": "PT30M" }));
 }

@@ -1,6 +1,6 @@
 //! The audit log: its content, its readers, and the behaviour when it cannot be written.
 
-use crate::access::{CANARY, Shared, ask};
+use crate::kinds::{CANARY, Shared, ask};
 use crate::owner::is_in_bucket;
 use crate::sign_in::{Browser, PASSWORD, sign_in};
 use crate::support::{Server, send};

@@ -1,7 +1,7 @@
 //! The audit log against tenants that flood it, hide in it, or read lines of others in it.
 
-use crate::access::{Shared, ask, token};
 use crate::audit::{acts, named};
+use crate::kinds::{Shared, ask, token};
 use crate::owner::is_in_bucket;
 use crate::sign_in::{Browser, PASSWORD, sign_in};
 use meridian_store::Act;

@@ -1,6 +1,6 @@
 //! What caches may store, and for whom.
 
-use crate::access::Shared;
+use crate::kinds::Shared;
 use crate::sign_in::{Browser, PASSWORD};
 use serde_json::json;
 

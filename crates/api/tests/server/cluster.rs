@@ -1,6 +1,6 @@
 //! The page of a cluster, and of a server that is a single process.
 
-use crate::access::token;
+use crate::kinds::token;
 use crate::support::Server;
 use meridian_api::{AppState, Member, ServerConfig};
 use meridian_backend::Embedded;

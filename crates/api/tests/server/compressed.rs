@@ -1,7 +1,7 @@
 //! Compressed responses: which ones are compressed, with which coding, and which never are.
 
-use crate::access::Shared;
 use crate::events::Events;
+use crate::kinds::Shared;
 use crate::sign_in::{Browser, PASSWORD};
 use crate::support::{Response, Server, point, read_chunk, read_head, send};
 use meridian_api::ServerConfig;

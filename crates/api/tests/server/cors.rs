@@ -1,6 +1,6 @@
 //! Pages of other origins: which of them may read, and how preflights are answered.
 
-use crate::access::Shared;
+use crate::kinds::Shared;
 use crate::sign_in::{Browser, PASSWORD};
 use crate::support::{Response, Server};
 use meridian_api::ServerConfig;

@@ -2,7 +2,7 @@
 //! it.
 
 use crate::events::Socket;
-use crate::live::Follow;
+use crate::messages::Follow;
 use crate::support::{Server, point};
 use meridian_api::ServerConfig;
 use meridian_store::seams::{Random, SeededRandom};

@@ -1,7 +1,7 @@
 //! Access control over Arrow Flight, which matches that over HTTP.
 
-use crate::access::Shared;
 use crate::flight_client::{Client, messages, refused, ticket};
+use crate::kinds::Shared;
 use crate::support::point;
 use arrow_array::{RecordBatch, StringArray};
 use arrow_flight::FlightDescriptor;
@@ -74,7 +74,7 @@ fn a_ticket_gives_no_right() {
     refused(foreign.get(of_ships.clone()), Code::NotFound, "there is no collection");
     refused(Client::new(&shared.server).get(of_ships.clone()), Code::Unauthenticated, "token");
     // A collection of the same name in the bearer's tenant is a different one.
-    let made = crate::access::ask(
+    let made = crate::kinds::ask(
         &shared.server,
         Some(&shared.foreign),
         "PUT",
@@ -108,8 +108,7 @@ fn writes_need_the_right_to_write() {
 fn over_a_quota_a_caller_is_told_when_to_come_back() {
     let shared = Shared::start();
     let body = json!({"quotas": {"requests_per_second": 1}}).to_string();
-    let limited =
-        crate::access::ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", body.as_bytes());
+    let limited = crate::kinds::ask(&shared.server, Some(&shared.operator), "PATCH", "/tenants/other", body.as_bytes());
     assert_eq!(limited.status, 200, "{}", limited.text());
     let foreign = Client::with_token(&shared.server, &shared.foreign);
     // No server handles a hundred of them in the time that a quota of one per second requires.
@@ -125,7 +124,7 @@ impl Shared {
     fn server_load(&self) {
         let body = json!({"type": "FeatureCollection", "features": [point("", 1.0, 2.0, json!({"name": "one"}))]});
         let path = "/collections/ships/items";
-        let written = crate::access::ask(&self.server, Some(&self.operator), "POST", path, body.to_string().as_bytes());
+        let written = crate::kinds::ask(&self.server, Some(&self.operator), "POST", path, body.to_string().as_bytes());
         assert_eq!(written.status, 201, "{}", written.text());
     }
 }

@@ -1,6 +1,6 @@
 //! A server that shows what an owner has flushed to a bucket.
 
-use crate::access::{ask, token};
+use crate::kinds::{ask, token};
 use crate::support::Server;
 use meridian_api::{AppState, ServerConfig};
 use meridian_backend::Embedded;

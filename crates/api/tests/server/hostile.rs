@@ -1,7 +1,7 @@
 //! Hostile requests: deeply nested, huge, with extreme numbers, with tricks in their paths, or with credentials of
 //! others.
 
-use crate::access::{Shared, ask};
+use crate::kinds::{Shared, ask};
 use crate::support::{Response, Server, point, read_response};
 use serde_json::{Value, json};
 use std::io::{BufReader, Write};

@@ -1,6 +1,6 @@
 //! Pages of the server: errors as seen by browsers, cards, commands, and the policy common to all.
 
-use crate::access::Shared;
+use crate::kinds::Shared;
 use crate::sign_in::{Browser, PASSWORD};
 use crate::support::{Server, point, read_head, send};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Whose traces are continued.
 
-use crate::access::token;
+use crate::kinds::token;
 use crate::support::Server;
 use meridian_observe::{EndedSpan, Figures, Sampling, SpanSink, Tracer};
 use serde_json::json;

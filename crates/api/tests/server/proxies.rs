@@ -1,6 +1,6 @@
 //! How a proxy describes its clients, and which proxies are trusted.
 
-use crate::access::token;
+use crate::kinds::token;
 use crate::support::Server;
 use meridian_api::ServerConfig;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `PATCH /collections/{c}` with a new `id`: renames a collection, and who may do that.
 
-use crate::access::{Shared, ask};
 use crate::audit::{acts, named};
+use crate::kinds::{Shared, ask};
 use crate::owner::{gateway, is_gateway};
 use crate::support::{Response, Server, point};
 use meridian_api::{AppState, ServerConfig};

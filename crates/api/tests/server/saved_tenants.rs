@@ -1,6 +1,6 @@
 //! Saved searches of several tenants over HTTP.
 
-use crate::access::{CANARY, Shared, ask};
+use crate::kinds::{CANARY, Shared, ask};
 use crate::owner::is_in_bucket;
 use crate::support::{Response, point, read_chunk, read_head, send};
 use serde_json::{Value, json};

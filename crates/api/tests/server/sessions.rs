@@ -1,6 +1,6 @@
 //! Sessions: what ends them, and what keeps other pages from using them.
 
-use crate::access::{CANARY, Shared};
+use crate::kinds::{CANARY, Shared};
 use crate::sign_in::{Browser, PASSWORD, sign_in, user};
 use crate::support::{Server, read_chunk, read_head, send};
 use meridian_admission::identity::SessionLimits;

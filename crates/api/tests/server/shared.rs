@@ -1,6 +1,6 @@
 //! Servers that share tokens, tenants, users and audit lines, like those of a cluster.
 
-use crate::access::{ask, token};
+use crate::kinds::{ask, token};
 use crate::sign_in::{Browser, PASSWORD, sign_in, user};
 use crate::support::{Response, Server, read_chunk, read_head, send};
 use meridian_api::{AppState, ServerConfig};

@@ -1,6 +1,6 @@
 //! Signing in and out, and what slows down guessing. Sessions are in `sessions.rs`.
 
-use crate::access::{CANARY, Shared, ask};
+use crate::kinds::{CANARY, Shared, ask};
 use crate::support::{Response, Server, ask_over};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};

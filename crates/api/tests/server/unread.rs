@@ -1,7 +1,7 @@
 //! Streams of events that no client reads: each holds one message, from its tenant's memory, and gives way to others.
 
 use crate::events::Socket;
-use crate::live::Follow;
+use crate::messages::Follow;
 use crate::support::{Server, point, read_head, send};
 use meridian_api::ServerConfig;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Administration of users.
 
-use crate::access::{Shared, ask};
+use crate::kinds::{Shared, ask};
 use crate::sign_in::{Browser, PASSWORD};
 use serde_json::{Value, json};
 

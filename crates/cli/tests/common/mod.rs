@@ -21,6 +21,7 @@ pub mod registers;
 pub mod relay;
 pub mod saved;
 pub mod source;
+pub mod spots;
 pub mod strict;
 pub mod up;
 

@@ -2,6 +2,8 @@
 // Each test file uses only part of this module, and a helper that fails is a test that fails.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod shown;
+
 use geo_types::{Coord, Geometry, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use meridian_formats::{BatchLimits, Format, ReadError, ReadOptions, reader, writer};
 use meridian_model::builder::Value;

@@ -1,6 +1,6 @@
 //! The minimum that a query must read, against what it reads.
 
-use super::numbers::all_functions;
+use super::oracle::all_functions;
 use super::world::*;
 use crate::aggregate::{Aggregate, aggregate};
 use crate::error::QueryError;
@@ -64,7 +64,7 @@ proptest! {
 fn a_question_that_must_read_too_much_is_refused_before_it_reads() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let mut world = World::new(kind);
-    world.apply(&Op::Write((0..20_000).map(|n| super::numbers::event(n, n * HOUR)).collect()));
+    world.apply(&Op::Write((0..20_000).map(|n| super::oracle::event(n, n * HOUR)).collect()));
     world.apply(&Op::Flush);
     let snapshot = world.collection.snapshot();
     let text = Filter::Same("s".to_owned()).predicate(&world);
@@ -100,7 +100,7 @@ fn a_question_that_must_read_too_much_is_refused_before_it_reads() {
 fn a_question_without_the_time_to_read_what_it_must_is_refused_at_once() {
     let kind = Kind { places: Places::Points, times: Times::Instant, made_ids: true };
     let mut world = World::new(kind);
-    world.apply(&Op::Write((0..20_000).map(|n| super::numbers::event(n, n * HOUR)).collect()));
+    world.apply(&Op::Write((0..20_000).map(|n| super::oracle::event(n, n * HOUR)).collect()));
     let snapshot = world.collection.snapshot();
     let text = Filter::Same("s".to_owned()).predicate(&world);
     let (clock, cancel) = (world.clock.clone(), crate::CancelFlag::new());

@@ -1,7 +1,7 @@
 //! Queries are the same after a round trip over the wire.
 
 use super::items::sort_keys;
-use super::numbers::{by_fields, functions};
+use super::oracle::{by_fields, functions};
 use super::world::*;
 use crate::aggregate::Aggregate;
 use crate::by::ByValue;

@@ -5,19 +5,18 @@
 //! program that wrote it and not by the store. `backup` is a backup of it. `0.1.0-early` has formats from before the
 //! first release, and no records or backup.
 
+mod features;
 mod forms;
+mod made;
 
+use features::{batch, feature, line, point};
 use forms::{ALL, forms_in};
-use meridian_formats::{BatchLimits, Format, ReadOptions, Unknown};
-use meridian_model::time::format_instant;
-use meridian_model::{Batch, Field, FieldColumn, FieldType, Projection, Schema, Seq, schema_spec};
+use made::{readings, routes, ships, sightings, traces};
+use meridian_model::{FieldColumn, Projection, Seq};
 use meridian_store::seams::{Clock, ManualClock, RealDisk, Seams, SeededRandom};
-use meridian_store::{
-    BackupFolder, BackupScope, Collection, Options, Restore, Settings, Snapshot, Store, Write, WriteError,
-};
+use meridian_store::{BackupFolder, BackupScope, Collection, Options, Restore, Snapshot, Store, Write, WriteError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -88,198 +87,8 @@ fn open(data: &Path) -> (Store, Arc<ManualClock>) {
     (Store::open(options(data), seams(clock.clone())).unwrap(), clock)
 }
 
-/// Returns one event: a GeoJSON feature on a line.
-fn feature(id: &str, shape: &str, n: i64, more: &str) -> String {
-    let at = format_instant(NEW_YEAR - 720 * HOUR + n * HOUR);
-    format!(r#"{{"type":"Feature","id":"{id}","geometry":{shape},"properties":{{"n":{n},"at":"{at}"{more}}}}}"#)
-}
-
-fn point(n: i64) -> String {
-    format!(r#"{{"type":"Point","coordinates":[{},{}]}}"#, n * 37 % 360 - 180, n * 17 % 180 - 90)
-}
-
-fn line(n: i64, vertices: i64) -> String {
-    let vertex = |i: i64| format!("[{:.2},{:.2}]", n * 3 % 170 + i % 7, (i as f64) / 10.0 - 20.0);
-    let vertices: Vec<String> = (0..vertices).map(vertex).collect();
-    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
-}
-
-/// Returns a straight line; with more than 17 vertices it is indexed in pieces.
-fn diagonal(vertices: i64) -> String {
-    let vertices: Vec<String> = (0..vertices).map(|i| format!("[{0:.1},{0:.1}]", i as f64 / 10.0)).collect();
-    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vertices.join(","))
-}
-
-/// Returns a zigzag line: long, but short where repetition is compressed.
-fn zigzag(n: i64, vertices: usize) -> String {
-    let ends = format!("[{0},{0}],[{1},{1}]", n % 80, n % 80 + 1);
-    format!(r#"{{"type":"LineString","coordinates":[{}]}}"#, vec![ends; vertices / 2].join(","))
-}
-
-fn batch(schema: &Arc<Schema>, features: &[String]) -> Batch {
-    let mut text = String::new();
-    features.iter().for_each(|f| writeln!(text, "{f}").unwrap());
-    let input = Box::new(std::io::Cursor::new(text.into_bytes()));
-    // All lines have ids; collections that generate their own ignore them.
-    let options = ReadOptions { ids: Unknown::Ignore, ..ReadOptions::default() };
-    let mut reader = meridian_formats::reader(Format::NdJson, input, schema.clone(), &options).unwrap();
-    reader.next_batch(&BatchLimits { rows: 10_000, bytes: 1 << 24 }).unwrap().unwrap()
-}
-
-/// A collection being created, and its expected content.
-struct Maker {
-    collection: Arc<Collection>,
-    content: Content,
-}
-
-impl Maker {
-    fn new(store: &Store, name: &str, spec: &str, settings: Settings) -> Maker {
-        let collection = store.create("default", name, schema_spec::parse(spec).unwrap(), settings).unwrap();
-        Maker { collection, content: Content::default() }
-    }
-
-    /// Writes events under given or generated ids; returns the ids.
-    fn write(&mut self, key: Option<&str>, events: &[(String, i64, String)]) -> Vec<String> {
-        let schema = self.collection.schema();
-        let features: Vec<String> = events.iter().map(|(_, _, feature)| feature.clone()).collect();
-        let mut write = Write::new(batch(&schema, &features));
-        if events.iter().any(|(id, ..)| self.content.history.contains_key(id)) {
-            write = write.replacing();
-        }
-        if let Some(key) = key {
-            write = write.with_key(key);
-            self.content.keys.insert(key.to_owned(), events.len() as u64);
-        }
-        let written = self.collection.write(write).unwrap();
-        self.content.position = written.position;
-        let given = schema.id == meridian_model::IdRole::Given;
-        let id = |i: usize| if given { events[i].0.clone() } else { Seq::new(written.position, i).to_id() };
-        let ids: Vec<String> = (0..events.len()).map(id).collect();
-        for (id, (_, n, _)) in ids.iter().zip(events) {
-            self.content.history.insert(id.clone(), *n);
-        }
-        ids
-    }
-
-    fn delete(&mut self, ids: &[String]) {
-        let deleted = self.collection.delete(ids).unwrap();
-        self.content.position = deleted.position;
-        self.content.history.retain(|id, _| !ids.contains(id));
-    }
-
-    fn done(mut self) -> Content {
-        self.content.fields = self.collection.schema().fields.len();
-        if self.content.shown.is_empty() {
-            self.content.shown = self.content.history.clone();
-        }
-        self.content
-    }
-}
-
 fn rest(collection: &Collection) {
     collection.files(Instant::now() + Duration::from_secs(60), &|| false).unwrap();
-}
-
-/// Creates points with given ids: archived, in a segment, replaced, deleted, of an older schema, in the log.
-fn sightings(store: &Store) -> Content {
-    let spec = "name:String,n:Long,x:Double,sure:Boolean,tags:List[String],at:Date,*geom:Point:srid=4326;\
-                geomesa.index.dtg='at',meridian.id='given'";
-    let mut maker = Maker::new(store, "sightings", spec, Settings::default());
-    let event = |n: i64, round: i64| {
-        let shape = if n % 11 == 0 { "null".to_owned() } else { point(n) };
-        let more = format!(
-            r#","name":"name {}","x":{},"sure":{},"tags":["t{}","round {round}"]"#,
-            n % 9,
-            n as f64 / 7.0,
-            n % 2 == 0,
-            n % 5
-        );
-        (format!("s{n}"), n, feature(&format!("s{n}"), &shape, n, &more))
-    };
-    let events = |range: std::ops::Range<i64>, round| range.map(|n| event(n, round)).collect::<Vec<_>>();
-    maker.write(Some("first"), &events(0..60, 1));
-    rest(&maker.collection);
-    maker.write(None, &events(50..90, 2));
-    maker.collection.flush().unwrap();
-    maker.delete(&["s5", "s6", "s75"].map(String::from));
-    maker.collection.flush().unwrap();
-    let later = Field { name: "later".into(), kind: FieldType::Text, required: false, title: None };
-    maker.collection.add_fields(vec![later]).unwrap();
-    maker.write(Some("second"), &events(90..105, 3));
-    maker.write(None, &events(85..88, 4));
-    maker.delete(&["s10", "s100"].map(String::from));
-    maker.done()
-}
-
-/// Creates a collection of mode `latest` with generated ids: hidden rows in a file, and a late event in the log.
-fn ships(store: &Store) -> Content {
-    let spec = "ship:String:object=true,n:Long,at:Date,*geom:Point:srid=4326;\
-                geomesa.index.dtg='at',meridian.id='made',meridian.mode='latest'";
-    let mut maker = Maker::new(store, "ships", spec, Settings::default());
-    let event = |n: i64| (String::new(), n, feature("", &point(n), n, &format!(r#","ship":"ship {}""#, n % 8)));
-    let mut ids = BTreeMap::new();
-    for range in [0..40, 40..70, 76..90, 70..76] {
-        let events: Vec<_> = range.clone().map(event).collect();
-        ids.extend(range.clone().zip(maker.write(None, &events)));
-        if range.end < 80 && range.start != 70 {
-            maker.collection.flush().unwrap();
-        }
-    }
-    maker.delete(&[ids[&89].clone()]);
-    // The event of each ship with the largest `n` is its newest; the last of ship 1 is deleted.
-    maker.content.shown =
-        (0..8).map(|ship| (0..89).rev().find(|n| n % 8 == ship).unwrap()).map(|n| (ids[&n].clone(), n)).collect();
-    maker.done()
-}
-
-/// Creates lines, one of them long enough to be indexed in pieces, over intervals.
-fn routes(store: &Store) -> Content {
-    let spec = "n:Long,at:Date,until:Date,*geom:LineString:srid=4326;\
-                meridian.interval.start='at',meridian.interval.end='until',meridian.id='given'";
-    let mut maker = Maker::new(store, "routes", spec, Settings::default());
-    let vertices = |n: i64| if n == 7 { 90 } else { 2 + n % 5 };
-    let events: Vec<_> = (0..24)
-        .map(|n| {
-            let until = format_instant(NEW_YEAR - 700 * HOUR + n * HOUR);
-            let id = format!("r{n}");
-            let shape = if n == 7 { diagonal(vertices(n)) } else { line(n, vertices(n)) };
-            (id.clone(), n, feature(&id, &shape, n, &format!(r#","until":"{until}""#)))
-        })
-        .collect();
-    maker.write(None, &events[..18]);
-    rest(&maker.collection);
-    maker.write(None, &events[18..]);
-    maker.content.vertices = (0..24).map(|n| vertices(n) as usize).sum();
-    maker.done()
-}
-
-/// Creates lines so long that 300 of them take two pages; none in the log, where they would take their full length.
-fn traces(store: &Store) -> Content {
-    let spec = "n:Long,at:Date,*geom:LineString:srid=4326;geomesa.index.dtg='at',meridian.id='made'";
-    let mut maker = Maker::new(store, "traces", spec, Settings::default());
-    // At one time, and so in one segment: at 7 KB each, 256 of them exceed 256 KiB.
-    let event = |n: i64| (String::new(), 3i64, feature("", &zigzag(n, 450), 3, ""));
-    maker.write(None, &(0..300).map(event).collect::<Vec<_>>());
-    rest(&maker.collection);
-    maker.content.vertices = 300 * 450;
-    maker.done()
-}
-
-/// Creates events without a place: a log with an expiry.
-fn readings(store: &Store) -> Content {
-    let spec = "n:Long,v:Double,at:Date;geomesa.index.dtg='at',meridian.id='made'";
-    let settings = Settings { retention: Some(Duration::from_secs(700 * 3600)), ..Settings::default() };
-    let mut maker = Maker::new(store, "readings", spec, settings);
-    let event = |n: i64| (String::new(), n, feature("", "null", n, &format!(r#","v":{}"#, n * n)));
-    let first = maker.write(None, &(0..50).map(event).collect::<Vec<_>>());
-    maker.collection.flush().unwrap();
-    maker.write(None, &(50..60).map(event).collect::<Vec<_>>());
-    // Events of the first twenty hours are older than 700 hours at the new year.
-    let expired = maker.collection.expire().unwrap().unwrap();
-    assert_eq!(expired.expired, 20);
-    maker.content.position = expired.position;
-    maker.content.history.retain(|id, _| !first[..20].contains(id));
-    maker.done()
 }
 
 /// Writes the store of this version.

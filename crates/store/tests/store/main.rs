@@ -21,6 +21,7 @@ mod model;
 mod moves;
 mod naming;
 mod objects;
+mod once;
 mod pages;
 mod partitions;
 mod renaming;

@@ -32,6 +32,10 @@ impl Event {
     }
 }
 
+pub fn events(from: i64, to: i64) -> Vec<Event> {
+    (from..to).map(|n| Event::new(format!("id-{n}"), n)).collect()
+}
+
 pub fn schema(id: IdRole) -> Schema {
     let field = |name: &str, kind, required| Field { name: name.into(), kind, required, title: None };
     Schema {

@@ -1,6 +1,6 @@
 //! Record batches that no partition wrote are rejected, or read as far as they make sense; nothing panics.
 
-use super::super::numbers::{all_functions, by_fields, functions};
+use super::super::oracle::{all_functions, by_fields, functions};
 use super::super::world::*;
 use super::{Partitions, given_kinds, steps};
 use crate::aggregate::Aggregate;

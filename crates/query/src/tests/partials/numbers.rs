@@ -1,6 +1,6 @@
 //! Groups, grids, counts, tracks, objects and circles.
 
-use super::super::numbers::{GroupKey, by_fields, functions, group_of, same};
+use super::super::oracle::{GroupKey, by_fields, functions, group_of, same};
 use super::super::world::*;
 use super::{Partitions, given_kinds, shipped, steps};
 use crate::aggregate::{Aggregate, aggregate};

@@ -1,6 +1,6 @@
 //! The rejections of each check of a partial result: nulls, tags of no table, values and windows of another query.
 
-use super::super::numbers::all_functions;
+use super::super::oracle::all_functions;
 use super::super::world::*;
 use crate::aggregate::Aggregate;
 use crate::by::ByValue;

@@ -1,0 +1,129 @@
+//! The life of a token: what it gives, and what ends with it.
+
+use crate::kinds::{JSON, Shared, ask, create, token};
+use crate::support::{Server, read_chunk, read_head, read_response, send};
+use meridian_api::ServerConfig;
+use serde_json::json;
+use std::io::{BufReader, Write as _};
+
+#[test]
+fn a_token_gives_what_its_maker_has_and_ends_when_it_is_revoked() {
+    let shared = Shared::start();
+    let server = &shared.server;
+    for (by, asked) in [
+        (&shared.admin, json!({ "role": "operator" })),
+        (&shared.admin, json!({ "role": "reader" })),
+        (&shared.admin, json!({ "role": "reader", "collections": "ships*", "tenant": "other" })),
+        (&shared.writer, json!({ "role": "reader", "collections": "ships" })),
+    ] {
+        ask(server, Some(by), "POST", "/tokens", asked.to_string().as_bytes()).problem(403);
+    }
+    for wrong in [
+        json!({ "role": "king" }),
+        json!({ "role": "reader", "collections": "a b" }),
+        json!({ "role": "reader", "expires": "yesterday" }),
+        json!({ "role": "reader", "expires": "2020-01-01T00:00:00Z" }),
+        json!({ "role": "reader", "tenant": "nobody" }),
+        json!({ "role": "operator", "tenant": "other" }),
+        json!({ "role": "operator", "collections": "ships*" }),
+        json!({ "roles": "reader" }),
+    ] {
+        ask(server, Some(&shared.operator), "POST", "/tokens", wrong.to_string().as_bytes()).problem(400);
+    }
+    let made =
+        create(server, Some(&shared.admin), json!({ "role": "reader", "collections": "ships", "expires": "P1D" }));
+    let (id, text) = (made["id"].as_str().unwrap(), made["token"].as_str().unwrap());
+    let basic = format!("Basic {}", data_encoding::BASE64.encode(format!("gdal:{text}").as_bytes()));
+    let with_basic = || server.ask("GET", "/collections/ships", &[("authorization", &basic)], b"");
+    assert_eq!(with_basic().status, 200);
+    assert_eq!(shared.ask(text, "GET", "/collections/ships-2").status, 404);
+    // Neither its secret nor its digest can be read again.
+    let secret = text.rsplit('_').next().unwrap();
+    let listed = shared.ask(&shared.admin, "GET", "/tokens");
+    assert!(listed.text().contains(id) && !listed.text().contains(secret) && !listed.text().contains("digest"));
+    // An admin sees and revokes only the tokens of its tenant.
+    assert!(!shared.ask(&shared.foreign, "GET", "/tokens").text().contains(id));
+    shared.ask(&shared.foreign, "DELETE", &format!("/tokens/{id}")).problem(404);
+    assert_eq!(with_basic().status, 200);
+    assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
+    with_basic().problem(401);
+    shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).problem(404);
+}
+
+#[test]
+fn tokens_and_tenants_outlive_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || meridian_store::Options::at(folder.path());
+    let operator = {
+        let mut server = Server::over(options(), ServerConfig::default());
+        let operator = token(&server, None, json!({ "role": "operator" }));
+        let made = ask(&server, Some(&operator), "POST", "/tenants", br#"{"name":"other","weight":3}"#);
+        assert_eq!(made.status, 201, "{}", made.text());
+        server.stop();
+        server.store.close().unwrap();
+        operator
+    };
+    let server = Server::over(options(), ServerConfig::default());
+    server.get("/collections").problem(401);
+    let tenants = ask(&server, Some(&operator), "GET", "/tenants", b"").json();
+    let shown: Vec<_> =
+        tenants["tenants"].as_array().unwrap().iter().map(|t| (t["name"].clone(), t["weight"].clone())).collect();
+    assert_eq!(shown, [(json!("default"), json!(1)), (json!("other"), json!(3))]);
+}
+
+#[test]
+fn streams_end_when_their_token_is_revoked() {
+    let shared = Shared::start();
+    let made = create(&shared.server, Some(&shared.admin), json!({ "role": "reader", "collections": "ships" }));
+    let bearer = format!("Bearer {}", made["token"].as_str().unwrap());
+    let mut stream = shared.server.connect();
+    send(&mut stream, "GET", "/collections/ships/stream", &[("authorization", &bearer)], b"");
+    let mut reader = BufReader::new(stream);
+    assert_eq!(read_head(&mut reader).unwrap().0, 200);
+    assert!(!read_chunk(&mut reader).unwrap().is_empty());
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(shared.ask(&shared.admin, "DELETE", &format!("/tokens/{id}")).status, 204);
+    // The stream breaks off, which no client mistakes for an end, long before the keep-alive would be due.
+    while let Ok(chunk) = read_chunk(&mut reader) {
+        assert!(!chunk.is_empty(), "the stream ended as if it were whole");
+    }
+}
+
+#[test]
+fn a_credential_that_ends_while_its_body_arrives_does_nothing() {
+    let shared = Shared::start();
+    for (method, path, body) in [
+        ("POST", "/tokens", r#"{"role":"admin"}"#),
+        ("POST", "/users", r#"{"name":"late","role":"admin","password":"correct horse battery"}"#),
+        ("PUT", "/collections/ships-late", r#"{"type":"object","properties":{}}"#),
+        ("POST", "/collections/ships/items", r#"{"type":"Feature","geometry":null,"properties":{"name":"a"}}"#),
+        ("POST", "/saved-searches", r#"{"keywords":"a"}"#),
+    ] {
+        let made = create(&shared.server, Some(&shared.operator), json!({ "role": "admin" }));
+        let (id, bearer) = (made["id"].as_str().unwrap(), format!("Bearer {}", made["token"].as_str().unwrap()));
+        let length = body.len().to_string();
+        let headers = [("authorization", &*bearer), JSON, ("content-length", &*length)];
+        let mut stream = shared.server.connect();
+        send(&mut stream, method, path, &headers, &body.as_bytes()[..3]);
+        // The head has arrived before the token is revoked.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert_eq!(shared.ask(&shared.operator, "DELETE", &format!("/tokens/{id}")).status, 204);
+        stream.write_all(&body.as_bytes()[3..]).unwrap();
+        read_response(&mut BufReader::new(stream)).unwrap().problem(401);
+    }
+    let names = shared.ask(&shared.operator, "GET", "/collections").text();
+    assert!(!names.contains("ships-late"));
+}
+
+#[test]
+fn no_token_outlives_the_one_that_made_it() {
+    let shared = Shared::start();
+    let asked = json!({ "role": "admin", "expires": "PT1H" });
+    let short = token(&shared.server, Some(&shared.operator), asked);
+    for expires in [json!(null), json!("PT2H")] {
+        let body = json!({ "role": "reader", "expires": expires }).to_string();
+        let problem = ask(&shared.server, Some(&short), "POST", "/tokens", body.as_bytes()).problem(400);
+        assert_eq!(problem["field"], "expires");
+    }
+    token(&shared.server, Some(&short), json!({ "role": "reader", "expires": "PT30M" }));
+}
